@@ -1,0 +1,158 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// An Authority grants leases. It is the only waist of this library: whatever can carry
+// out a [Request] can be held through a session.Session, tested by package leasetest and
+// served by package blobtest. [NewAuthority] makes one of a [Store].
+//
+// An Authority may be used by any number of goroutines. An optional ability is [Watcher].
+type Authority interface {
+	// Do carries out one request on the lease of that name. There are three outcomes.
+	//
+	// Granted: the error is nil, and the result shows the record after the action.
+	//
+	// Refused, or never possible: the error is an [*OpError] around a [Code], or around a
+	// [*FieldError] that leads to one. The request changed nothing. With a Code for which
+	// [Code.Refusal] is true, the result shows the record that decided, if the authority
+	// tells it.
+	//
+	// Unknown: any other error. The request may have been carried out, or may yet be.
+	Do(ctx context.Context, name string, req Request) (Result, error)
+}
+
+// A Result shows a lease as the authority saw it when it decided.
+type Result struct {
+	Record Record
+
+	// Now is the authority's time. If it is zero the result shows nothing.
+	Now time.Time
+
+	// Sure bounds the time that is left from below: counted from the sending of the
+	// request, the record's ID is certain to stay locked for at least this long, if nobody
+	// breaks, changes or releases it. It is 0 if the record is not locked.
+	Sure time.Duration
+}
+
+// Remaining bounds the time that is left from above: counted from the answer, the lease
+// stays locked for at most this long if its holder does nothing. It is Infinite for an
+// infinite lease.
+func (r Result) Remaining() time.Duration { return r.Record.Remaining(r.Now) }
+
+// Revoke breaks the lease under name without knowing its ID, and returns how long it stays
+// locked: 0 if the break is immediate. The holder keeps the lease for the period, if that is
+// shorter than what is left of it, and learns of the break when it next asks.
+func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
+	res, err := a.Do(ctx, name, Request{Action: Break, Period: p})
+	if err != nil {
+		return 0, err
+	}
+	return res.Remaining(), nil
+}
+
+// Inspect shows the lease under name. It changes nothing.
+func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
+	return a.Do(ctx, name, Request{Action: Read})
+}
+
+// NewAuthority makes an Authority of a Store: it loads the record, steps it, and swaps the
+// result in, again from the start if the swap conflicts, until the context is done. It
+// remembers nothing between calls. A refusal, and a result that needs no writing, always
+// come from a Load made within the call, since Swap refuses stale writes but not stale
+// answers.
+//
+// If s is a [Limiter], every request is held against its Limits, and a record that claims
+// more than the longest duration counts as ending after that duration from when it is
+// first seen by a request that is refused because of it. If s is a [Watcher], so is the
+// Authority. NewAuthority panics if s is nil.
+func NewAuthority(s Store) Authority {
+	if s == nil {
+		panic("lease: NewAuthority of a nil Store")
+	}
+	a := &authority{store: s}
+	if l, ok := s.(Limiter); ok {
+		a.limits = l.Limits()
+	}
+	if w, ok := s.(Watcher); ok {
+		return &watchingAuthority{a, w}
+	}
+	return a
+}
+
+type authority struct {
+	store  Store
+	limits Limits
+}
+
+type watchingAuthority struct {
+	*authority
+	Watcher
+}
+
+func (a *authority) Do(ctx context.Context, name string, req Request) (Result, error) {
+	if checkLabel(name, ErrName) != 0 {
+		return Result{}, &OpError{req.Action.String(), name, CheckName(name)}
+	}
+	if err := a.limits.Check(req); err != nil {
+		return Result{}, &OpError{req.Action.String(), name, err}
+	}
+	res, err := a.do(ctx, name, req)
+	if err != nil {
+		return res, &OpError{req.Action.String(), name, err}
+	}
+	return res, nil
+}
+
+func (a *authority) do(ctx context.Context, name string, req Request) (Result, error) {
+	var old Snapshot
+	for {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		if old.Version == "" {
+			var err error
+			if old, err = a.store.Load(ctx, name); err != nil {
+				return Result{}, err
+			}
+		}
+		now := old.Now
+		seen := a.limits.clamp(old.Record.At(now), now)
+		next, err := Step(seen, req, now)
+		if err != nil {
+			if seen.Until != old.Record.Until && seen.State.Locked() && req.Action != Read {
+				// A record that claims too much: what counts from this first sight is written
+				// down, or it would count anew from every other. If it cannot be, the next try will.
+				_, _ = a.store.Swap(ctx, name, old, seen)
+			}
+			return result(seen, now, old.Lag), err
+		}
+		if next == seen {
+			return result(next, now, old.Lag), nil
+		}
+		swapped, err := a.store.Swap(ctx, name, old, next)
+		if err == nil {
+			// What is certain is counted from the time of the decision, which is not before the
+			// request was sent; what is left at most, from the time of the commit.
+			return Result{Record: next.At(swapped.Now), Now: swapped.Now, Sure: next.Remaining(now)}, nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return Result{}, err
+		}
+		old = swapped
+	}
+}
+
+func result(r Record, now time.Time, lag time.Duration) Result {
+	return Result{Record: r, Now: now, Sure: max(0, sub(r.Remaining(now), lag))}
+}
+
+func sub(d, lag time.Duration) time.Duration {
+	if d == Infinite {
+		return Infinite
+	}
+	return d - lag
+}

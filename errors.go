@@ -1,0 +1,251 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Code says why an authority refused a request, why a holder lost a lease, or what is
+// wrong with an argument. It is an error: a target for [errors.Is], a case of a switch,
+// the key of a table. The comment of each refusal names the error code under which the
+// Blob service reports it.
+type Code uint8
+
+const (
+	_ Code = iota
+
+	// Refusals: the state of the lease decided.
+
+	ErrHeld          // another lease ID is in force (LeaseAlreadyPresent)
+	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
+	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
+	ErrAlreadyBroken // a second break, before Version20120212 (LeaseAlreadyBroken)
+	ErrIDMismatch    // the ID is not the one in force, or not the last one (LeaseIdMismatchWith...Operation)
+	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
+	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
+	ErrLost          // the ID presented is the last one, but its lease is over (LeaseLost)
+	ErrEpochLimit    // no newer token can be issued under this name
+
+	// Bad arguments: the request can never be granted.
+
+	ErrAction
+	ErrVersion
+	ErrID       // missing or malformed lease ID
+	ErrProposed // missing proposed lease ID
+	ErrDuration
+	ErrPeriod
+	ErrOwner
+	ErrName
+	ErrToken
+	ErrTime   // the authority's time lies before the year 1
+	ErrOption // of a constructor
+
+	// What stores answer.
+
+	ErrConflict // Swap: the record is no longer the one that was loaded; certainly not applied
+	ErrCorrupt  // what the store holds is not a record
+
+	// What holders answer.
+
+	ErrExpired  // the time for which the lease was certain ran out before a renewal was granted
+	ErrReleased // the holder itself gave the lease up
+	ErrNotHeld  // nothing is held
+	ErrClosed   // the holder was closed
+
+	codes
+)
+
+var codeNames = [codes]string{
+	ErrHeld: "held", ErrBreaking: "breaking", ErrBroken: "broken", ErrAlreadyBroken: "already-broken",
+	ErrIDMismatch: "id-mismatch", ErrIDMissing: "id-missing", ErrNotPresent: "not-present", ErrLost: "lost",
+	ErrEpochLimit: "epoch-limit",
+	ErrAction:     "action", ErrVersion: "version", ErrID: "id", ErrProposed: "proposed", ErrDuration: "duration",
+	ErrPeriod: "period", ErrOwner: "owner", ErrName: "name", ErrToken: "token", ErrTime: "time", ErrOption: "option",
+	ErrConflict: "conflict", ErrCorrupt: "corrupt",
+	ErrExpired: "expired", ErrReleased: "released", ErrNotHeld: "not-held", ErrClosed: "closed",
+}
+
+var codeTexts = [codes]string{
+	ErrHeld:          "there is already a lease present",
+	ErrBreaking:      "the lease ID matched, but the lease is breaking",
+	ErrBroken:        "the lease ID matched, but the lease has been broken",
+	ErrAlreadyBroken: "the lease has already been broken and cannot be broken again",
+	ErrIDMismatch:    "the lease ID specified did not match the lease ID of the lease",
+	ErrIDMissing:     "there is currently a lease and no lease ID was specified",
+	ErrNotPresent:    "there is currently no lease",
+	ErrLost:          "a lease ID was specified, but its lease is over",
+	ErrEpochLimit:    "no newer fencing token can be issued",
+	ErrAction:        "unknown action",
+	ErrVersion:       "unknown version, or one without this action",
+	ErrID:            "missing or malformed lease ID",
+	ErrProposed:      "missing proposed lease ID",
+	ErrDuration:      "lease duration out of range",
+	ErrPeriod:        "break period out of range",
+	ErrOwner:         "malformed owner",
+	ErrName:          "malformed name",
+	ErrToken:         "malformed fencing token",
+	ErrTime:          "the authority's time is before the year 1",
+	ErrOption:        "option out of range",
+	ErrConflict:      "the record has changed since it was loaded",
+	ErrCorrupt:       "corrupt record",
+	ErrExpired:       "the lease was not renewed in time",
+	ErrReleased:      "the lease was released",
+	ErrNotHeld:       "the lease is not held",
+	ErrClosed:        "the holder is closed",
+}
+
+// Codes returns every Code once, in order.
+func Codes() []Code {
+	all := make([]Code, 0, codes-1)
+	for c := Code(1); c < codes; c++ {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Refusal reports whether the state of the lease decided, as against a bad argument or an
+// outcome that is not known: only a refusal may be granted when it is tried again later,
+// and only after a refusal is it certain that the request changed nothing.
+func (c Code) Refusal() bool { return c >= ErrHeld && c <= ErrEpochLimit }
+
+// Error returns a sentence in the words of the service.
+func (c Code) Error() string {
+	if c > 0 && c < codes {
+		return codeTexts[c]
+	}
+	return c.String()
+}
+
+// String returns a short name, such as "held" or "id-mismatch".
+func (c Code) String() string {
+	if c > 0 && c < codes {
+		return codeNames[c]
+	}
+	return "Code(" + strconv.Itoa(int(c)) + ")"
+}
+
+// MarshalText writes the short name; an unknown Code is an error.
+func (c Code) MarshalText() ([]byte, error) { return marshalName(codeNames[:], int(c), "code") }
+
+// UnmarshalText reads a short name.
+func (c *Code) UnmarshalText(text []byte) error {
+	i, err := unmarshalName(codeNames[:], text, "code")
+	if err == nil {
+		*c = Code(i)
+	}
+	return err
+}
+
+// CodeOf returns the Code in err's tree, and 0 if there is none.
+func CodeOf(err error) Code {
+	var c Code
+	errors.As(err, &c)
+	return c
+}
+
+// An OpError is what an [Authority] returns: which operation failed on which lease, and why.
+type OpError struct {
+	Op   string // the action, such as "acquire"
+	Name string // of the lease
+	Err  error  // a Code for a refusal or a bad argument; anything else: the outcome is unknown
+}
+
+func (e *OpError) Error() string {
+	return "lease: " + e.Op + " " + quote(e.Name) + ": " + e.Err.Error()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+// A FieldError is a bad argument, or a bad field of a record: which one, its value and
+// the bound that it breaks.
+type FieldError struct {
+	Field string // such as "Request.Duration"
+	Value string
+	Bound string // such as "must be positive"
+	Code  Code
+}
+
+func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + e.Bound }
+
+// Unwrap returns the Code.
+func (e *FieldError) Unwrap() error { return e.Code }
+
+// A LostError is what handlers of [Lease.OnLost] are told, and the cause of a context
+// from [WhileHeld] that ended with the loss.
+type LostError struct {
+	Name   string
+	Token  Token // of the incarnation that was lost
+	Reason Code  // ErrExpired, ErrBroken, or the refusal of a renewal
+	Err    error // the last error on the way there; may be nil
+}
+
+func (e *LostError) Error() string {
+	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the Reason and, if there is one, Err.
+func (e *LostError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Err}
+}
+
+// quote quotes a value for a message and keeps a hostile one from filling it.
+func quote(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(s[:most]) + "... (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// MaxLabel is the largest size of a name or an owner, in bytes.
+const MaxLabel = 1024
+
+const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
+
+// CheckName returns nil if name can be the name of a lease: non-empty valid UTF-8 of at
+// most [MaxLabel] bytes without NUL. Otherwise it returns a [*FieldError] with the Code
+// [ErrName].
+func CheckName(name string) error { return labelError("Name", name, ErrName) }
+
+// CheckOwner is CheckName for an owner, with the Code [ErrOwner].
+func CheckOwner(owner string) error { return labelError("Owner", owner, ErrOwner) }
+
+func labelError(field, s string, code Code) error {
+	if checkLabel(s, code) == 0 {
+		return nil
+	}
+	return &FieldError{Field: field, Value: quote(s), Bound: labelBound, Code: code}
+}
+
+func checkLabel(s string, bad Code) Code {
+	if s == "" || len(s) > MaxLabel || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
+		return bad
+	}
+	return 0
+}
+
+func marshalName(names []string, i int, kind string) ([]byte, error) {
+	if i < 0 || i >= len(names) || names[i] == "" {
+		return nil, fmt.Errorf("lease: unknown %s %d", kind, i)
+	}
+	return []byte(names[i]), nil
+}
+
+func unmarshalName(names []string, text []byte, kind string) (int, error) {
+	for i, name := range names {
+		if name != "" && name == string(text) {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("lease: unknown %s %s", kind, quote(string(text)))
+}

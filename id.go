@@ -1,0 +1,136 @@
+package lease
+
+import (
+	"encoding/hex"
+	"strings"
+	"unicode"
+)
+
+// An ID is a lease ID: a GUID, 16 bytes in the order in which they are printed, so that
+// it converts to and from uuid.UUID as it stands. IDs are compared by value. The zero ID
+// means that none is given; it cannot be proposed.
+type ID [16]byte
+
+// IsZero reports whether no ID is given.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// ParseID reads a GUID in one of the formats of the .NET Guid constructor, in upper or
+// lower case, with or without white space around it:
+//
+//	N  00112233445566778899aabbccddeeff
+//	D  00112233-4455-6677-8899-aabbccddeeff
+//	B  {00112233-4455-6677-8899-aabbccddeeff}
+//	P  (00112233-4455-6677-8899-aabbccddeeff)
+//	X  {0x00112233,0x4455,0x6677,{0x88,0x99,0xaa,0xbb,0xcc,0xdd,0xee,0xff}}
+//
+// In X, white space is allowed anywhere and leading zeros may be left out. Anything else
+// is a [*FieldError] with the Code [ErrID].
+func ParseID(s string) (ID, error) {
+	t := strings.TrimSpace(s)
+	var id ID
+	ok := false
+	switch {
+	case len(t) == 32:
+		ok = parseHex(id[:], t)
+	case len(t) == 36:
+		ok = parseDashed(&id, t)
+	case len(t) == 38 && (t[0] == '{' && t[37] == '}' || t[0] == '(' && t[37] == ')'):
+		ok = parseDashed(&id, t[1:37])
+	}
+	if !ok && strings.HasPrefix(t, "{") {
+		ok = parseBraced(&id, t)
+	}
+	if !ok {
+		return ID{}, &FieldError{Field: "ID", Value: quote(s), Bound: "must be a GUID in one of the formats N, D, B, P and X", Code: ErrID}
+	}
+	return id, nil
+}
+
+// MustParseID is ParseID for constants: it panics where ParseID gives an error.
+func MustParseID(s string) ID {
+	id, err := ParseID(s)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+func parseHex(dst []byte, s string) bool {
+	if len(s) != 2*len(dst) {
+		return false
+	}
+	_, err := hex.Decode(dst, []byte(s))
+	return err == nil
+}
+
+func parseDashed(id *ID, s string) bool {
+	return s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' &&
+		parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
+}
+
+// parseBraced reads format X: eleven hexadecimal numbers of 4, 2, 2 and eight times 1
+// byte, the last eight in braces of their own.
+func parseBraced(id *ID, s string) bool {
+	const maxLen = 1024 // whatever is longer is not a GUID with some white space in it
+	if len(s) > maxLen {
+		return false
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)
+	head, tail, ok := strings.Cut(strings.TrimPrefix(s, "{"), ",{")
+	tail, closed := strings.CutSuffix(tail, "}}")
+	if !ok || !closed {
+		return false
+	}
+	words, bytes := strings.Split(head, ","), strings.Split(tail, ",")
+	if len(words) != 3 || len(bytes) != 8 {
+		return false
+	}
+	rest := id[:]
+	for i, f := range append(words, bytes...) {
+		size := 1
+		if i < 3 {
+			size = [...]int{4, 2, 2}[i]
+		}
+		if len(f) < 3 || f[0] != '0' || f[1]|0x20 != 'x' || len(f)-2 > 2*size {
+			return false
+		}
+		if !parseHex(rest[:size], strings.Repeat("0", 2*size-(len(f)-2))+f[2:]) {
+			return false
+		}
+		rest = rest[size:]
+	}
+	return true
+}
+
+// String returns the ID in format D, in lower case: the form in which the service
+// answers, whatever form it was sent.
+func (id ID) String() string {
+	b, _ := id.MarshalText()
+	return string(b)
+}
+
+// MarshalText writes the ID in format D, in lower case.
+func (id ID) MarshalText() ([]byte, error) {
+	b := make([]byte, 36)
+	hex.Encode(b[0:], id[0:4])
+	hex.Encode(b[9:], id[4:6])
+	hex.Encode(b[14:], id[6:8])
+	hex.Encode(b[19:], id[8:10])
+	hex.Encode(b[24:], id[10:16])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return b, nil
+}
+
+// UnmarshalText reads what [ParseID] reads.
+func (id *ID) UnmarshalText(text []byte) error {
+	v, err := ParseID(string(text))
+	if err == nil {
+		*id = v
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package lease
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// A State is one of the five states of a lease. The zero value is [Available].
+//
+// Two questions divide them, as in the table of the Lease Blob document:
+//
+//	                Locked     Unlocked
+//	Renewable       Leased     Expired
+//	Non-renewable   Breaking   Broken, Available
+type State uint8
+
+const (
+	Available State = iota // unlocked; nobody holds the lease
+	Leased                 // locked by the ID in force
+	Expired                // the duration has run out; the ID is kept until the resource is written or leased again
+	Breaking               // broken, but still locked until the break period is over
+	Broken                 // broken, and the break period is over
+)
+
+var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
+
+// Locked reports whether a write must present the ID in force: Leased and Breaking.
+func (s State) Locked() bool { return s == Leased || s == Breaking }
+
+// Renewable reports whether the holder of the ID may renew: Leased and Expired.
+func (s State) Renewable() bool { return s == Leased || s == Expired }
+
+// String returns the state's name in the documents' words, in lower case.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// MarshalText writes the name of the state; an unknown state is an error.
+func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
+
+// UnmarshalText reads one of the five names, in lower case.
+func (s *State) UnmarshalText(text []byte) error {
+	i, err := unmarshalName(stateNames[:], text, "state")
+	if err == nil {
+		*s = State(i)
+	}
+	return err
+}
+
+// Infinite is the duration of a lease that never ends by itself. It is the largest
+// Duration, so that comparisons and minima need no special case.
+const Infinite time.Duration = math.MaxInt64
+
+// The ends of the time that a Record can hold: what RFC 3339 can write. The zero
+// time itself means "does not end".
+var (
+	firstTime = time.Time{}
+	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+)
+
+// A Record is all that an authority remembers of one lease. It is comparable, and the
+// zero Record is a lease that nobody ever held.
+//
+// Every Record that this package makes satisfies [Record.Valid], and so does every one
+// that it decodes:
+//
+//   - Leased and Breaking have an ID; Expired and Broken keep the last one; Available
+//     may keep it (until the next write), because dialects before [Version20120212]
+//     still know it.
+//   - Until is set when the state ends by itself: in Breaking always, in Leased unless
+//     the Duration is Infinite, in the other states never.
+//   - Epoch is at least 1 as soon as there is an ID, and below 1<<63.
+type Record struct {
+	State    State
+	ID       ID            // in force, or the last one; zero: none known
+	Owner    string        // a label for people; never a proof of anything
+	Duration time.Duration // as granted; what Renew grants again; zero only where ID is
+	Until    time.Time     // when State ends by itself, UTC; zero if it does not
+	Epoch    uint64        // rises with every grant; never falls, not even at Release
+}
+
+// At returns the record as it stands at now: the passing of time, which the outcome
+// table lists as the action "Duration expires". A lease whose Until has come is over:
+// Leased becomes Expired and Breaking becomes Broken at now >= Until.
+func (r Record) At(now time.Time) Record {
+	if !r.Until.IsZero() && !now.Before(r.Until) {
+		if r.State == Leased {
+			r.State, r.Until = Expired, time.Time{}
+		} else if r.State == Breaking {
+			r.State, r.Until = Broken, time.Time{}
+		}
+	}
+	return r
+}
+
+// Remaining returns how long the lease stays locked from now on if nothing else
+// happens: Infinite for an infinite lease, 0 if it is not locked at now.
+func (r Record) Remaining(now time.Time) time.Duration {
+	switch {
+	case !r.State.Locked():
+		return 0
+	case r.Until.IsZero():
+		return Infinite
+	}
+	return max(0, r.Until.Sub(now)) // Sub saturates
+}
+
+// Token returns the fencing token of the record's last grant, or the empty Token if
+// there was none.
+func (r Record) Token() Token { return TokenOf(r.Epoch) }
+
+// Valid returns nil if the record keeps the rules stated on [Record], and otherwise a
+// [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule.
+// A store calls it on whatever it decodes; [Step] assumes it.
+func (r Record) Valid() error {
+	bad := func(field string, value any, rule string) error {
+		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
+	}
+	held := !r.ID.IsZero()
+	switch {
+	case r.State > Broken:
+		return bad("State", uint8(r.State), "must be one of the five states")
+	case r.Epoch >= epochLimit:
+		return bad("Epoch", r.Epoch, "must be below 1<<63")
+	case r.Until != r.Until.Round(0).UTC():
+		return bad("Until", r.Until, "must be in UTC and without a monotonic reading")
+	case !r.Until.IsZero() && (r.Until.Before(firstTime) || r.Until.After(lastTime)):
+		return bad("Until", r.Until.Unix(), "must lie in the years 1 to 9999")
+	case !held && r.State != Available:
+		return bad("ID", r.ID, "must be given in state "+r.State.String())
+	case held && r.Epoch == 0:
+		return bad("Epoch", r.Epoch, "must be at least 1 where an ID is known")
+	case held && r.Duration <= 0:
+		return bad("Duration", r.Duration, "must be positive where an ID is known")
+	case !held && r.Duration != 0:
+		return bad("Duration", r.Duration, "must be zero where no ID is known")
+	case !held && r.Owner != "":
+		return bad("Owner", quote(r.Owner), "must be empty where no ID is known")
+	case r.State == Leased && r.Duration == Infinite && !r.Until.IsZero():
+		return bad("Until", r.Until, "must be zero for an infinite lease")
+	case r.State == Leased && r.Duration != Infinite && r.Until.IsZero():
+		return bad("Until", r.Until, "must be set for a lease that ends")
+	case r.State == Expired && r.Duration == Infinite:
+		return bad("Duration", "infinite", "must be finite in state expired")
+	case r.State == Breaking && r.Until.IsZero():
+		return bad("Until", r.Until, "must be set in state breaking")
+	case !r.State.Locked() && !r.Until.IsZero():
+		return bad("Until", r.Until, "must be zero in state "+r.State.String())
+	}
+	if code := checkLabel(r.Owner, ErrOwner); r.Owner != "" && code != 0 {
+		return bad("Owner", quote(r.Owner), labelBound)
+	}
+	return nil
+}

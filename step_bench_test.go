@@ -1,0 +1,43 @@
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// BenchmarkStep is the cost of one decision, granted and refused, for every action.
+func BenchmarkStep(b *testing.B) {
+	a, other := lease.ID{1}, lease.ID{2}
+	now := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
+	free := lease.Record{Epoch: 6}
+	held := lease.Record{State: lease.Leased, ID: a, Owner: "worker-1", Duration: time.Minute, Until: now.Add(time.Minute), Epoch: 7}
+	for _, c := range []struct {
+		name string
+		r    lease.Record
+		req  lease.Request
+	}{
+		{"acquire/granted", free, lease.Request{Action: lease.Acquire, Proposed: a, Owner: "worker-1", Duration: time.Minute}},
+		{"acquire/refused", held, lease.Request{Action: lease.Acquire, Proposed: other, Owner: "worker-1", Duration: time.Minute}},
+		{"renew/granted", held, lease.Request{Action: lease.Renew, ID: a}},
+		{"renew/refused", held, lease.Request{Action: lease.Renew, ID: other}},
+		{"change/granted", held, lease.Request{Action: lease.Change, ID: a, Proposed: other}},
+		{"change/refused", free, lease.Request{Action: lease.Change, ID: a, Proposed: other}},
+		{"release/granted", held, lease.Request{Action: lease.Release, ID: a}},
+		{"release/refused", held, lease.Request{Action: lease.Release, ID: other}},
+		{"break/granted", held, lease.Request{Action: lease.Break, Period: lease.In(time.Second)}},
+		{"break/refused", free, lease.Request{Action: lease.Break}},
+		{"read/granted", held, lease.Request{Action: lease.Read}},
+		{"read/refused", held, lease.Request{Action: lease.Read, ID: other}},
+		{"write/granted", held, lease.Request{Action: lease.Write, ID: a}},
+		{"write/refused", held, lease.Request{Action: lease.Write}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				lease.Step(c.r, c.req, now)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package lease
+
+import (
+	"strconv"
+	"strings"
+)
+
+// epochLimit bounds the Epoch of a Record, so that it also fits a signed column.
+const epochLimit = 1 << 63
+
+// A Token is a fencing token: it orders the grants of one lease. It is issued with the
+// grant, is newer for every granted Acquire and every Change to another ID, and stays the
+// same through Renew, Break, Release and expiry. The empty Token means that there is none.
+//
+// A well-formed Token is the Epoch of a [Record] in 20 decimal digits, from 1 to 1<<63-1,
+// so that tokens also sort as the opaque strings that the actor-ts Lease calls them. Two
+// tokens are equal exactly if their strings are. A Lease that is not implemented by this
+// module may have tokens of another form, which have no order here.
+type Token string
+
+// TokenOf returns the Token of an Epoch, and the empty Token for 0.
+func TokenOf(epoch uint64) Token {
+	if epoch == 0 {
+		return ""
+	}
+	var b [20]byte
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + epoch%10)
+		epoch /= 10
+	}
+	return Token(b[:])
+}
+
+// Epoch returns the number behind a well-formed Token. The empty Token and any malformed
+// one give a [*FieldError] with the Code [ErrToken].
+func (t Token) Epoch() (uint64, error) {
+	if n, ok := t.epoch(); ok {
+		return n, nil
+	}
+	return 0, &FieldError{Field: "Token", Value: quote(string(t)), Bound: "must be 20 decimal digits from 1 to 1<<63-1", Code: ErrToken}
+}
+
+func (t Token) epoch() (uint64, bool) {
+	if len(t) != 20 || strings.Trim(string(t), "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(t), 10, 63)
+	return n, err == nil && n > 0
+}
+
+// Valid returns nil if the Token is well-formed, as Epoch does.
+func (t Token) Valid() error {
+	_, err := t.Epoch()
+	return err
+}
+
+// Compare returns -1, 0 or +1 as t is older than, equal to or newer than u. A Token that
+// is not well-formed is older than every well-formed one, so it can never outrank a
+// grant; among themselves such tokens sort as strings, which means nothing.
+func (t Token) Compare(u Token) int {
+	_, a := t.epoch()
+	_, b := u.epoch()
+	if a != b {
+		if a {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(string(t), string(u))
+}

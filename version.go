@@ -1,0 +1,81 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Version is a version of the Blob service's interface, written as the number
+// yyyymmdd of its date. It chooses the dialect of [Step]; the zero Version is the newest.
+//
+// There are two dialects. Version20120212 changed four behaviours, and each has a
+// predicate here, in the order of the document's list. It also introduced the Change
+// action, the proposed ID, the lease duration and the break period: in the older dialect
+// the first is unknown, and the durations that a request carries are not looked at, since
+// there was no header for them. (The proposed ID is not optional in this package in
+// either dialect: a pure function cannot make one up.)
+type Version uint32
+
+const (
+	Version20090919 Version = 2009_09_19 // the first that knew leases
+	Version20110818 Version = 2011_08_18 // the last before the change
+	Version20120212 Version = 2012_02_12 // the first of today's dialect
+)
+
+// Valid returns nil for the zero Version and for a date not before [Version20090919],
+// and otherwise a [*FieldError] with the Code [ErrVersion].
+func (v Version) Valid() error {
+	if v.known() {
+		return nil
+	}
+	return &FieldError{Field: "Version", Value: v.String(), Bound: "must be a date from 2009-09-19 on", Code: ErrVersion}
+}
+
+func (v Version) known() bool {
+	if v == 0 || v == Version20120212 {
+		return true
+	}
+	y, m, d := v.date()
+	t := time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC)
+	return v >= Version20090919 && y <= 9999 && t.Day() == d && int(t.Month()) == m
+}
+
+func (v Version) date() (y, m, d int) { return int(v) / 10000, int(v) / 100 % 100, int(v) % 100 }
+
+func (v Version) old() bool { return v != 0 && v < Version20120212 }
+
+// DurationRequired: "A call to Lease Blob to acquire a lease now must include a lease
+// duration header." Where it reports false, every lease lasts 60 seconds.
+func (v Version) DurationRequired() bool { return !v.old() }
+
+// RenewsReleased: "You can no longer renew a lease after releasing it." Where it reports
+// true, a released lease can be renewed until the blob is written or leased again.
+func (v Version) RenewsReleased() bool { return v.old() }
+
+// BreaksReleased: "You can no longer break a lease after releasing it." Where it reports
+// true, a released lease can be broken until the blob is written or leased again.
+func (v Version) BreaksReleased() bool { return v.old() }
+
+// BreaksAgain: "You can now break a breaking or broken lease, making break operations
+// idempotent." Where it reports false, a second break is refused with [ErrAlreadyBroken].
+func (v Version) BreaksAgain() bool { return !v.old() }
+
+// String returns the version as the header x-ms-version has it, "2012-02-12", and "newest"
+// for the zero Version.
+func (v Version) String() string {
+	if v == 0 {
+		return "newest"
+	}
+	y, m, d := v.date()
+	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
+}
+
+// ParseVersion reads a version as the header x-ms-version has it.
+func ParseVersion(s string) (Version, error) {
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		if v := Version(t.Year()*10000 + int(t.Month())*100 + t.Day()); v != 0 && v.known() {
+			return v, nil
+		}
+	}
+	return 0, &FieldError{Field: "Version", Value: quote(s), Bound: "must be a date from 2009-09-19 on, as yyyy-mm-dd", Code: ErrVersion}
+}
