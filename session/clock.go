@@ -1,0 +1,95 @@
+package session
+
+import (
+	"context"
+	"time"
+)
+
+// A Clock is where a [Session] gets its time from. The clocks of benbjohnson/clock,
+// k8s.io/utils/clock and jonboulle/clockwork, real and fake, are Clocks as they stand.
+// Methods may be called from any number of goroutines, and with locks held: they must not
+// call back.
+type Clock interface {
+	Now() time.Time
+	After(time.Duration) <-chan time.Time
+}
+
+// system is package time.
+type system struct{}
+
+func (system) Now() time.Time                         { return time.Now() }
+func (system) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// An alarm rings once after it was set, unless it is set anew or stopped before. It may
+// ring once too often, when it is set or stopped just as it rings.
+type alarm struct {
+	clock Clock
+	ring  func()
+	timer *time.Timer   // with the system clock
+	stop  chan struct{} // with any other, while set: ends the goroutine that waits
+}
+
+// set and unset must not be called at the same time as each other.
+func (a *alarm) set(d time.Duration) {
+	a.unset()
+	if _, ok := a.clock.(system); ok {
+		if a.timer == nil {
+			a.timer = time.AfterFunc(d, a.ring)
+		} else {
+			a.timer.Reset(d)
+		}
+		return
+	}
+	after, stop := a.clock.After(d), make(chan struct{})
+	a.stop = stop
+	go func() {
+		select {
+		case <-after:
+			a.ring()
+		case <-stop:
+		}
+	}()
+}
+
+func (a *alarm) unset() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if a.stop != nil {
+		close(a.stop)
+		a.stop = nil
+	}
+}
+
+// withTimeout is context.WithTimeout on a Clock.
+func withTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := c.(system); ok {
+		return context.WithTimeout(ctx, d)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	after := c.After(d)
+	go func() {
+		select {
+		case <-after:
+			cancel(context.DeadlineExceeded)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// sleep waits for d or until the context is done, and then returns its error.
+func sleep(ctx context.Context, c Clock, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-c.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

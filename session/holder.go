@@ -1,0 +1,210 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A belief is what a Session knows of the lease that it holds. It is never changed, only
+// replaced, so that CheckAlive can read it without a lock.
+type belief struct {
+	id     lease.ID
+	token  lease.Token
+	sent   time.Time     // when the exchange that it rests on was sent
+	budget time.Duration // how long after that it holds; lease.Infinite: until told otherwise
+}
+
+// left is how much longer the belief holds: not at all if it is not positive.
+func (b *belief) left(s *settings, now time.Time) time.Duration {
+	if b.budget == lease.Infinite {
+		return lease.Infinite
+	}
+	return b.budget - s.elapsed(b.sent, now)
+}
+
+// until is U; zero if there is none.
+func (b *belief) until() time.Time {
+	if b.budget == lease.Infinite {
+		return time.Time{}
+	}
+	return b.sent.Add(b.budget)
+}
+
+// A holder is the deciding part of a Session: it is told times and answers, and says what
+// they mean. It does nothing by itself and knows no clock, so that every rule about belief,
+// loss and IDs can be tested as a table. It is not safe for concurrent use.
+type holder struct {
+	*settings
+	held  *belief // nil: nothing is held
+	turns uint64  // incarnations so far; an event of a dead one is known by its number
+
+	broken time.Time // the authority's end of the break that the handlers were told; zero: none
+
+	proposal  lease.ID // what the next Acquire proposes; zero: to be minted
+	doubtful  bool     // the proposal may be in force already: its Acquire returned unknown
+	unsettled []debt   // IDs that are retired, and perhaps still in force
+}
+
+// A verdict is what an answer means.
+type verdict uint8
+
+const (
+	unknown  verdict = iota // nothing is certain: try again
+	granted                 // held, or held on
+	taken                   // another certainly has the lease
+	ours                    // the lease is in force under an ID whose release is unsettled
+	stale                   // leased to an earlier holder of the same owner, which may be taken over
+	hidden                  // as stale, but its ID is not told
+	late                    // granted, but answered when nothing is certain any more
+	undo                    // not held, but the ID may be in force and must be released
+	breaking                // held until the break is over, which is news
+	told                    // still breaking, as it was told before
+	lost                    // no longer held
+	invalid                 // the request can never be granted
+)
+
+// acquired judges the answer to an Acquire of id, sent at sent and answered at now. The
+// incarnation begins if the verdict is granted.
+func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, err error) verdict {
+	code := lease.CodeOf(err)
+	switch {
+	case err == nil && res.Record.State == lease.Leased && res.Record.ID == id:
+		b := &belief{id: id, token: res.Record.Token(), sent: sent, budget: h.budget(min(h.Duration, res.Sure))}
+		if b.left(h.settings, now) <= 0 {
+			return late
+		}
+		h.held, h.broken = b, time.Time{}
+		h.turns++
+		h.doubtful = false
+		return granted
+	case err == nil:
+		return unknown // whatever this authority granted, it is not what was asked for
+	case code == lease.ErrBreaking && !res.Now.IsZero() && res.Record.ID != id:
+		return taken
+	case code == lease.ErrBreaking:
+		return undo // an earlier try had been granted, and is broken
+	case code == lease.ErrHeld:
+		return h.refused(id, res)
+	case code.Refusal():
+		return unknown // a refusal, but not because another has it
+	case code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt:
+		return invalid
+	}
+	h.doubtful = true
+	return unknown
+}
+
+// refused judges a refusal as held by the record that came with it.
+func (h *holder) refused(id lease.ID, res lease.Result) verdict {
+	r := res.Record
+	shown := !res.Now.IsZero()
+	switch {
+	case shown && h.owes(r.ID) != nil:
+		return ours
+	case !shown || !h.TakeOver || r.Owner != h.Owner || r.State != lease.Leased:
+		return taken
+	case r.ID.IsZero():
+		return hidden
+	}
+	return stale
+}
+
+// renewed judges the answer to a renewal of the incarnation that is held. For lost, the
+// Code is the reason.
+func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verdict, lease.Code) {
+	r, shown := res.Record, !res.Now.IsZero()
+	code := lease.CodeOf(err)
+	switch {
+	case err == nil && r.ID == h.held.id && r.State == lease.Leased,
+		// A refusal that shows our own ID in force is an earlier renewal's doing, one that
+		// was granted and lost its answer; it is not a loss.
+		code.Refusal() && shown && r.ID == h.held.id && r.State == lease.Leased:
+		b := *h.held
+		b.sent, b.budget = sent, h.budget(min(h.Duration, res.Sure))
+		h.held, h.broken = &b, time.Time{}
+		return granted, 0
+	case !code.Refusal():
+		return unknown, 0
+	case shown && r.ID == h.held.id && r.State == lease.Breaking && res.Sure > 0:
+		return h.breaks(sent, res), 0
+	case shown && r.ID == h.held.id && (r.State == lease.Breaking || r.State == lease.Broken):
+		return lost, lease.ErrBroken
+	}
+	return lost, code
+}
+
+// breaks takes note of a break: the belief ends with the lock, if not before.
+func (h *holder) breaks(sent time.Time, res lease.Result) verdict {
+	if !h.broken.IsZero() && !res.Record.Until.Before(h.broken) {
+		return told
+	}
+	h.broken = res.Record.Until
+	end := h.budget(res.Sure)
+	if b := *h.held; b.budget == lease.Infinite || sent.Add(end).Before(b.until()) {
+		b.sent, b.budget = sent, end
+		h.held = &b
+	}
+	return breaking
+}
+
+// over reports whether what is held has come to its end at now, and why.
+func (h *holder) over(now time.Time) (lease.Code, bool) {
+	if h.held == nil || h.held.left(h.settings, now) > 0 {
+		return 0, false
+	}
+	if !h.broken.IsZero() {
+		return lease.ErrBroken, true
+	}
+	return lease.ErrExpired, true
+}
+
+// end ends the incarnation that is held, if any, retires its ID and returns the belief.
+func (h *holder) end() *belief {
+	b := h.held
+	h.held = nil
+	if b != nil {
+		h.retire()
+	}
+	return b
+}
+
+// retire gives up the proposal: it is never proposed again.
+func (h *holder) retire() { h.proposal, h.doubtful = lease.ID{}, false }
+
+// A debt is an ID whose release has no certain outcome.
+type debt struct {
+	id       lease.ID
+	doubtful bool // so has its Acquire: it may yet arrive
+}
+
+// mostUnsettled bounds the memory of a Session that can never reach its authority; the
+// oldest are forgotten first.
+const mostUnsettled = 256
+
+// owes returns the debt of that ID, or nil.
+func (h *holder) owes(id lease.ID) *debt {
+	i := slices.IndexFunc(h.unsettled, func(d debt) bool { return d.id == id })
+	if i < 0 {
+		return nil
+	}
+	return &h.unsettled[i]
+}
+
+// owe remembers an ID that must be released.
+func (h *holder) owe(id lease.ID, doubtful bool) {
+	if d := h.owes(id); d != nil {
+		d.doubtful = d.doubtful || doubtful
+		return
+	}
+	if len(h.unsettled) == mostUnsettled {
+		h.unsettled = slices.Delete(h.unsettled, 0, 1)
+	}
+	h.unsettled = append(h.unsettled, debt{id, doubtful})
+}
+
+// settle forgets an ID whose release is certain.
+func (h *holder) settle(id lease.ID) {
+	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id })
+}

@@ -1,0 +1,158 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// publish shows the belief to those who take no lock.
+func (s *Session) publish() { s.belief.Store(s.held) }
+
+// pace is the time to the next renewal after a granted one: the Interval, but never more
+// than half of what is believed.
+func (s *Session) pace() time.Duration {
+	return s.shorten(min(s.Interval, s.held.budget/2), 0.1)
+}
+
+// schedule plans the next renewal and sets the alarm for that or for U, whichever is
+// sooner. What is held is alive.
+func (s *Session) schedule(from time.Time, d time.Duration) {
+	s.due = from.Add(d)
+	s.wake(s.Clock.Now())
+}
+
+func (s *Session) wake(now time.Time) {
+	wait := s.held.left(s.settings, now)
+	if !s.renewing {
+		wait = min(wait, s.due.Sub(now))
+	}
+	if wait != lease.Infinite {
+		s.alarm.set(max(wait, 0))
+	}
+}
+
+// ring is called when a renewal is due, when the belief ends, or for nothing. The end of a
+// belief waits for no request.
+func (s *Session) ring() {
+	now := s.lock()
+	defer s.unlock()
+	if s.held == nil {
+		return
+	}
+	if !s.renewing && !now.Before(s.due) {
+		s.renewing = true
+		s.begin()
+		go s.renew(s.held.id, s.turns)
+	}
+	s.wake(now)
+}
+
+// renew sends one renewal and does what its answer means.
+func (s *Session) renew(id lease.ID, turn uint64) {
+	defer s.finish()
+	res, sent, answered, err := s.do(context.Background(), lease.Request{Action: lease.Renew, ID: id})
+	now := s.lock()
+	defer s.unlock()
+	if s.held == nil || s.turns != turn {
+		s.traceRenew(RenewInfo{Err: err, Took: answered.Sub(sent)})
+		if !lease.CodeOf(err).Refusal() {
+			s.reap(id) // it was granted, or may be, and nobody believes in it any more
+		}
+		return
+	}
+	s.renewing = false
+	info := RenewInfo{Token: s.held.token, Err: err, Took: answered.Sub(sent), Margin: s.held.left(s.settings, now)}
+	s.traceRenew(info)
+	v, reason := s.renewed(sent, now, res, err)
+	if v == lost {
+		s.lose(reason, err)
+		return
+	}
+	s.publish()
+	if reason, over := s.over(now); over { // granted, or broken, for less than the answer took
+		s.lose(reason, err)
+		return
+	}
+	switch v {
+	case granted:
+		s.schedule(sent, s.pace())
+	case breaking:
+		s.tellBreaking()
+		s.schedule(sent, s.pace())
+	case told:
+		s.schedule(sent, s.pace())
+	default:
+		s.logFailed(err)
+		s.schedule(now, s.shorten(s.Retry, 0.5))
+	}
+}
+
+// lose ends the incarnation as lost and tells so. It must be called with mu held.
+func (s *Session) lose(reason lease.Code, err error) {
+	b := s.end()
+	lost := &lease.LostError{Name: s.name, Token: b.token, Reason: reason, Err: err}
+	s.drop(lost)
+	dispatch(s, &s.onLost, error(lost))
+	if log := s.Logger; log != nil {
+		s.later(func() {
+			log.Error("lease: lost", "name", s.name, "token", b.token, "reason", reason.String(), "err", err)
+		})
+	}
+	if s.Trace != nil && s.Trace.Lost != nil {
+		s.later(func() { s.Trace.Lost(lost) })
+	}
+	// A renewal may have been granted without an answer: then the lease would stay with
+	// nobody. It is released by its ID; if a renewal is in flight, once that has settled.
+	if reason == lease.ErrExpired && !s.renewing {
+		s.reap(b.id)
+	}
+}
+
+// reap releases an ID that nobody believes in any more, in its turn.
+func (s *Session) reap(id lease.ID) {
+	s.begin()
+	go func() {
+		defer s.finish()
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+		_ = s.free(context.Background(), id, false)
+	}()
+}
+
+// drop takes the belief from everybody who relies on it.
+func (s *Session) drop(cause error) {
+	s.publish()
+	s.alarm.unset()
+	contexts := s.contexts
+	s.contexts = nil
+	s.later(func() {
+		for c := range contexts {
+			c.cancel(cause)
+		}
+	})
+}
+
+func (s *Session) tellBreaking() {
+	tok, until := s.held.token, s.held.until()
+	dispatch(s, &s.onBreak, until)
+	if log := s.Logger; log != nil {
+		s.later(func() { log.Warn("lease: breaking", "name", s.name, "token", tok, "until", until) })
+	}
+	if s.Trace != nil && s.Trace.Breaking != nil {
+		s.later(func() { s.Trace.Breaking(tok, until) })
+	}
+}
+
+func (s *Session) traceRenew(info RenewInfo) {
+	if s.Trace != nil && s.Trace.Renew != nil {
+		s.later(func() { s.Trace.Renew(info) })
+	}
+}
+
+func (s *Session) logFailed(err error) {
+	if log := s.Logger; log != nil && err != nil {
+		s.later(func() { log.Warn("lease: renewal failed", "name", s.name, "err", err) })
+	}
+}

@@ -1,0 +1,157 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// RunOptions configure [Run] and [Acquire]. A nil *RunOptions and the zero value of each
+// field mean the defaults.
+type RunOptions struct {
+	// Interval from one try to the next, shortened at random by up to half, where the Lease
+	// cannot Wait or the last try failed. Default: 1 s.
+	Interval time.Duration
+
+	// Spread is the window over which contenders that were woken together are spread at
+	// random. Default: Interval/10.
+	Spread time.Duration
+
+	// Timeout bounds the Release after the function has returned. Default: 10 s.
+	Timeout time.Duration
+
+	// Again decides after every term whether to contend again; err is what Run would return.
+	// It is not asked once the context is done. Default: never.
+	Again func(err error) bool
+
+	Clock Clock     // default: package time
+	Rand  io.Reader // source of the jitter; default: crypto/rand
+}
+
+func (o *RunOptions) complete() (*RunOptions, error) {
+	var c RunOptions
+	if o != nil {
+		c = *o
+	}
+	byDefault(&c.Interval, time.Second)
+	byDefault(&c.Spread, c.Interval/10)
+	byDefault(&c.Timeout, 10*time.Second)
+	if c.Clock == nil {
+		c.Clock = system{}
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Interval", c.Interval}, {"Spread", c.Spread}, {"Timeout", c.Timeout}} {
+		if f.value < 0 {
+			return nil, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: "must not be negative", Code: lease.ErrOption}
+		}
+	}
+	return &c, nil
+}
+
+// Run is the life of a holder: it contends for the lease until it is held, calls f under a
+// context that ends when the lease is gone ([context.Cause] tells why), lets the lease be
+// renewed until f has really returned, and releases it. Then it returns, or contends again
+// if Again says so. It works with any [lease.Lease].
+//
+// A context that ends while Run contends ends Run, with its error. One that ends while f
+// runs ends f's context; f should then stop, and is waited for. The error is f's own, joined
+// with the [*lease.LostError] if the lease was lost meanwhile and with the error of the
+// release if there was one. If f panics the lease is released and the panic goes on.
+//
+// While contending, an error that may pass is no reason to stop: it is tried again. An
+// error that says that no Acquire can ever be granted is returned.
+func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
+	set, err := o.complete()
+	if err != nil {
+		return err
+	}
+	for {
+		tok, err := set.contend(ctx, l)
+		if err != nil {
+			return err
+		}
+		err = set.term(ctx, l, tok, f)
+		if ctx.Err() != nil || set.Again == nil || !set.Again(err) {
+			return err
+		}
+	}
+}
+
+// Acquire is an Acquire that waits: it contends until the lease is held, and returns its
+// fencing token, or the context's error.
+func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
+	set, err := o.complete()
+	if err != nil {
+		return "", err
+	}
+	return set.contend(ctx, l)
+}
+
+// term is one period of holding.
+func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f func(context.Context, lease.Token) error) (err error) {
+	held, cancel := lease.WhileHeld(ctx, l)
+	defer func() { // also if f panics or ends its goroutine
+		cancel()
+		bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.Timeout)
+		defer done()
+		if released := l.Release(bounded); released != nil {
+			err = errors.Join(err, released)
+		}
+	}()
+	if held.Err() == nil {
+		err = f(held, tok)
+	}
+	cause := context.Cause(held)
+	if lost := (*lease.LostError)(nil); (errors.As(cause, &lost) || errors.Is(cause, lease.ErrNotHeld)) && !errors.Is(err, cause) {
+		err = errors.Join(err, cause)
+	}
+	return err
+}
+
+// contend asks until the lease is held.
+func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, error) {
+	waiter, _ := l.(lease.Waiter)
+	for {
+		tok, ok, err := lease.AcquireWithToken(ctx, l)
+		switch {
+		case ok:
+			return tok, nil
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case err != nil && hopeless(err):
+			return "", err
+		}
+		if err != nil || waiter == nil {
+			err = sleep(ctx, o.Clock, o.Interval-time.Duration(random(o.Rand)*float64(o.Interval)/2))
+		} else if err = waiter.Wait(ctx); err == nil {
+			err = sleep(ctx, o.Clock, time.Duration(random(o.Rand)*float64(o.Spread)))
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err != nil && hopeless(err) {
+			return "", err
+		}
+	}
+}
+
+// hopeless reports whether an error will be the same however often the call is repeated.
+func hopeless(err error) bool {
+	switch code := lease.CodeOf(err); code {
+	case 0:
+		return errors.Is(err, errors.ErrUnsupported)
+	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
+		return false // ErrReleased: superseded by a Release; ErrExpired: granted too late
+	default:
+		return !code.Refusal()
+	}
+}

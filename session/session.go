@@ -1,0 +1,268 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/google/uuid"
+)
+
+// A Session is a holder of one lease: a [lease.TokenAcquirer] and [lease.Waiter] over any
+// [lease.Authority]. It may be used by any number of goroutines and from inside its own
+// handlers and hooks.
+//
+// A Session can hold, lose and hold again any number of times. Each time is an incarnation
+// with an ID of its own, and no event of one reaches another.
+type Session struct {
+	name      string
+	authority lease.Authority
+	belief    atomic.Pointer[belief] // holder.held, for those who take no lock
+
+	// turn is held by whoever sends requests other than renewals: two acquires, or an
+	// acquire and the undoing of an earlier one, never overlap. It is taken before mu.
+	turn chan struct{}
+
+	mu sync.Mutex // never held while waiting or calling out
+	holder
+	alarm    alarm
+	due      time.Time // of the next renewal
+	renewing bool      // a renewal of the incarnation that is held is in flight
+	gone     int       // how often Release was called: an Acquire that began before is superseded
+	release  chan struct{}
+	handing  lease.ID // the ID that a HandOver of unknown outcome gave away
+	onLost   handlers[error]
+	onBreak  handlers[time.Time]
+	contexts map[*heldContext]struct{}
+	effects  []func() // to be run once mu is free
+
+	closed   bool
+	tasks    int           // goroutines that Close waits for
+	settled  chan struct{} // closed when tasks or closing change, if somebody waits
+	handling []uint64      // goroutines that run a handler
+	closing  int           // how many of those are inside Close
+}
+
+// New makes a Session for the lease of that name at an authority. It makes no request. It
+// refuses a nil authority, a name that is not a name ([lease.CheckName]) and Options that
+// are out of range with an error that leads to a [*lease.FieldError].
+func New(authority lease.Authority, name string, o *Options) (*Session, error) {
+	if authority == nil {
+		return nil, &lease.FieldError{Field: "authority", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+	}
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
+	set, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	if set.Rand == nil {
+		set.Rand = rand.Reader
+	}
+	s := &Session{name: name, authority: authority, holder: holder{settings: set}, turn: make(chan struct{}, 1)}
+	if s.settings.Owner == "" {
+		s.settings.Owner = s.mint().String()
+	}
+	s.alarm = alarm{clock: s.Clock, ring: s.ring}
+	return s, nil
+}
+
+// Name returns the name of the lease.
+func (s *Session) Name() string { return s.name }
+
+// Owner returns the owner under which the Session acquires.
+func (s *Session) Owner() string { return s.settings.Owner }
+
+// CheckAlive reports whether the lease is certainly still held: whether the clock is before
+// U. It takes no lock, waits for nothing and allocates nothing. For an infinite lease there
+// is no U until a break is known; [Session.Confirmed] tells how old that knowledge is.
+func (s *Session) CheckAlive() bool { return s.current() != nil }
+
+// current returns the belief if it still holds.
+func (s *Session) current() *belief {
+	b := s.belief.Load()
+	if b == nil || b.left(s.settings, s.Clock.Now()) <= 0 {
+		return nil
+	}
+	return b
+}
+
+// Token returns the fencing token of the incarnation that is held, or the empty Token.
+func (s *Session) Token() lease.Token {
+	if b := s.current(); b != nil {
+		return b.token
+	}
+	return ""
+}
+
+// Until returns U on the Session's clock, and false if nothing is held. It is the zero time
+// for an infinite lease that is not known to be breaking.
+func (s *Session) Until() (time.Time, bool) {
+	b := s.current()
+	if b == nil {
+		return time.Time{}, false
+	}
+	return b.until(), true
+}
+
+// Confirmed returns when the request was sent whose answer last showed that the lease is
+// held, and false if nothing is held. In good order it is never older than Interval and
+// Timeout together.
+func (s *Session) Confirmed() (time.Time, bool) {
+	b := s.current()
+	if b == nil {
+		return time.Time{}, false
+	}
+	return b.sent, true
+}
+
+// ID returns the ID that is in force while the lease is held, and otherwise the one that
+// the next Acquire will propose: what a holder needs to know to hand the lease over to this
+// Session. It changes when it is retired: after a release, a loss, or an Acquire that was
+// abandoned.
+func (s *Session) ID() lease.ID {
+	s.lock()
+	defer s.unlock()
+	return s.propose()
+}
+
+// OnLost registers f as [lease.Lease] says.
+func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, &s.onLost, f) }
+
+// OnBreaking registers f to be called when the Session learns that its lease is breaking:
+// somebody has revoked it, and it will be lost at until, on the Session's clock. It is the
+// time to finish and to Release. If the break is shortened f is called again. Handlers run
+// as those of OnLost do.
+//
+// The Session learns of a break when it next renews, at most Interval and Timeout later.
+func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
+	return register(s, &s.onBreak, f)
+}
+
+func register[T any](s *Session, hs *handlers[T], f func(T)) (stop func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := hs.add(f)
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return hs.remove(h)
+	}
+}
+
+// A heldContext is the cancel function of one WhileHeld.
+type heldContext struct{ cancel context.CancelCauseFunc }
+
+// WhileHeld returns a context that belongs to the incarnation that is held now. It ends at
+// U, at the loss ([context.Cause] is the [*lease.LostError]) or at Release (the cause is
+// [lease.ErrReleased]); at once, with the cause [lease.ErrNotHeld], if nothing is held. Call
+// the function it returns when the work is done.
+func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.lock()
+	defer s.unlock()
+	if s.held == nil {
+		cancel(lease.ErrNotHeld)
+		return ctx, func() {}
+	}
+	c := &heldContext{cancel}
+	if s.contexts == nil {
+		s.contexts = make(map[*heldContext]struct{})
+	}
+	s.contexts[c] = struct{}{}
+	return ctx, func() {
+		cancel(context.Canceled)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.contexts, c)
+	}
+}
+
+// lock takes mu and notices what the passing of time has done: with mu held, what is held
+// is certain.
+func (s *Session) lock() time.Time {
+	s.mu.Lock()
+	now := s.Clock.Now()
+	if reason, over := s.over(now); over {
+		s.lose(reason, nil)
+	}
+	return now
+}
+
+// unlock frees mu and then does what has been put off until it is free.
+func (s *Session) unlock() {
+	effects := s.effects
+	s.effects = nil
+	s.mu.Unlock()
+	for _, f := range effects {
+		f()
+	}
+}
+
+// later puts off what calls out of the package.
+func (s *Session) later(f func()) { s.effects = append(s.effects, f) }
+
+// begin and finish enclose whatever Close waits for; begin is called with mu held, finish
+// without.
+func (s *Session) begin() { s.tasks++ }
+
+func (s *Session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tasks--
+	s.notify()
+}
+
+func (s *Session) notify() {
+	if s.settled != nil {
+		close(s.settled)
+		s.settled = nil
+	}
+}
+
+// do sends one request, in the time that a request is given, whatever becomes of ctx. The
+// time of sending is read before anything else.
+func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, sent, now time.Time, err error) {
+	sent = s.Clock.Now()
+	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.Clock, s.Timeout)
+	defer cancel()
+	res, err = s.authority.Do(ctx, s.name, req)
+	return res, sent, s.Clock.Now(), err
+}
+
+// propose returns the ID that the next Acquire proposes, minting it if there is none.
+func (s *Session) propose() lease.ID {
+	if s.proposal.IsZero() {
+		s.proposal = s.mint()
+	}
+	return s.proposal
+}
+
+// mint makes an ID, from crypto/rand if the given source fails.
+func (s *Session) mint() lease.ID {
+	id, err := uuid.NewRandomFromReader(s.Rand)
+	if err != nil {
+		id = uuid.New()
+	}
+	return lease.ID(id)
+}
+
+// shorten takes a random part of d, up to the given one, away.
+func (s *Session) shorten(d time.Duration, part float64) time.Duration {
+	return d - time.Duration(part*random(s.Rand)*float64(d))
+}
+
+// random returns a number from 0 to below 1. A reader that fails costs the jitter only.
+func random(r io.Reader) float64 {
+	var b [8]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return 0.5
+	}
+	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
+}
