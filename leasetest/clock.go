@@ -1,0 +1,120 @@
+package leasetest
+
+import (
+	"sync"
+	"time"
+)
+
+// A Clock is a clock that can be wrong: it begins as package time has it, and then runs as
+// it is told. It has the method set of session.Clock. With its own clock a holder, or through
+// [Skew] a store, lives in another time than the rest of the test.
+//
+// All methods may be called from any number of goroutines. It needs no closing, and runs in a
+// synctest bubble as package time does.
+type Clock struct {
+	mu      sync.Mutex
+	base    time.Time // of package time, when the clock was last set
+	shown   time.Time // at base
+	rate    float64
+	paused  bool
+	waiting map[*alarm]struct{}
+}
+
+type alarm struct {
+	at    time.Time // on this clock
+	ring  chan time.Time
+	timer *time.Timer
+}
+
+// NewClock returns a Clock that shows the time of package time at its rate.
+func NewClock() *Clock {
+	now := time.Now()
+	return &Clock{base: now, shown: now, rate: 1, waiting: map[*alarm]struct{}{}}
+}
+
+// Now returns the time on this clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+// After returns a channel of capacity 1 that gets the time once d has passed on this clock.
+func (c *Clock) After(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &alarm{at: c.now().Add(d), ring: make(chan time.Time, 1)}
+	c.waiting[a] = struct{}{}
+	c.arm(a)
+	return a.ring
+}
+
+// Step moves the clock forward, or with a negative d backward.
+func (c *Clock) Step(d time.Duration) {
+	c.set(func() { c.shown = c.shown.Add(d) })
+}
+
+// Rate makes the clock run rate times as fast as package time; 0 stops it.
+func (c *Clock) Rate(rate float64) {
+	c.set(func() { c.rate = max(0, rate) })
+}
+
+// Pause is a holder that does not run: the clock goes on, but whoever waits for it is not
+// woken until Resume.
+func (c *Clock) Pause() {
+	c.set(func() { c.paused = true })
+}
+
+// Resume ends a Pause, and wakes whoever would have been woken since.
+func (c *Clock) Resume() {
+	c.set(func() { c.paused = false })
+}
+
+func (c *Clock) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown = c.now()
+	c.base = time.Now()
+	f()
+	for a := range c.waiting {
+		c.arm(a)
+	}
+}
+
+func (c *Clock) now() time.Time {
+	passed := time.Since(c.base)
+	if c.rate != 1 {
+		passed = time.Duration(float64(passed) * c.rate)
+	}
+	return c.shown.Add(passed)
+}
+
+// arm rings an alarm that is due and sets the timer of one that is not.
+func (c *Clock) arm(a *alarm) {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if c.paused {
+		return
+	}
+	now := c.now()
+	left := a.at.Sub(now)
+	if left <= 0 {
+		delete(c.waiting, a)
+		a.ring <- now
+		return
+	}
+	if c.rate == 0 {
+		return
+	}
+	if c.rate != 1 {
+		left = time.Duration(float64(left)/c.rate) + 1 // rounded up: not early
+	}
+	a.timer = time.AfterFunc(left, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, ok := c.waiting[a]; ok {
+			c.arm(a)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+)
+
+// A Gate forces an interleaving: calls are held at it until it is opened. Its methods
+// HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
+//
+//	gate := leasetest.NewGate()
+//	auth = leasetest.Script(auth,
+//		leasetest.Nth(2, lease.Renew, gate.HoldRequest), // the second renewal is overtaken
+//		leasetest.Nth(1, lease.Release, gate.OpenAfter)) // by the release
+//
+// A call whose context ends at the gate leaves it with the context's error; inside a
+// [Detach] it stays. A Gate is opened once and then stays open.
+type Gate struct {
+	reached, open     chan struct{}
+	arriving, opening sync.Once
+}
+
+// NewGate returns a Gate that is closed.
+func NewGate() *Gate {
+	return &Gate{reached: make(chan struct{}), open: make(chan struct{})}
+}
+
+// HoldRequest holds a request at the gate before it has its effect.
+func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
+	if err := g.pass(ctx); err != nil {
+		return err
+	}
+	_ = c.Send(ctx)
+	return nil
+}
+
+// HoldAnswer carries the request out and holds its answer at the gate.
+func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
+	_ = c.Send(ctx)
+	return g.pass(ctx)
+}
+
+// OpenBefore opens the gate, and then carries the request out.
+func (g *Gate) OpenBefore(ctx context.Context, c *Call) error {
+	g.Open()
+	_ = c.Send(ctx)
+	return nil
+}
+
+// OpenAfter opens the gate once the request is carried out.
+func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
+	_ = c.Send(ctx)
+	g.Open()
+	return nil
+}
+
+// Open opens the gate. It may be called more than once.
+func (g *Gate) Open() { g.opening.Do(func() { close(g.open) }) }
+
+// Reached returns a channel that is closed when the first call has come to the gate.
+func (g *Gate) Reached() <-chan struct{} { return g.reached }
+
+func (g *Gate) pass(ctx context.Context) error {
+	g.arriving.Do(func() { close(g.reached) })
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

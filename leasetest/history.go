@@ -1,0 +1,123 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A History is what happened between a caller and an authority or a store, in words, for the
+// message of a test that failed. Its methods may be called from any number of goroutines.
+// The zero History is empty and begins with its first line.
+type History struct {
+	mu    sync.Mutex
+	began time.Time
+	lines []string
+}
+
+// Printf adds a line, with the time since the first.
+func (h *History) Printf(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if h.began.IsZero() {
+		h.began = now
+	}
+	h.lines = append(h.lines, fmt.Sprintf("%12v  %s", now.Sub(h.began), fmt.Sprintf(format, args...)))
+}
+
+// String returns the last lines of the history, a line each.
+func (h *History) String() string {
+	const most = 60
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines, head := h.lines, ""
+	if n := len(lines) - most; n > 0 {
+		lines, head = lines[n:], fmt.Sprintf("%12s  %d lines earlier\n", "...", n)
+	}
+	return head + strings.Join(lines, "\n")
+}
+
+// Authority returns a, with every call and its answer in the history.
+func (h *History) Authority(a lease.Authority) lease.Authority {
+	return passOn(historicAuthority{a, h}, a)
+}
+
+type historicAuthority struct {
+	lease.Authority
+	h *History
+}
+
+func (a historicAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	sent := time.Now()
+	a.h.Printf("-> %s", requestText(req))
+	res, err := a.Authority.Do(ctx, name, req)
+	a.h.Printf("<- %s after %v: %s", requestText(req), time.Since(sent), outcomeText(res.Record, err))
+	return res, err
+}
+
+// Store returns s, with every call and its answer in the history.
+func (h *History) Store(s lease.Store) lease.Store {
+	return passOnStore(historicStore{s, h}, s)
+}
+
+type historicStore struct {
+	lease.Store
+	h *History
+}
+
+func (s historicStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.Store.Load(ctx, name)
+	s.h.Printf("load %q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
+	return snap, err
+}
+
+func (s historicStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	s.h.Printf("swap %q: version %s for %s: version %s at %s: %s",
+		name, old.Version, outcomeText(next, nil), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
+	return snap, err
+}
+
+func requestText(req lease.Request) string {
+	s := req.Action.String()
+	if !req.ID.IsZero() {
+		s += " id=" + idText(req.ID)
+	}
+	if !req.Proposed.IsZero() {
+		s += " proposed=" + idText(req.Proposed)
+	}
+	if req.Duration != 0 {
+		s += fmt.Sprintf(" duration=%v", req.Duration)
+	}
+	if p, ok := req.Period.Get(); ok {
+		s += fmt.Sprintf(" period=%v", p)
+	}
+	if req.Owner != "" {
+		s += fmt.Sprintf(" owner=%.20q", req.Owner)
+	}
+	return s
+}
+
+func outcomeText(r lease.Record, err error) string {
+	s := fmt.Sprintf("%v epoch=%d", r.State, r.Epoch)
+	if !r.ID.IsZero() {
+		s += " id=" + idText(r.ID)
+	}
+	if !r.Until.IsZero() {
+		s += " until=" + timeText(r.Until)
+	}
+	if err != nil {
+		s = fmt.Sprintf("%v (%s)", err, s)
+	}
+	return s
+}
+
+// idText is enough of an ID to tell it from its neighbours.
+func idText(id lease.ID) string { return id.String()[:8] }
+
+func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }

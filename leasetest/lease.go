@@ -1,0 +1,39 @@
+package leasetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Holder is what a lease under test is to be made of.
+type Holder struct {
+	Name     string          // of the lease; holders of one name contend
+	Owner    string          // may be empty: then the holder is an owner of its own
+	TakeOver bool            // an earlier incarnation of the same owner is dead
+	Duration time.Duration   // of the lease; it is renewed about every third of it
+	Clock    Clocker         // the holder's clock; nil: package time
+	Over     lease.Authority // what it must ask, and nobody else
+}
+
+// A Clocker is the method set of session.Clock, and of [Clock].
+type Clocker interface {
+	Now() time.Time
+	After(time.Duration) <-chan time.Time
+}
+
+// TestLease holds a lease to the clauses H of SPEC.md, a subtest a rule. The function
+// newLease returns a lease for a holder, not acquired yet; it is called in the subtest, and
+// its bubble, and should register a clean-up on t that leaves nothing running. Without
+// [Options.Bubble] it is called by several goroutines.
+//
+// The abilities of the lease are found by the methods that session.Session has for them: a
+// lease that lacks one says so in [Options.Lacks]. A lease that cannot be made to ask
+// Holder.Over lacks Injecting; then Holder.Over is nil, and the suite sees only its outside.
+func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
+	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
+	s.test(t)
+}
+
+var leaseRules []rule

@@ -1,0 +1,85 @@
+package leasetest
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Options say how an implementation is to be tested. A nil *Options and zero fields have the
+// defaults stated here; then everything is expected of the implementation.
+type Options struct {
+	// Lacks says what the implementation cannot do. What it does not say is required.
+	Lacks Ability
+
+	// Bubble runs every subtest in a synctest bubble, for an implementation in process that
+	// lives on package time.
+	Bubble bool
+
+	// Unit is the shortest time that the suite tells apart. Its leases last some ten units.
+	// Default: 1 s in a bubble, otherwise 250 ms. Times of [Vectors] are in seconds; the suite
+	// takes a second to be a Unit.
+	Unit time.Duration
+
+	// Slack is how late an answer or a timer may be. Default: 0 in a bubble, otherwise a Unit.
+	Slack time.Duration
+
+	// Sleep passes time. Default: time.Sleep.
+	Sleep func(d time.Duration)
+
+	// Limits are the durations that the implementation grants. The suite keeps to them, and
+	// requires that what lies outside is refused. TestAuthority and TestStore take them from a
+	// [lease.Limiter] where it is one. Default: none.
+	Limits lease.Limits
+
+	// Authority makes the authority that the leases of TestLease are to hold over. Default:
+	// one over memory.New(nil).
+	Authority func(t testing.TB) lease.Authority
+
+	// Reopen closes a store or an authority and opens it again over the same data. It is
+	// required unless Durable is lacking.
+	Reopen func(t testing.TB, s lease.Store) lease.Store
+
+	// Forget makes a store forget, under all names, what it may forget by now, and reports
+	// how long a record must have been expired or broken for that. It is required unless
+	// Forgetting is lacking.
+	Forget func(t testing.TB, s lease.Store) (after time.Duration)
+
+	// Seed decides whatever the suite draws. Default: a new one in every run; a failure tells
+	// it.
+	Seed uint64
+}
+
+func (o *Options) withDefaults() Options {
+	var v Options
+	if o != nil {
+		v = *o
+	}
+	if v.Unit == 0 {
+		v.Unit = 250 * time.Millisecond
+		if v.Bubble {
+			v.Unit = time.Second
+		}
+	}
+	if v.Slack == 0 && !v.Bubble {
+		v.Slack = v.Unit
+	}
+	if v.Sleep == nil {
+		v.Sleep = time.Sleep
+	}
+	if v.Seed == 0 {
+		v.Seed = rand.Uint64()
+	}
+	return v
+}
+
+// term is the duration of the leases of the suite.
+func (o *Options) term() time.Duration {
+	d := max(12*o.Unit, o.Limits.MinDuration)
+	if o.Limits.MaxDuration > 0 {
+		d = min(d, o.Limits.MaxDuration)
+	}
+	return d
+}

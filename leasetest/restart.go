@@ -1,0 +1,95 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Loss is what a store loses when it restarts.
+type Loss uint8
+
+const (
+	LoseMemory Loss = iota // everything, the epochs too: no name is known any more
+	ResetTerm              // how much of its duration a lease has used: it begins anew
+)
+
+// Restartable returns s as a store that can restart, and the function that restarts it: from
+// then on it has lost what loss says of everything that was written before.
+func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
+	r := &restartable{Store: s, loss: loss}
+	return passOnStore(r, s), r.restart
+}
+
+type restartable struct {
+	lease.Store
+	loss Loss
+
+	mu    sync.Mutex
+	again bool              // it has been restarted
+	since map[string]string // the versions that were committed since, by name
+	epoch map[string]uint64 // what was lost of the epoch, by name
+	began map[string]time.Time
+}
+
+func (r *restartable) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again, r.since, r.epoch, r.began = true, map[string]string{}, map[string]uint64{}, map[string]time.Time{}
+}
+
+func (r *restartable) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := r.Store.Load(ctx, name)
+	if err != nil {
+		return snap, err
+	}
+	return r.forget(name, snap), nil
+}
+
+// forget takes from a snapshot what was lost.
+func (r *restartable) forget(name string, snap lease.Snapshot) lease.Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.again || snap.Version == "" {
+		return snap
+	}
+	if _, seen := r.began[name]; !seen {
+		r.began[name] = snap.Now
+		if r.loss == LoseMemory {
+			r.epoch[name] = snap.Record.Epoch
+		}
+	}
+	switch old := r.since[name] != snap.Version; {
+	case old && r.loss == LoseMemory:
+		snap.Record = lease.Record{}
+	case old && !snap.Record.Until.IsZero():
+		snap.Record.Until = r.began[name].Add(snap.Record.Duration)
+	case !old:
+		snap.Record.Epoch -= r.epoch[name]
+	}
+	return snap
+}
+
+func (r *restartable) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	inner, err := r.Store.Load(ctx, name)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	if seen := r.forget(name, inner); inner.Version != old.Version || seen.Record.At(old.Now) != seen.Record.At(inner.Now) {
+		return seen, lease.ErrConflict
+	}
+	r.mu.Lock()
+	next.Epoch += r.epoch[name]
+	r.mu.Unlock()
+	snap, err := r.Store.Swap(ctx, name, inner, next)
+	if err == nil {
+		r.mu.Lock()
+		if r.again {
+			r.since[name] = snap.Version
+		}
+		r.mu.Unlock()
+	}
+	return r.forget(name, snap), err
+}

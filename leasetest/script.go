@@ -1,0 +1,149 @@
+package leasetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/fencedlease/lease"
+)
+
+// A StoreOp is an operation of a [lease.Store], as a [Line] of a script names it.
+type StoreOp uint8
+
+const (
+	Load StoreOp = iota + 1
+	Swap
+)
+
+// String returns "load" or "swap".
+func (op StoreOp) String() string {
+	if op == Load {
+		return "load"
+	}
+	return "swap"
+}
+
+// Any in a [Line] stands for every action of an authority.
+const Any lease.Action = 0
+
+// LoadOrSwap in a [Line] stands for both operations of a store.
+const LoadOrSwap StoreOp = 0
+
+type operation interface {
+	lease.Action | StoreOp
+	String() string
+}
+
+// A Line of a script says which calls meet which fault.
+type Line[Op operation] struct {
+	op    Op
+	from  int // the first call of op that meets the fault, counted from 1
+	to    int // the last one; 0: there is none
+	fault Fault
+}
+
+// Nth is the n-th call of op, counted from 1.
+func Nth[Op operation](n int, op Op, f Fault) Line[Op] { return Line[Op]{op, n, n, f} }
+
+// First is the first n calls of op.
+func First[Op operation](n int, op Op, f Fault) Line[Op] { return Line[Op]{op, 1, n, f} }
+
+// From is the n-th call of op and all that follow.
+func From[Op operation](n int, op Op, f Fault) Line[Op] { return Line[Op]{op, n, 0, f} }
+
+// Always is every call of op.
+func Always[Op operation](op Op, f Fault) Line[Op] { return From(1, op, f) }
+
+// Script returns a with faults at chosen calls. A call meets the faults of all lines that it
+// matches, the first line outermost; calls are counted in the order in which they are made,
+// over all names. With a [Detach] or a [Repeat] among the lines, a must outlive the test.
+func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
+	return passOn(&scripted{a, newCues(lines)}, a)
+}
+
+// ScriptStore returns s with faults at chosen calls, as [Script] does for an authority.
+func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
+	return passOnStore(&scriptedStore{s, newCues(lines)}, s)
+}
+
+type scripted struct {
+	lease.Authority
+	cues *cues[lease.Action]
+}
+
+func (a *scripted) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	return meet(ctx, a.cues, req.Action, name, func(ctx context.Context) (lease.Result, error) {
+		return a.Authority.Do(ctx, name, req)
+	})
+}
+
+type scriptedStore struct {
+	lease.Store
+	cues *cues[StoreOp]
+}
+
+func (s *scriptedStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	return meet(ctx, s.cues, Load, name, func(ctx context.Context) (lease.Snapshot, error) {
+		return s.Store.Load(ctx, name)
+	})
+}
+
+func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	return meet(ctx, s.cues, Swap, name, func(ctx context.Context) (lease.Snapshot, error) {
+		return s.Store.Swap(ctx, name, old, next)
+	})
+}
+
+// meet makes the call do, through the faults that are its turn.
+func meet[Op operation, A any](ctx context.Context, cues *cues[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
+	about := about[Op]{op, name}
+	faults, last := cues.next(about)
+	c := &Call{Op: op.String(), Name: name, last: last, do: func(ctx context.Context) (any, error) { return do(ctx) }}
+	answer, err := c.meet(ctx, Chain(faults...))
+	a, answered := answer.(A) // none comes with an error of the fault's own
+	if answered && err == nil {
+		cues.keep(about, a)
+	}
+	return a, err
+}
+
+// cues counts the calls for the lines of a script, and remembers their last answers.
+type cues[Op operation] struct {
+	lines []Line[Op]
+
+	mu    sync.Mutex
+	count []int // a line
+	last  map[about[Op]]any
+}
+
+type about[Op operation] struct {
+	op   Op
+	name string
+}
+
+func newCues[Op operation](lines []Line[Op]) *cues[Op] {
+	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
+}
+
+// next counts a call, and returns what it meets and how the one before was answered.
+func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, l := range c.lines {
+		if l.op != 0 && l.op != call.op {
+			continue
+		}
+		c.count[i]++
+		if n := c.count[i]; n >= l.from && (l.to == 0 || n <= l.to) {
+			faults = append(faults, l.fault)
+		}
+	}
+	return faults, c.last[call]
+}
+
+func (c *cues[Op]) keep(call about[Op], answer any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[call] = answer
+}

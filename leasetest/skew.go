@@ -1,0 +1,77 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/fencedlease/lease"
+)
+
+// Skew returns s with the clock c in the place of its own: step it, and the store's time is
+// stepped; stop it, and nothing expires. What s keeps is kept there, as long as every write
+// comes through the returned store: it remembers the ends that the records have on c.
+func Skew(s lease.Store, c *Clock) lease.Store {
+	return passOnStore(&skewed{Store: s, clock: c, turn: make(chan struct{}, 1), records: map[string]skewedRecord{}}, s)
+}
+
+type skewed struct {
+	lease.Store
+	clock *Clock
+	turn  chan struct{} // of the swaps: one at a time, or the clock could move inside one
+
+	mu      sync.Mutex
+	records map[string]skewedRecord // by name
+}
+
+type skewedRecord struct {
+	record  lease.Record
+	version string
+}
+
+func (s *skewed) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.Store.Load(ctx, name)
+	return s.shift(name, snap), err
+}
+
+// shift puts a snapshot of the inner store on the clock.
+func (s *skewed) shift(name string, snap lease.Snapshot) lease.Snapshot {
+	if snap.Version == "" {
+		return snap
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept, ok := s.records[name]; ok && kept.version == snap.Version {
+		snap.Record = kept.record
+	}
+	snap.Now = s.clock.Now().UTC()
+	return snap
+}
+
+func (s *skewed) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return lease.Snapshot{}, ctx.Err()
+	}
+	defer func() { <-s.turn }()
+
+	inner, err := s.Store.Load(ctx, name)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	now := s.clock.Now().UTC()
+	if inner.Version != old.Version || old.Record.At(old.Now) != old.Record.At(now) {
+		return s.shift(name, inner), lease.ErrConflict
+	}
+	put := next
+	if !next.Until.IsZero() {
+		put.Until = inner.Now.Add(next.Until.Sub(now))
+	}
+	snap, err := s.Store.Swap(ctx, name, inner, put)
+	if err == nil {
+		s.mu.Lock()
+		s.records[name] = skewedRecord{next, snap.Version}
+		s.mu.Unlock()
+	}
+	return s.shift(name, snap), err
+}

@@ -1,0 +1,133 @@
+package leasetest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A rule is a subtest of a suite.
+type rule struct {
+	name  string // the clause of SPEC.md and the rule: how the subtest is called
+	says  string // the rule in words
+	needs Ability
+	check func(*probe)
+}
+
+// clause returns the clause of SPEC.md that the rule is of.
+func (r rule) clause() string {
+	clause, _, _ := strings.Cut(r.name, "/")
+	return clause
+}
+
+// A suite is rules, and what they are to be held to: one of the three constructors.
+type suite struct {
+	rules   []rule
+	options Options
+
+	newStore     func(testing.TB) lease.Store
+	newAuthority func(testing.TB) lease.Authority
+	newLease     func(testing.TB, Holder) lease.Lease
+}
+
+// test runs every rule as a subtest, and lists those that were skipped.
+func (s *suite) test(t *testing.T) {
+	var skipped []string
+	for _, r := range s.rules {
+		lacks := r.needs & s.options.Lacks
+		if lacks != 0 {
+			skipped = append(skipped, fmt.Sprintf("%s (lacks %v)", r.name, lacks))
+		}
+		t.Run(r.name, func(t *testing.T) {
+			switch {
+			case lacks != 0:
+				t.Skipf("lacks %v: %s", lacks, r.says)
+			case s.options.Bubble:
+				synctest.Test(t, func(t *testing.T) { s.check(t, r) })
+			default:
+				t.Parallel()
+				s.check(t, r)
+			}
+		})
+	}
+	if len(skipped) > 0 {
+		t.Logf("%d of %d rules were skipped:\n%s", len(skipped), len(s.rules), strings.Join(skipped, "\n"))
+	}
+}
+
+// check holds the implementation to one rule.
+func (s *suite) check(t testing.TB, r rule) {
+	seed := fnv.New64a()
+	_ = binary.Write(seed, binary.BigEndian, s.options.Seed)
+	_, _ = seed.Write([]byte(r.name))
+	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(History), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
+	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
+	p.began = time.Now()
+	p.D = p.term()
+	// Whatever hangs, hangs only until the rule's time is over.
+	ctx, cancel := context.WithTimeout(context.Background(), 1000*p.D)
+	t.Cleanup(cancel)
+	p.ctx = ctx
+	r.check(p)
+}
+
+// A probe is one rule under test. What it reports as an error says which clause was
+// violated, with the history.
+type probe struct {
+	testing.TB
+	Options
+	suite   *suite
+	rule    rule
+	history *History
+	rand    *rand.Rand
+	began   time.Time
+	ctx     context.Context
+	name    string        // a lease that no other rule uses
+	D       time.Duration // the duration of its leases
+}
+
+func (p *probe) Errorf(format string, args ...any) {
+	p.Helper()
+	p.TB.Errorf("%s", p.violation(fmt.Sprintf(format, args...)))
+}
+
+func (p *probe) Fatalf(format string, args ...any) {
+	p.Helper()
+	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
+}
+
+func (p *probe) violation(what string) string {
+	return fmt.Sprintf("SPEC %s is violated: %s\n%s\nat %v; history:\n%s\nreplay: go test -run '^%s$', with Options.Seed = %d",
+		p.rule.clause(), p.rule.says, what, time.Since(p.began), p.history, strings.ReplaceAll(p.Name(), "/", "$/^"), p.Seed)
+}
+
+// need ends the rule if err is one: without it there is nothing to look at.
+func (p *probe) need(err error, what string) {
+	p.Helper()
+	if err != nil {
+		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+// pass passes time, and lets everything that is due by then happen.
+func (p *probe) pass(d time.Duration) {
+	p.Sleep(d)
+	if p.Bubble {
+		synctest.Wait()
+	}
+}
+
+// id draws a lease ID.
+func (p *probe) id() (id lease.ID) {
+	binary.BigEndian.PutUint64(id[:8], p.rand.Uint64())
+	binary.BigEndian.PutUint64(id[8:], p.rand.Uint64()|1) // never zero
+	return id
+}
