@@ -1,0 +1,51 @@
+package blobtest
+
+import (
+	"strings"
+)
+
+// access is what the sender of a request may do.
+type access struct {
+	all         bool   // the owner of the account
+	permissions string // letters of a shared access signature
+}
+
+func (a access) any(letters string) bool { return a.all || strings.ContainsAny(a.permissions, letters) }
+
+// mayReplace reports whether what is there already may be overwritten: permission c is to
+// create, and no more.
+func (a access) mayReplace() bool { return a.any("w") }
+
+// The failures of those who may not come in.
+var (
+	errNoAuthentication = (&failure{status: 401, code: "NoAuthenticationInformation", text: "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}).withHeader("WWW-Authenticate", "SharedKey")
+	errAuthentication   = &failure{status: 403, code: "AuthenticationFailed", text: "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}
+	errAuthHeader       = &failure{status: 400, code: "InvalidAuthenticationInfo", text: "The authentication information was not provided in the correct format. Verify the value of Authorization header."}
+	errPermission       = &failure{status: 403, code: "AuthorizationPermissionMismatch", text: "This request is not authorized to perform this operation using this permission."}
+	errServiceScope     = &failure{status: 403, code: "AuthorizationServiceMismatch", text: "This request is not authorized to perform this operation using this service."}
+	errResourceScope    = &failure{status: 403, code: "AuthorizationResourceTypeMismatch", text: "This request is not authorized to perform this operation using this resource type."}
+	errProtocolScope    = &failure{status: 403, code: "AuthorizationProtocolMismatch", text: "This request is not authorized to perform this operation using this protocol."}
+	errSourceScope      = &failure{status: 403, code: "AuthorizationSourceIPMismatch", text: "This request is not authorized to perform this operation using this source IP."}
+	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
+)
+
+// admit lets the request in, or says why not. A shared access signature needs a permission
+// that the operation asks for.
+func (c *call) admit(op *operation) error {
+	if c.o.AllowAnyone {
+		c.access = access{all: true}
+		return nil
+	}
+	switch {
+	case c.r.Header.Get("Authorization") != "":
+		return c.admitSharedKey()
+	case c.query.Get("sig") != "":
+		return c.admitSignature(op)
+	}
+	return errNoAuthentication
+}
+
+// unauthenticated is a failure with the reason that the service gives in its body.
+func unauthenticated(detail string) *failure {
+	return errAuthentication.with("AuthenticationErrorDetail", detail)
+}

@@ -1,0 +1,196 @@
+package blobtest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/xml"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxUncommitted = 100_000
+	maxCommitted   = 50_000
+)
+
+// putBlock is Put Block: it keeps a block for a later Put Block List. The blob, even one
+// that is not there yet, can be leased.
+func putBlock(c *call) (*reply, error) {
+	if v := c.header("x-ms-copy-source"); v != "" { // Put Block From URL
+		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", v)
+	}
+	id := c.query.Get("blockid")
+	if id == "" {
+		return nil, errMissingQuery.with("QueryParameterName", "blockid")
+	}
+	if raw, err := base64.StdEncoding.DecodeString(id); err != nil || len(raw) == 0 || len(raw) > 64 {
+		return nil, badQuery(errInvalidQuery, "blockid", id, "Not a valid base64 string of at most 64 bytes.")
+	}
+	data, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return nil, badHeader(c.r, "Content-Length")
+	}
+	return c.writeBlob(write{creates: true, prepare: func(f found) (plan, error) {
+		var e entry
+		if f.entry != nil {
+			e = *f.entry
+		}
+		if len(e.blocks) >= maxUncommitted {
+			return nil, errBlockCount
+		}
+		// "All block IDs must be the same length within a blob."
+		if len(e.blocks) > 0 && len(e.blocks[0].id) != len(id) {
+			return nil, errBlockID
+		}
+		return func(time.Time) (*entry, *reply) {
+			e.blocks = append(e.blocks, block{id, data}) // whoever reads the old entry sees only its length
+			rep := newReply(http.StatusCreated)
+			rep.header.Set("x-ms-request-server-encrypted", "false")
+			if c.header("Content-MD5") != "" {
+				rep.header.Set("Content-MD5", c.header("Content-MD5"))
+			}
+			return &e, rep
+		}, nil
+	}})
+}
+
+// putBlockList is Put Block List: it makes a blob of blocks that were put before.
+func putBlockList(c *call) (*reply, error) {
+	v, err := c.parseContent()
+	if err != nil {
+		return nil, err
+	}
+	v.props.contentType = c.header("x-ms-blob-content-type") // the request's own type is that of the XML
+	if v.props.contentType == "" {
+		v.props.contentType = "application/octet-stream"
+	}
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := parseBlockList(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.replace(v, write{}, http.StatusCreated, func(f found, _ *reply) error {
+		uncommitted, committed := map[string]block{}, map[string]block{}
+		if f.entry != nil {
+			for _, b := range f.entry.blocks {
+				uncommitted[b.id] = b
+			}
+			if f.entry.current != nil {
+				for _, b := range f.entry.current.blocks {
+					committed[b.id] = b
+				}
+			}
+		}
+		v.blocks = make([]block, 0, len(wanted))
+		for _, w := range wanted {
+			b, ok := uncommitted[w.id]
+			if w.from == "Committed" || w.from == "Latest" && !ok {
+				b, ok = committed[w.id]
+			}
+			if !ok {
+				return errBlockList
+			}
+			v.blocks, v.data = append(v.blocks, b), append(v.data, b.data)
+		}
+		if v.data.size() > c.o.MaxBlob {
+			return errBodySize
+		}
+		return nil
+	})
+}
+
+// A wanted block is named in a block list: by ID, and from where it is to be taken.
+type wanted struct{ from, id string }
+
+func parseBlockList(body []byte) (list []wanted, err error) {
+	var doc struct {
+		XMLName xml.Name `xml:"BlockList"`
+		Blocks  []struct {
+			XMLName xml.Name
+			ID      string `xml:",chardata"`
+		} `xml:",any"`
+	}
+	if err := xml.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &doc); err != nil {
+		return nil, errXML
+	}
+	for _, b := range doc.Blocks {
+		switch b.XMLName.Local {
+		case "Committed", "Uncommitted", "Latest":
+			list = append(list, wanted{b.XMLName.Local, strings.TrimSpace(b.ID)})
+		default:
+			return nil, errXML
+		}
+	}
+	if len(list) > maxCommitted {
+		return nil, errBlockList
+	}
+	return list, nil
+}
+
+// getBlockList is Get Block List. It also reads a blob that has only uncommitted blocks.
+func getBlockList(c *call) (*reply, error) {
+	which := strings.ToLower(c.query.Get("blocklisttype"))
+	if which == "" {
+		which = "committed"
+	}
+	if which != "committed" && which != "uncommitted" && which != "all" {
+		return nil, badQuery(errInvalidQuery, "blocklisttype", which, "It must be committed, uncommitted or all.")
+	}
+	v, err := c.readBlob(true)
+	if err != nil {
+		return nil, err
+	}
+	rep := newReply(http.StatusOK)
+	rep.header.Set("Content-Type", "application/xml")
+	rep.header.Set("x-ms-blob-content-length", strconv.FormatInt(v.data.size(), 10))
+	c.describe(rep, v.etag, v.modified)
+	b := startXML()
+	b.WriteString("<BlockList>")
+	if which != "uncommitted" {
+		writeBlocks(b, "CommittedBlocks", v.blocks)
+	}
+	if which != "committed" && c.snapshot.IsZero() {
+		writeBlocks(b, "UncommittedBlocks", v.entry.latestBlocks())
+	}
+	b.WriteString("</BlockList>")
+	rep.body = segments{b.Bytes()}
+	return rep, nil
+}
+
+// latestBlocks are the uncommitted blocks, of those with one ID only the last.
+func (e *entry) latestBlocks() (list []block) {
+	at := map[string]int{}
+	for _, b := range e.blocks {
+		if i, ok := at[b.id]; ok {
+			list[i] = b
+			continue
+		}
+		at[b.id] = len(list)
+		list = append(list, b)
+	}
+	return list
+}
+
+func writeBlocks(b *bytes.Buffer, name string, blocks []block) {
+	b.WriteString("<" + name + ">")
+	for _, k := range blocks {
+		b.WriteString("<Block>")
+		element(b, "Name", k.id)
+		element(b, "Size", strconv.Itoa(len(k.data)))
+		b.WriteString("</Block>")
+	}
+	b.WriteString("</" + name + ">")
+}
+
+// startXML begins a document as the service does, with a byte order mark.
+func startXML() *bytes.Buffer {
+	return bytes.NewBufferString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
+}

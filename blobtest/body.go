@@ -1,0 +1,80 @@
+package blobtest
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash/crc64"
+	"io"
+	"net/http"
+)
+
+// body reads the body of a request, and holds it against the checksums that came with it.
+func (c *call) body() ([]byte, error) {
+	n := c.r.ContentLength
+	switch {
+	case n < 0:
+		return nil, errNoLength
+	case n > c.o.MaxBody:
+		return nil, errBodySize
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, c.r.Body, n); err != nil {
+		if tooSlow := c.ctx.Err(); tooSlow != nil {
+			return nil, tooSlow
+		}
+		return nil, errBody
+	}
+	data := bytes.Clone(b.Bytes()) // a Buffer has grown to more than it holds
+	if err := c.checkMD5(data); err != nil {
+		return nil, err
+	}
+	return data, c.checkCRC64(data)
+}
+
+func (c *call) checkMD5(data []byte) error {
+	s := c.header("Content-MD5")
+	if s == "" {
+		return nil
+	}
+	want, err := base64.StdEncoding.DecodeString(s)
+	if err != nil || len(want) != md5.Size {
+		return errInvalidMD5
+	}
+	if got := md5.Sum(data); !bytes.Equal(got[:], want) {
+		return errMD5.with("UserSpecifiedMd5", s).with("ServerCalculatedMd5", base64.StdEncoding.EncodeToString(got[:]))
+	}
+	return nil
+}
+
+// azurePolynomial is the one of the header x-ms-content-crc64.
+const azurePolynomial = 0x9A6C9329AC4BC9B5
+
+func (c *call) checkCRC64(data []byte) error {
+	const name = "x-ms-content-crc64"
+	s := c.header(name)
+	if s == "" {
+		return nil
+	}
+	want, err := base64.StdEncoding.DecodeString(s)
+	if err != nil || len(want) != 8 {
+		return badHeader(c.r, name)
+	}
+	if crc64.Checksum(data, crc64.MakeTable(azurePolynomial)) != binary.LittleEndian.Uint64(want) {
+		return errCRC64
+	}
+	return nil
+}
+
+// noBody refuses a body where none belongs, unless it is empty.
+func (c *call) noBody() error {
+	if c.r.ContentLength != 0 && c.r.Body != nil && c.r.Body != http.NoBody {
+		var one [1]byte
+		if n, err := c.r.Body.Read(one[:]); n > 0 || err != nil && !errors.Is(err, io.EOF) {
+			return errInput
+		}
+	}
+	return nil
+}

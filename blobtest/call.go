@@ -1,0 +1,182 @@
+package blobtest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fencedlease/lease"
+)
+
+// A call is one request on its way through the handler.
+type call struct {
+	*Handler
+	ctx     context.Context
+	r       *http.Request
+	query   url.Values
+	version lease.Version
+
+	account   *account
+	kind      kind
+	container string
+	blob      string
+	snapshot  time.Time // zero: the blob itself
+
+	id     lease.ID // x-ms-lease-id; zero: none
+	access access
+}
+
+// A reply is an answer that is a success.
+type reply struct {
+	status int
+	header http.Header
+	body   segments
+}
+
+func newReply(status int) *reply { return &reply{status: status, header: http.Header{}} }
+
+// locate finds out which resource the request is about. A path is
+// /account/container/blob, or without the account if that is the first label of the host.
+func (c *call) locate() error {
+	path := c.r.URL.Path
+	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
+		return errURI
+	}
+	path = strings.TrimPrefix(path, "/")
+	name, _, hosted := strings.Cut(c.r.Host, ".blob.")
+	if c.accounts[name] == nil || !hosted {
+		name, path, _ = strings.Cut(path, "/")
+	}
+	if c.account = c.accounts[name]; c.account == nil {
+		return errURI
+	}
+	c.container, c.blob, _ = strings.Cut(path, "/")
+	restype := strings.ToLower(c.query.Get("restype"))
+	switch {
+	case c.container == "":
+		c.kind = service
+	case restype == "container":
+		c.kind = container
+		if c.blob != "" {
+			return badQuery(errInvalidQuery, "restype", c.query.Get("restype"), "A blob is no container.")
+		}
+	case restype != "":
+		return badQuery(errInvalidQuery, "restype", c.query.Get("restype"), "It must be container.")
+	case c.blob == "": // a blob of the root container
+		c.kind, c.container, c.blob = blob, rootContainer, c.container
+	default:
+		c.kind = blob
+	}
+	if c.kind != service && c.container != rootContainer && !containerName(c.container) {
+		return errResourceName
+	}
+	if c.kind == blob && utf8.RuneCountInString(c.blob) > 1024 {
+		return errResourceName
+	}
+	return c.locateSnapshot()
+}
+
+// rootContainer is where blobs without a container would be; it cannot be created here.
+const rootContainer = "$root"
+
+func (c *call) locateSnapshot() (err error) {
+	s := c.query.Get("snapshot")
+	if s == "" || c.kind != blob {
+		return nil
+	}
+	if c.snapshot, err = time.Parse(sevenDigits, s); err != nil || c.snapshot.IsZero() {
+		return badQuery(errInvalidQuery, "snapshot", s, "It must be the time of a snapshot.")
+	}
+	return nil
+}
+
+// containerName: "3 through 63 characters", lower-case letters, digits and single dashes
+// between them.
+func containerName(s string) bool {
+	if len(s) < 3 || len(s) > 63 {
+		return false
+	}
+	dash := true // no dash at the beginning
+	for _, c := range []byte(s) {
+		switch {
+		case c == '-' && dash:
+			return false
+		case c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9'):
+			return false
+		}
+		dash = c == '-'
+	}
+	return !dash
+}
+
+// chooseVersion reads the version of the service that the request is meant for: from the
+// header, the query or the signature, in this order.
+func (c *call) chooseVersion() error {
+	c.version = c.o.DefaultVersion
+	for _, s := range []struct {
+		from, value string
+		f           *failure
+	}{
+		{headerVersion, c.r.Header.Get(headerVersion), errInvalidHeader.with("HeaderName", headerVersion).with("HeaderValue", c.r.Header.Get(headerVersion))},
+		{"api-version", c.query.Get("api-version"), badQuery(errInvalidQuery, "api-version", c.query.Get("api-version"), "The version is not supported.")},
+		{"sv", c.query.Get("sv"), badQuery(errInvalidQuery, "sv", c.query.Get("sv"), "The version is not supported.")},
+	} {
+		if s.value == "" {
+			continue
+		}
+		v, err := lease.ParseVersion(s.value)
+		if err != nil {
+			return s.f
+		}
+		c.version = v
+		return nil
+	}
+	return nil
+}
+
+// Versions from which on the service does something otherwise.
+const (
+	versionETagQuoted  lease.Version = 2011_08_18 // entity tags are quoted
+	versionStrictLease lease.Version = 2013_08_15 // a lease ID needs a blob; lease operations tell the entity tag
+	versionZeroLength  lease.Version = 2015_02_21 // an empty Content-Length is signed as ""
+)
+
+// limitTime bounds the context by the parameter timeout, "expressed in seconds".
+func (c *call) limitTime() (context.CancelFunc, error) {
+	d := c.o.Timeout
+	if s := c.query.Get("timeout"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 31)
+		if err != nil {
+			return nil, badQuery(errInvalidQuery, "timeout", s, "It must be a number of seconds.")
+		}
+		if n > 0 {
+			d = min(d, time.Duration(n)*time.Second)
+		}
+	}
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithTimeout(c.ctx, d)
+	return cancel, nil
+}
+
+// header returns a header's value without the space around it.
+func (c *call) header(name string) string { return strings.TrimSpace(c.r.Header.Get(name)) }
+
+// leaseName is the name of the lease of the resource.
+func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }
+
+// describe puts the entity tag and the time of the last change on an answer.
+func (c *call) describe(rep *reply, etag string, modified time.Time) {
+	rep.header.Set("ETag", c.quoteETag(etag))
+	rep.header.Set("Last-Modified", modified.UTC().Format(http.TimeFormat))
+}
+
+func (c *call) quoteETag(etag string) string {
+	if c.version < versionETagQuoted {
+		return etag
+	}
+	return `"` + etag + `"`
+}

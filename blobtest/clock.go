@@ -1,0 +1,87 @@
+package blobtest
+
+import (
+	"sync"
+	"time"
+)
+
+// A Clock is a clock that a test owns. It stands still until it is moved, or runs at a
+// rate of its own. It has the methods of session.Clock, so that one Clock can drive the
+// store, the server and the sessions of a test. Its methods may be called from any number
+// of goroutines.
+type Clock struct {
+	mu      sync.Mutex
+	base    time.Time // the clock's time at the real time since
+	since   time.Time
+	rate    float64
+	waiters []waiter
+}
+
+const century = 100 * 365 * 24 * time.Hour // longer than anybody waits
+
+type waiter struct {
+	at time.Time
+	ch chan time.Time
+}
+
+// NewClock returns a clock that shows start and stands still.
+func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
+
+// NewFastClock returns a clock that shows start and then runs rate times as fast as real
+// time: at 1 like the machine's clock, at 60 a minute each second, at 0 not at all. A
+// negative rate counts as 0.
+func NewFastClock(start time.Time, rate float64) *Clock {
+	return &Clock{base: start.Round(0).UTC(), since: time.Now(), rate: max(rate, 0)}
+}
+
+// Now returns the time that the clock shows, in UTC. It never decreases.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+func (c *Clock) now() time.Time {
+	if c.rate == 0 {
+		return c.base
+	}
+	return c.base.Add(time.Duration(float64(time.Since(c.since)) * c.rate))
+}
+
+// Advance moves the clock forward by d, at once, and wakes whoever waits for a time that
+// has come. A negative d moves nothing: the time of an authority does not run backward.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.base = c.base.Add(max(d, 0))
+	now, rest := c.now(), c.waiters[:0]
+	for _, w := range c.waiters {
+		if now.Before(w.at) {
+			rest = append(rest, w)
+		} else {
+			w.ch <- now
+		}
+	}
+	clear(c.waiters[len(rest):])
+	c.waiters = rest
+}
+
+// After returns a channel of capacity 1 that receives the time once d has passed on this
+// clock.
+func (c *Clock) After(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	w := waiter{now.Add(d), make(chan time.Time, 1)}
+	if d <= 0 {
+		w.ch <- now
+		return w.ch
+	}
+	c.waiters = append(c.waiters, w)
+	if c.rate > 0 {
+		// A little late, so that no rounding makes it early: nothing else would wake this waiter.
+		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
+		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
+	}
+	return w.ch
+}

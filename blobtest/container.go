@@ -1,0 +1,140 @@
+package blobtest
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// createContainer is Create Container. A new container has no lease.
+func createContainer(c *call) (*reply, error) {
+	m, err := c.parseMetadata()
+	if err != nil {
+		return nil, err
+	}
+	if c.container == rootContainer {
+		return nil, errResourceName
+	}
+	leave, err := c.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if c.account.find(c.container, "").box != nil {
+		return nil, errContainerExists
+	}
+	now, err := c.forget()
+	if err != nil {
+		return nil, err
+	}
+	attrs := &attributes{etag: c.newETag(), modified: now, metadata: m}
+	c.account.putBox(c.container, &box{attrs: attrs, blobs: map[string]*entry{}})
+	rep := newReply(http.StatusCreated)
+	c.describe(rep, attrs.etag, attrs.modified)
+	return rep, nil
+}
+
+// getContainer is Get Container Properties and Get Container Metadata.
+func getContainer(c *call) (*reply, error) {
+	f, res, leave, err := c.enterContainer(lease.Read)
+	if err != nil {
+		return nil, err
+	}
+	leave()
+	rep := newReply(http.StatusOK)
+	c.describe(rep, f.etag, f.modified)
+	f.metadata.write(rep.header)
+	if c.query.Get("comp") == "" {
+		c.addLease(rep, res.Record)
+		rep.header.Set("x-ms-has-immutability-policy", "false")
+		rep.header.Set("x-ms-has-legal-hold", "false")
+	}
+	return rep, nil
+}
+
+// setContainerMetadata is Set Container Metadata. A container's lease guards its deletion
+// and nothing else, so here an ID is only compared.
+func setContainerMetadata(c *call) (*reply, error) {
+	m, err := c.parseMetadata()
+	if err != nil {
+		return nil, err
+	}
+	f, res, leave, err := c.enterContainer(lease.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	attrs := &attributes{etag: c.newETag(), modified: res.Now, metadata: m}
+	c.account.setAttributes(f.box, attrs)
+	rep := newReply(http.StatusOK)
+	c.describe(rep, attrs.etag, attrs.modified)
+	return rep, nil
+}
+
+// deleteContainer is Delete Container: "a container may be deleted even if blobs within it
+// have active leases. Use the Lease Container operation to control rights to delete a
+// container."
+func deleteContainer(c *call) (*reply, error) {
+	_, _, leave, err := c.enterContainer(lease.Write)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	c.account.putBox(c.container, nil)
+	return newReply(http.StatusAccepted), nil
+}
+
+// enterContainer enters the gate of the container and does one use of its lease. Of the
+// conditional headers, containers know the two with times. If the error is nil the caller
+// calls leave.
+func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leave func(), err error) {
+	cond, err := c.parseConditions("")
+	if err != nil {
+		return f, res, nil, err
+	}
+	cond.match, cond.noneMatch = nil, nil
+	if leave, err = c.enter(); err != nil {
+		return f, res, nil, err
+	}
+	if f = c.account.find(c.container, ""); f.box == nil {
+		leave()
+		return f, res, nil, errContainerNotFound
+	}
+	veto := cond.forWrite(f.etag, f.modified)
+	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
+		veto = nil // reads of a container have no conditions
+	}
+	if veto != nil {
+		if err = c.wouldRefuse(use); err == nil {
+			err = veto
+		}
+	} else {
+		res, err = c.do(lease.Request{Action: use, ID: c.id})
+	}
+	if err != nil {
+		leave()
+		return f, res, nil, err
+	}
+	return f, res, leave, nil
+}
+
+// putBox puts a container under a name, or takes it away with nil.
+func (a *account) putBox(name string, b *box) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b == nil {
+		delete(a.containers, name)
+	} else {
+		a.containers[name] = b
+	}
+}
+
+func (a *account) setAttributes(b *box, attrs *attributes) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b.attrs = attrs
+}
+
+// modifiedText is a time as lists and headers show it.
+func modifiedText(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

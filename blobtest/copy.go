@@ -1,0 +1,119 @@
+package blobtest
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fencedlease/lease"
+)
+
+// copied is what a blob tells of the copy that made it.
+type copied struct {
+	id        string
+	source    string
+	size      int64
+	completed time.Time
+}
+
+func (k *copied) write(h http.Header) {
+	if k == nil {
+		return
+	}
+	h.Set("x-ms-copy-id", k.id)
+	h.Set("x-ms-copy-status", "success")
+	h.Set("x-ms-copy-source", k.source)
+	h.Set("x-ms-copy-progress", fmt.Sprintf("%d/%d", k.size, k.size))
+	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
+}
+
+// copyBlob is Copy Blob and, with x-ms-requires-sync, Copy Blob From URL, within an
+// account. Either is done when it is answered. The lease of the source is read, that of
+// the destination written; for Copy Blob, which may go on after the answer in the service,
+// it must be an infinite one.
+func copyBlob(c *call) (*reply, error) {
+	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
+		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
+	}
+	m, err := c.parseMetadata()
+	if err != nil {
+		return nil, err
+	}
+	src, err := c.readSource()
+	if err != nil {
+		return nil, err
+	}
+	v := *src.version
+	v.snapshot, v.created = time.Time{}, time.Time{}
+	if m != nil {
+		v.metadata = m
+	}
+	source, _, _ := strings.Cut(c.header("x-ms-copy-source"), "?")
+	v.copied = &copied{id: uuid.NewString(), source: source, size: v.data.size()}
+	sync := strings.EqualFold(c.header("x-ms-requires-sync"), "true")
+	return c.replace(&v, write{infinite: !sync}, http.StatusAccepted, func(_ found, rep *reply) error {
+		rep.header.Set("x-ms-copy-id", v.copied.id)
+		rep.header.Set("x-ms-copy-status", "success")
+		return nil
+	})
+}
+
+// readSource reads the source of a copy as a call of its own would, which the owner of the
+// account may do, and others if the source's own address is signed.
+func (c *call) readSource() (r reading, err error) {
+	raw := c.header("x-ms-copy-source")
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return r, badHeader(c.r, "x-ms-copy-source")
+	}
+	if u.Host != c.r.Host {
+		return r, errForeignSource
+	}
+	req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}, RemoteAddr: c.r.RemoteAddr, TLS: c.r.TLS}
+	src := &call{Handler: c.Handler, ctx: c.ctx, r: req, query: query(req), version: c.version}
+	if err := src.locate(); err != nil {
+		return r, badHeader(c.r, "x-ms-copy-source")
+	}
+	if src.kind != blob || src.account != c.account {
+		return r, errForeignSource
+	}
+	if !c.access.all {
+		if err := src.admit(&operation{permissions: "r", resourceType: "o"}); err != nil {
+			return r, err
+		}
+	}
+	if s := c.header("x-ms-source-lease-id"); s != "" {
+		if src.id, err = lease.ParseID(s); err != nil || src.id.IsZero() {
+			return r, badHeader(c.r, "x-ms-source-lease-id")
+		}
+	}
+	cond, err := c.parseConditions("x-ms-source-")
+	if err != nil {
+		return r, err
+	}
+	if r, err = src.readBlob(false); err != nil {
+		if err == errBlobNotFound || err == errContainerNotFound {
+			err = errCopySource
+		}
+		return r, err
+	}
+	if cond.forRead(r.etag, r.modified) != nil {
+		return r, errSourceCond
+	}
+	return r, nil
+}
+
+// abortCopy is Abort Copy Blob. No copy is pending here when somebody can ask.
+func abortCopy(c *call) (*reply, error) {
+	if c.query.Get("copyid") == "" {
+		return nil, errMissingQuery.with("QueryParameterName", "copyid")
+	}
+	if !strings.EqualFold(c.header("x-ms-copy-action"), "abort") {
+		return nil, noHeader("x-ms-copy-action")
+	}
+	return c.writeBlob(write{prepare: func(found) (plan, error) { return nil, errNoPendingCopy }})
+}

@@ -1,0 +1,255 @@
+package blobtest
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+// The headers of the protocol.
+const (
+	headerAction    = "x-ms-lease-action"
+	headerID        = "x-ms-lease-id"
+	headerProposed  = "x-ms-proposed-lease-id"
+	headerDuration  = "x-ms-lease-duration"
+	headerPeriod    = "x-ms-lease-break-period"
+	headerLeft      = "x-ms-lease-time"
+	headerVersion   = "x-ms-version"
+	headerRequest   = "x-ms-request-id"
+	headerClient    = "x-ms-client-request-id"
+	headerErrorCode = "x-ms-error-code"
+	headerOwner     = "User-Agent"
+	headerDate      = "x-ms-date"
+)
+
+// A Handler serves the Blob protocol as an [http.Handler], for use in a server of one's
+// own; [NewServer] is the simple way. The blobs are the Handler's, the leases are the
+// authority's.
+type Handler struct {
+	auth     lease.Authority
+	o        Options
+	outcomes []outcome
+	accounts map[string]*account
+	gates    gates
+	etags    atomic.Uint64
+}
+
+// NewHandler makes a Handler over an authority, which may be a wrapper that adds faults.
+// A nil authority stands for a memory.Store of the Handler's own, with the limits of the
+// service, that runs on [Options.Clock]. The error is a [*lease.FieldError].
+func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if auth == nil {
+		// The service never forgets an ID by itself, so no retention would be long enough.
+		auth = lease.NewAuthority(memory.New(&memory.Options{Clock: opts.Clock, Limits: lease.AzureLimits, Retention: century}))
+	}
+	h := &Handler{auth: auth, o: opts, accounts: map[string]*account{}, outcomes: outcomes}
+	if opts.PublishedTable {
+		h.outcomes = append(published[:len(published):len(published)], outcomes...)
+	}
+	for name, key := range opts.Accounts {
+		k, _ := base64.StdEncoding.DecodeString(key) // valid, or the options were refused
+		h.accounts[name] = &account{name: name, key: k, containers: map[string]*box{}}
+	}
+	return h, nil
+}
+
+// Authority returns the authority that grants the Handler's leases, for assertions and for
+// acting on a lease behind the clients' backs; [LeaseName] says under which name.
+func (h *Handler) Authority() lease.Authority { return h.auth }
+
+// Clock returns the Handler's clock.
+func (h *Handler) Clock() *Clock { return h.o.Clock }
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{Handler: h, ctx: r.Context(), r: r, query: query(r), version: h.o.DefaultVersion}
+	id := uuid.NewString()
+	header := w.Header()
+	header.Set("Server", "Windows-Azure-Blob/1.0 blobtest")
+	header.Set("Date", h.o.Clock.Now().Format(http.TimeFormat))
+	header.Set(headerRequest, id)
+	if v := r.Header.Get(headerClient); visible(v) {
+		header.Set(headerClient, v)
+	}
+
+	var rep *reply
+	var err error
+	if r.Method == http.MethodOptions {
+		rep, err = c.preflight()
+	} else {
+		h.addCORS(header, r)
+		rep, err = c.serve()
+	}
+	status, code := 0, ""
+	if err != nil {
+		f := failureOf(err)
+		status, code = f.status, f.code
+		h.fail(w, c, f, id)
+	} else {
+		status = rep.status
+		h.answer(w, c, rep)
+	}
+	h.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("comp", c.query.Get("comp")),
+		slog.String("action", r.Header.Get(headerAction)), slog.Int("status", status), slog.String("code", code), slog.Any("error", err))
+}
+
+// serve finds out what is asked, whether the asker may, and does it.
+func (c *call) serve() (*reply, error) {
+	if err := c.chooseVersion(); err != nil {
+		return nil, err
+	}
+	if err := c.locate(); err != nil {
+		return nil, err
+	}
+	cancel, err := c.limitTime()
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	op, err := c.route()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.admit(op); err != nil {
+		return nil, err
+	}
+	if err := c.refuseUnserved(); err != nil {
+		return nil, err
+	}
+	if s := c.header(headerID); s != "" {
+		if c.id, err = lease.ParseID(s); err != nil || c.id.IsZero() {
+			return nil, badHeader(c.r, headerID)
+		}
+	}
+	return op.run(c)
+}
+
+// answer writes a success.
+func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
+	header := w.Header()
+	for name, values := range rep.header {
+		header[name] = values
+	}
+	header.Set(headerVersion, c.version.String())
+	if c.r.Method != http.MethodHead && rep.status != http.StatusNoContent && header.Get("Content-Length") == "" {
+		header.Set("Content-Length", strconv.FormatInt(rep.body.size(), 10))
+	}
+	w.WriteHeader(rep.status)
+	if c.r.Method == http.MethodHead {
+		return
+	}
+	for _, b := range rep.body {
+		if _, err := w.Write(b); err != nil {
+			return // the client is gone; there is nobody to tell
+		}
+	}
+}
+
+// fail writes a failure. A HEAD request is told by the headers alone.
+func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
+	header := w.Header()
+	header.Set(headerVersion, c.version.String())
+	header.Set(headerErrorCode, f.code)
+	for _, v := range f.header {
+		header.Set(v[0], v[1])
+	}
+	setReason(c.r.Context(), f.status, f.text)
+	if c.r.Method == http.MethodHead || f.status == http.StatusNotModified {
+		w.WriteHeader(f.status)
+		return
+	}
+	body := f.body(id, h.o.Clock.Now())
+	header.Set("Content-Type", "application/xml")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(f.status)
+	_, _ = w.Write(body) // a client that is gone cannot be told
+}
+
+// query parses the query with names in lower case, as the service compares them. Pairs that
+// cannot be parsed are left out.
+func query(r *http.Request) map[string][]string {
+	q := map[string][]string{}
+	for name, values := range r.URL.Query() {
+		name = strings.ToLower(name)
+		q[name] = append(q[name], values...)
+	}
+	return q
+}
+
+// visible reports whether a client's request ID is echoed: "no more than 1,024 visible
+// ASCII characters".
+func visible(s string) bool {
+	if s == "" || len(s) > 1024 {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// enter waits for the gate of the resource.
+func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
+
+// do asks the authority, and words its refusal.
+func (c *call) do(req lease.Request) (lease.Result, error) {
+	req.Version = c.version
+	res, err := c.auth.Do(c.ctx, c.leaseName(), req)
+	if err != nil {
+		return res, c.refused(req.Action, res, err)
+	}
+	if res.Now.IsZero() {
+		res.Now = c.o.Clock.Now() // an authority that shows nothing
+	}
+	return res, nil
+}
+
+// wouldRefuse words the refusal of a use that is not to happen, for another reason, or nil
+// if the lease admits it. The lease is only read: a write that fails is no
+// modification, and leaves an expired lease as it is.
+func (c *call) wouldRefuse(use lease.Action) error {
+	res, err := c.do(lease.Request{Action: lease.Read})
+	if err != nil {
+		return err
+	}
+	if _, err = lease.Step(res.Record, lease.Request{Action: use, ID: c.id}, res.Now); err != nil {
+		return c.refused(use, res, err)
+	}
+	return nil
+}
+
+// forget ends whatever lease an earlier resource left under the name: a new one has none.
+func (c *call) forget() (time.Time, error) {
+	ctx, name := context.WithoutCancel(c.ctx), c.leaseName()
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	for range 3 { // again only if somebody leases the name meanwhile
+		res, err := c.auth.Do(ctx, name, lease.Request{Action: lease.Write})
+		if err == nil {
+			if res.Now.IsZero() {
+				return c.o.Clock.Now(), nil
+			}
+			return res.Now, nil
+		}
+		if lease.CodeOf(err) != lease.ErrIDMissing {
+			return time.Time{}, err
+		}
+		if _, err := c.auth.Do(ctx, name, lease.Request{Action: lease.Break, Period: lease.In(0)}); err != nil && !lease.CodeOf(err).Refusal() {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q is taken again and again", name)
+}

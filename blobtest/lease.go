@@ -1,0 +1,231 @@
+package blobtest
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/fencedlease/lease"
+)
+
+// leaseResource is Lease Blob and Lease Container: it parses the request, asks the
+// authority, and words the answer.
+func leaseResource(c *call) (*reply, error) {
+	req, err := c.leaseRequest()
+	if err != nil {
+		return nil, err
+	}
+	if req.Action != lease.Break && !c.access.any("w") {
+		return nil, errPermission // permission to delete is enough to break, and no more
+	}
+	cond, err := c.parseConditions("")
+	if err != nil {
+		return nil, err
+	}
+	leave, err := c.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	etag, modified, err := c.leased(cond)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.do(req)
+	if err != nil {
+		return nil, err
+	}
+
+	rep := newReply(leaseStatus[req.Action])
+	// "The Lease Blob operation does not modify this property."
+	c.describe(rep, etag, modified)
+	if c.version < versionStrictLease {
+		rep.header.Del("ETag") // "returned for requests made against version 2013-08-15 and later"
+	}
+	switch req.Action {
+	case lease.Acquire, lease.Change:
+		rep.header.Set(headerID, req.Proposed.String())
+	case lease.Renew:
+		rep.header.Set(headerID, req.ID.String())
+	case lease.Break:
+		// "Approximate time remaining in the lease period, in seconds." The service cuts off.
+		rep.header.Set(headerLeft, strconv.FormatInt(int64(res.Remaining()/time.Second), 10))
+	}
+	return rep, nil
+}
+
+var leaseStatus = map[lease.Action]int{
+	lease.Acquire: http.StatusCreated,
+	lease.Renew:   http.StatusOK,
+	lease.Change:  http.StatusOK,
+	lease.Release: http.StatusOK,
+	lease.Break:   http.StatusAccepted,
+}
+
+// leased returns the entity tag and time of the resource, if it is there and the
+// conditions hold.
+func (c *call) leased(cond conditions) (etag string, modified time.Time, err error) {
+	f := c.account.find(c.container, c.blob)
+	switch {
+	case f.box == nil:
+		return "", modified, errContainerNotFound
+	case c.kind == container:
+		etag, modified = f.etag, f.modified
+		cond.match, cond.noneMatch = nil, nil // not supported for containers, and not looked at
+	case f.entry == nil && cond.match != nil:
+		return "", modified, errCondition
+	case f.entry == nil:
+		return "", modified, errBlobNotFound
+	case f.entry.current != nil:
+		etag, modified = f.entry.current.etag, f.entry.current.modified
+	default: // a blob of uncommitted blocks only; it can be leased already
+		etag, modified = uncommittedETag, f.modified
+	}
+	return etag, modified, cond.forLease(etag, modified)
+}
+
+// uncommittedETag is the entity tag of a blob that has only uncommitted blocks.
+const uncommittedETag = "0x0"
+
+// leaseRequest reads the headers of a lease operation.
+func (c *call) leaseRequest() (req lease.Request, err error) {
+	// "Note that a lease cannot be granted for a blob snapshot [...] 400 (Bad Request)."
+	if !c.snapshot.IsZero() {
+		return req, errSnapshot
+	}
+	action := strings.ToLower(c.header(headerAction))
+	if action == "" {
+		return req, noHeader(headerAction)
+	}
+	if err := req.Action.UnmarshalText([]byte(action)); err != nil || leaseStatus[req.Action] == 0 {
+		return req, badHeader(c.r, headerAction)
+	}
+	req.Version, req.Owner = c.version, owner(c.r)
+	old := c.version < lease.Version20120212
+	switch req.Action {
+	case lease.Renew, lease.Change, lease.Release:
+		if req.ID = c.id; req.ID.IsZero() {
+			return req, noHeader(headerID)
+		}
+	}
+	if (req.Action == lease.Acquire || req.Action == lease.Change) && !old {
+		if req.Proposed, err = c.proposed(req.Action); err != nil {
+			return req, err
+		}
+	}
+	if req.Action == lease.Acquire {
+		if old || req.Proposed.IsZero() {
+			// "The Blob service will generate a lease ID if one is not specified."
+			req.Proposed = lease.ID(uuid.New())
+		}
+		if req.Duration, err = c.duration(old); err != nil {
+			return req, err
+		}
+	}
+	if req.Action == lease.Break && !old {
+		if req.Period, err = c.period(); err != nil {
+			return req, err
+		}
+	}
+	if err := lease.AzureLimits.Check(req); err != nil {
+		return req, c.refused(req.Action, lease.Result{}, err)
+	}
+	return req, nil
+}
+
+// "x-ms-proposed-lease-id: Version 2012-02-12 and newer, optional for acquire, required
+// for change. [...] The Blob service returns 400 (Invalid request) if the proposed lease ID
+// is not in the correct format."
+func (c *call) proposed(a lease.Action) (id lease.ID, err error) {
+	s := c.header(headerProposed)
+	switch {
+	case s == "" && a == lease.Change:
+		return id, noHeader(headerProposed)
+	case s == "":
+		return id, nil
+	}
+	if id, err = lease.ParseID(s); err != nil || id.IsZero() {
+		return id, badHeader(c.r, headerProposed)
+	}
+	return id, nil
+}
+
+// "x-ms-lease-duration: [...] only allowed and required on an acquire operation. Specifies
+// the duration of the lease, in seconds, or negative one (-1) for a lease that never
+// expires."
+func (c *call) duration(old bool) (time.Duration, error) {
+	s := c.header(headerDuration)
+	switch {
+	case old:
+		return 0, nil // such a header did not exist
+	case s == "":
+		return 0, noHeader(headerDuration)
+	case s == "-1":
+		return lease.Infinite, nil
+	}
+	return c.seconds(headerDuration, s)
+}
+
+// "x-ms-lease-break-period: [...] the proposed duration of seconds that the lease should
+// continue before it is broken, between 0 and 60 seconds."
+func (c *call) period() (lease.Period, error) {
+	s := c.header(headerPeriod)
+	if s == "" {
+		return lease.Period{}, nil
+	}
+	d, err := c.seconds(headerPeriod, s)
+	return lease.In(d), err
+}
+
+func (c *call) seconds(header, s string) (time.Duration, error) {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return 0, badHeader(c.r, header)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// owner labels a holder by its client software; the protocol says nothing else of it.
+func owner(r *http.Request) string {
+	s := r.Header.Get(headerOwner)
+	if len(s) > 256 {
+		s = s[:256]
+	}
+	s = strings.ReplaceAll(s, "\x00", "")
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "")
+	}
+	return s
+}
+
+// addLease puts the state of the lease on an answer.
+func (c *call) addLease(rep *reply, r lease.Record) {
+	status, state, duration := leaseWords(r)
+	rep.header.Set("x-ms-lease-status", status)
+	if c.version >= lease.Version20120212 {
+		rep.header.Set("x-ms-lease-state", state)
+		if duration != "" {
+			rep.header.Set("x-ms-lease-duration", duration)
+		}
+	}
+}
+
+// leaseWords are the words for the lease in headers and lists; there is a duration only
+// while it is leased.
+func leaseWords(r lease.Record) (status, state, duration string) {
+	status = "unlocked"
+	if r.State.Locked() {
+		status = "locked"
+	}
+	if r.State == lease.Leased {
+		duration = "fixed"
+		if r.Duration == lease.Infinite {
+			duration = "infinite"
+		}
+	}
+	return status, r.State.String(), duration
+}

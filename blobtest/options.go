@@ -1,0 +1,138 @@
+package blobtest
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// The account of the storage emulator, which every SDK knows. Its key is published and
+// protects nothing.
+const (
+	DefaultAccount = "devstoreaccount1"
+	DefaultKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// Options are the settings of a server. Nil means the zero Options, and the zero value of
+// each field the default it names.
+type Options struct {
+	// Accounts holds the accounts that are served and their keys, base64. Default: the
+	// emulator's alone. The lease names of different accounts differ.
+	Accounts map[string]string
+
+	// AllowAnyone turns authentication off: signatures are neither asked for nor looked at.
+	AllowAnyone bool
+
+	// PublishedTable answers 409 in the three cells of the published table of uses where
+	// the service itself answers 412: a write or read with a wrong ID on a leased blob, and
+	// a read with a wrong ID on a breaking one.
+	PublishedTable bool
+
+	// Clock is the time of the Date header and of shared access signatures, and, where no
+	// authority is given, that of the leases. Default: a clock that shows the time at which
+	// it was made and stands still.
+	Clock *Clock
+
+	// DefaultVersion is the service version of a request that names none. Default:
+	// 2009-09-19, as in the service where nothing else is set, and so the old dialect.
+	DefaultVersion lease.Version
+
+	// CORS holds the rules for cross-origin requests; the first that matches counts.
+	// Default: none, and no header of cross-origin resource sharing is sent.
+	CORS []CORSRule
+
+	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB.
+	MaxBody int64
+
+	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB.
+	MaxBlob int64
+
+	// Timeout bounds one request, the reading of its body and the writing of its answer
+	// included; the query parameter timeout can only shorten it. Default: 30 s.
+	Timeout time.Duration
+
+	// Logger gets one line a request. Default: none.
+	Logger *slog.Logger
+}
+
+// withDefaults returns a copy with every default in its place, or a [*lease.FieldError].
+func (o *Options) withDefaults() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.Accounts == nil {
+		r.Accounts = map[string]string{DefaultAccount: DefaultKey}
+	}
+	if r.Clock == nil {
+		r.Clock = NewClock(time.Now())
+	}
+	if r.DefaultVersion == 0 {
+		r.DefaultVersion = lease.Version20090919
+	}
+	if r.MaxBody == 0 {
+		r.MaxBody = 64 << 20
+	}
+	if r.MaxBlob == 0 {
+		r.MaxBlob = 256 << 20
+	}
+	if r.Timeout == 0 {
+		r.Timeout = 30 * time.Second
+	}
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	return r, r.valid()
+}
+
+func (o *Options) valid() error {
+	bad := func(field, value, bound string) error {
+		return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
+	}
+	if len(o.Accounts) == 0 {
+		return bad("Accounts", "none", "must hold at least one account")
+	}
+	for name, key := range o.Accounts {
+		if !accountName(name) {
+			return bad("Accounts", strconv.Quote(name), "must have names of 3 to 24 lower-case letters and digits")
+		}
+		if k, err := base64.StdEncoding.DecodeString(key); err != nil || len(k) == 0 {
+			return bad("Accounts", "the key of "+name, "must be base64 and not empty")
+		}
+	}
+	for _, rule := range o.CORS {
+		if len(rule.Origins) == 0 || len(rule.Methods) == 0 {
+			return bad("CORS", "a rule", "must have origins and methods")
+		}
+		if rule.MaxAge < 0 {
+			return bad("CORS", rule.MaxAge.String(), "must not have a negative MaxAge")
+		}
+	}
+	if err := o.DefaultVersion.Valid(); err != nil {
+		return bad("DefaultVersion", o.DefaultVersion.String(), "must be a date from 2009-09-19 on")
+	}
+	switch {
+	case o.MaxBody < 0:
+		return bad("MaxBody", strconv.FormatInt(o.MaxBody, 10), "must not be negative")
+	case o.MaxBlob < o.MaxBody:
+		return bad("MaxBlob", strconv.FormatInt(o.MaxBlob, 10), "must not be below MaxBody, "+strconv.FormatInt(o.MaxBody, 10))
+	case o.Timeout < 0:
+		return bad("Timeout", o.Timeout.String(), "must not be negative")
+	}
+	return nil
+}
+
+func accountName(s string) bool {
+	if len(s) < 3 || len(s) > 24 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}

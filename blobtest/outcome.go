@@ -1,0 +1,116 @@
+package blobtest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+// A kind is what a lease stands on. The service has one text, and for uses one code, for
+// each.
+type kind int
+
+const (
+	service kind = iota // the account itself; has no lease
+	container
+	blob
+)
+
+func (k kind) String() string { return [...]string{"service", "container", "blob"}[k] }
+
+// An outcome is one row of the table from (action, state, code) to what the service
+// answers. In name, * stands for Blob or Container; in text for blob or container.
+type outcome struct {
+	actions []lease.Action // nil: any
+	states  []lease.State  // nil: any
+	code    lease.Code     // 0: any
+	status  int
+	name    string
+	text    string
+	header  string // the one that the answer blames
+}
+
+var (
+	operations = []lease.Action{lease.Acquire, lease.Renew, lease.Change, lease.Release, lease.Break}
+	uses       = []lease.Action{lease.Read, lease.Write}
+)
+
+// outcomes is total: the first row that fits is the answer, and the last one fits all. A
+// lease operation is in conflict with the state of the lease (409), a use fails a
+// precondition (412).
+var outcomes = []outcome{
+	{only(lease.Acquire), nil, lease.ErrHeld, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
+	{only(lease.Acquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
+	{only(lease.Change), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeChanged", "The lease ID matched, but the lease is currently in breaking state and cannot be changed.", ""},
+	{only(lease.Renew), nil, lease.ErrBroken, 409, "LeaseIsBrokenAndCannotBeRenewed", "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.", ""},
+	{only(lease.Break), nil, lease.ErrAlreadyBroken, 409, "LeaseAlreadyBroken", "The lease has already been broken and cannot be broken again.", ""},
+	{operations, nil, lease.ErrIDMismatch, 409, "LeaseIdMismatchWithLeaseOperation", "The lease ID specified did not match the lease ID for the *.", ""},
+	{operations, nil, lease.ErrNotPresent, 409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the *.", ""},
+
+	{uses, nil, lease.ErrIDMismatch, 412, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
+	{uses, nil, lease.ErrIDMissing, 412, "LeaseIdMissing", "There is currently a lease on the * and no lease ID was specified in the request.", ""},
+	{uses, nil, lease.ErrNotPresent, 412, "LeaseNotPresentWith*Operation", "There is currently no lease on the *.", ""},
+	{uses, nil, lease.ErrLost, 412, "LeaseLost", "A lease ID was specified, but the lease for the * has expired.", ""},
+
+	{nil, nil, lease.ErrAction, 400, errInvalidHeader.code, errInvalidHeader.text, headerAction},
+	{nil, nil, lease.ErrVersion, 400, errInvalidHeader.code, errInvalidHeader.text, headerVersion},
+	{nil, nil, lease.ErrID, 400, errInvalidHeader.code, errInvalidHeader.text, headerID},
+	{nil, nil, lease.ErrProposed, 400, errInvalidHeader.code, errInvalidHeader.text, headerProposed},
+	{nil, nil, lease.ErrDuration, 400, errInvalidHeader.code, errInvalidHeader.text, headerDuration},
+	{nil, nil, lease.ErrPeriod, 400, errInvalidHeader.code, errInvalidHeader.text, headerPeriod},
+	{nil, nil, lease.ErrOwner, 400, errInvalidHeader.code, errInvalidHeader.text, headerOwner},
+	{nil, nil, lease.ErrName, 400, errResourceName.code, errResourceName.text, ""},
+
+	{nil, nil, 0, 500, errInternal.code, errInternal.text, ""},
+}
+
+// published are the three cells of the published table of uses that the service itself
+// answers otherwise: a mismatch there is a conflict.
+var published = []outcome{
+	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
+	{only(lease.Read), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
+}
+
+func only(a lease.Action) []lease.Action { return []lease.Action{a} }
+
+func (o *outcome) fits(a lease.Action, s lease.State, c lease.Code) bool {
+	return (o.actions == nil || slices.Contains(o.actions, a)) &&
+		(o.states == nil || slices.Contains(o.states, s)) &&
+		(o.code == 0 || o.code == c)
+}
+
+// outcomeOf finds the row for a request that an authority did not grant.
+func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
+	i := slices.IndexFunc(table, func(o outcome) bool { return o.fits(a, s, c) })
+	return table[i]
+}
+
+// failure words the row for a resource of kind k and the request r.
+func (o *outcome) failure(k kind, r *http.Request) *failure {
+	name := k.String()
+	f := &failure{
+		status: o.status,
+		code:   strings.Replace(o.name, "*", strings.ToUpper(name[:1])+name[1:], 1),
+		text:   strings.Replace(o.text, "*", name, 1),
+	}
+	if o.header != "" {
+		f = f.with("HeaderName", o.header).with("HeaderValue", r.Header.Get(o.header))
+	}
+	return f
+}
+
+// refused words the error with which the authority answered an action.
+func (c *call) refused(a lease.Action, res lease.Result, err error) error {
+	code := lease.CodeOf(err)
+	if code == 0 {
+		return err
+	}
+	state := lease.Leased // what most refusals mean, where the authority shows nothing
+	if !res.Now.IsZero() {
+		state = res.Record.At(res.Now).State
+	}
+	o := outcomeOf(c.outcomes, a, state, code)
+	return o.failure(c.kind, c.r)
+}

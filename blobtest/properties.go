@@ -1,0 +1,152 @@
+package blobtest
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+)
+
+// properties are the headers that are kept with a blob. They are never changed.
+type properties struct {
+	contentType, encoding, language, disposition, cacheControl string
+	md5                                                        []byte
+}
+
+// parseProperties reads the headers x-ms-blob-*; a type that is not given is the one of
+// the request where fallback is set.
+func (c *call) parseProperties(fallback bool) (*properties, error) {
+	p := &properties{
+		contentType:  c.header("x-ms-blob-content-type"),
+		encoding:     c.header("x-ms-blob-content-encoding"),
+		language:     c.header("x-ms-blob-content-language"),
+		disposition:  c.header("x-ms-blob-content-disposition"),
+		cacheControl: c.header("x-ms-blob-cache-control"),
+	}
+	if p.contentType == "" && fallback {
+		p.contentType = c.header("Content-Type")
+	}
+	if p.contentType == "" {
+		p.contentType = "application/octet-stream"
+	}
+	if s := c.header("x-ms-blob-content-md5"); s != "" {
+		sum, err := base64.StdEncoding.DecodeString(s)
+		if err != nil || len(sum) != 16 {
+			return nil, badHeader(c.r, "x-ms-blob-content-md5")
+		}
+		p.md5 = sum
+	}
+	return p, nil
+}
+
+// write puts the properties on an answer to a read.
+func (p *properties) write(h http.Header) {
+	for name, v := range map[string]string{
+		"Content-Type": p.contentType, "Content-Encoding": p.encoding, "Content-Language": p.language,
+		"Content-Disposition": p.disposition, "Cache-Control": p.cacheControl,
+	} {
+		if v != "" {
+			h.Set(name, v)
+		}
+	}
+	if p.md5 != nil {
+		h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.md5))
+	}
+}
+
+const (
+	metadataPrefix = "X-Ms-Meta-" // as net/http writes it
+	maxMetadata    = 8 << 10      // bytes of names and values
+)
+
+// parseMetadata reads the headers x-ms-meta-*. A name must be an identifier.
+func (c *call) parseMetadata() (metadata, error) {
+	var m metadata
+	size := 0
+	for name, values := range c.r.Header {
+		rest, ok := strings.CutPrefix(textproto.CanonicalMIMEHeaderKey(name), metadataPrefix)
+		if !ok {
+			continue
+		}
+		rest = strings.ToLower(rest)
+		if !identifier(rest) {
+			return nil, errMetadata
+		}
+		v := strings.TrimSpace(strings.Join(values, ","))
+		size += len(rest) + len(v)
+		m = append(m, [2]string{rest, v})
+	}
+	if size > maxMetadata {
+		return nil, errMetadataSize
+	}
+	slices.SortFunc(m, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return m, nil
+}
+
+func identifier(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c == '_' || c >= 'a' && c <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (m metadata) write(h http.Header) {
+	for _, v := range m {
+		h.Set(metadataPrefix+v[0], v[1])
+	}
+}
+
+// setMetadata is Set Blob Metadata: it replaces all of it.
+func setMetadata(c *call) (*reply, error) {
+	m, err := c.parseMetadata()
+	if err != nil {
+		return nil, err
+	}
+	return c.amend(func(v *version) { v.metadata = m })
+}
+
+// setProperties is Set Blob Properties: a property that is not given is cleared.
+func setProperties(c *call) (*reply, error) {
+	for _, name := range []string{"x-ms-blob-content-length", "x-ms-sequence-number-action"} { // of page blobs
+		if v := c.header(name); v != "" {
+			return nil, errHeader.with("HeaderName", name).with("HeaderValue", v)
+		}
+	}
+	p, err := c.parseProperties(false)
+	if err != nil {
+		return nil, err
+	}
+	return c.amend(func(v *version) { v.props = p })
+}
+
+// amend changes a blob but not its content.
+func (c *call) amend(change func(v *version)) (*reply, error) {
+	cond, err := c.parseConditions("")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.noBody(); err != nil {
+		return nil, err
+	}
+	return c.writeBlob(write{prepare: func(f found) (plan, error) {
+		old := f.entry.current
+		if err := cond.forWrite(old.etag, old.modified); err != nil {
+			return nil, err
+		}
+		return func(now time.Time) (*entry, *reply) {
+			e, v := *f.entry, *old
+			change(&v)
+			v.etag, v.modified = c.newETag(), now
+			e.current = &v
+			rep := newReply(http.StatusOK)
+			c.describe(rep, v.etag, v.modified)
+			rep.header.Set("x-ms-request-server-encrypted", "false")
+			return &e, rep
+		}, nil
+	}})
+}

@@ -1,0 +1,102 @@
+package blobtest
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// getBlob is Get Blob and, for HEAD, Get Blob Properties.
+func getBlob(c *call) (*reply, error) {
+	r, err := c.readBlob(false)
+	if err != nil {
+		return nil, err
+	}
+	size := r.data.size()
+	rep := newReply(http.StatusOK)
+	r.props.write(rep.header)
+	c.addVersion(rep, r)
+	rep.header.Set("Accept-Ranges", "bytes")
+	rep.header.Set("x-ms-blob-type", "BlockBlob")
+	rep.header.Set("x-ms-server-encrypted", "false")
+	rep.header.Set("x-ms-creation-time", r.created.UTC().Format(http.TimeFormat))
+	r.copied.write(rep.header)
+	if c.r.Method == http.MethodHead {
+		rep.header.Set("Content-Length", strconv.FormatInt(size, 10))
+		return rep, nil
+	}
+	first, last, partial, err := c.parseRange(size)
+	if err != nil || !partial {
+		rep.body = r.data
+		return rep, err
+	}
+	rep.status, rep.body = http.StatusPartialContent, r.data.slice(first, last-first+1)
+	rep.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, size))
+	if r.props.md5 != nil {
+		rep.header.Set("x-ms-blob-content-md5", rep.header.Get("Content-MD5"))
+		rep.header.Del("Content-MD5")
+	}
+	if strings.EqualFold(c.header("x-ms-range-get-content-md5"), "true") {
+		if last-first+1 > 4<<20 {
+			return nil, badHeader(c.r, "x-ms-range-get-content-md5")
+		}
+		sum := md5.New()
+		for _, b := range rep.body {
+			sum.Write(b)
+		}
+		rep.header.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum.Sum(nil)))
+	}
+	return rep, nil
+}
+
+// addVersion puts on an answer what all reads tell: what it is a reading of, its metadata
+// and the state of its lease.
+func (c *call) addVersion(rep *reply, r reading) {
+	c.describe(rep, r.etag, r.modified)
+	r.metadata.write(rep.header)
+	if c.snapshot.IsZero() {
+		c.addLease(rep, r.record)
+	}
+}
+
+// getMetadata is Get Blob Metadata.
+func getMetadata(c *call) (*reply, error) {
+	r, err := c.readBlob(false)
+	if err != nil {
+		return nil, err
+	}
+	rep := newReply(http.StatusOK)
+	c.addVersion(rep, r)
+	return rep, nil
+}
+
+// parseRange reads the range that is asked for, bytes=first- or bytes=first-last; one of
+// any other form is not looked at. x-ms-range is preferred to Range.
+func (c *call) parseRange(size int64) (first, last int64, partial bool, err error) {
+	s := c.header("x-ms-range")
+	if s == "" {
+		s = c.header("Range")
+	}
+	from, to, ok := strings.Cut(strings.TrimPrefix(s, "bytes="), "-")
+	if !ok || !strings.HasPrefix(s, "bytes=") {
+		return 0, 0, false, nil
+	}
+	last = size - 1
+	if first, err = strconv.ParseInt(from, 10, 64); err != nil || first < 0 {
+		return 0, 0, false, nil
+	}
+	if to != "" {
+		n, err := strconv.ParseInt(to, 10, 64)
+		if err != nil || n < first {
+			return 0, 0, false, nil
+		}
+		last = min(last, n)
+	}
+	if first >= size {
+		return 0, 0, false, errRange.withHeader("Content-Range", fmt.Sprintf("bytes */%d", size))
+	}
+	return first, last, true, nil
+}

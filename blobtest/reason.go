@@ -1,0 +1,92 @@
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// net/http has one reason phrase for each status, and the service has one for each error.
+// So the server's connections put another phrase into a status line on its way out. It
+// relies on this: net/http writes one response at a time to a connection, the first write
+// of each begins with its status line, and what came before was written already.
+
+type reasonKey struct{}
+
+// reasonContext makes the connection known to setReason; it is a [http.Server.ConnContext].
+func reasonContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, reasonKey{}, c)
+}
+
+// setReason sets the phrase of the response that is about to be written on the
+// connection of the request with this context. Elsewhere it does nothing.
+func setReason(ctx context.Context, status int, phrase string) {
+	if c, ok := ctx.Value(reasonKey{}).(*reasonConn); ok && phrase != http.StatusText(status) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.status, c.phrase = status, oneLine(phrase)
+	}
+}
+
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// A reasonListener accepts connections whose reason phrases can be set.
+type reasonListener struct{ net.Listener }
+
+func (l reasonListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &reasonConn{Conn: c}, nil
+}
+
+type reasonConn struct {
+	net.Conn
+
+	mu     sync.Mutex
+	status int // of the response that has a phrase; 0: none has
+	phrase string
+}
+
+func (c *reasonConn) Write(p []byte) (int, error) {
+	line, rest, found := bytes.Cut(p, []byte("\r\n"))
+	proto, phrase, ok := c.take(line)
+	if !found || !ok {
+		return c.Conn.Write(p)
+	}
+	out := fmt.Appendf(make([]byte, 0, len(p)+len(phrase)), "%s %s\r\n", proto, phrase)
+	if n, err := c.Conn.Write(append(out, rest...)); err != nil {
+		return min(n, len(p)), err
+	}
+	return len(p), nil
+}
+
+// take takes the phrase if the line is the status line it was set for. It returns the
+// line without its own phrase.
+func (c *reasonConn) take(line []byte) (head, phrase string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const version = len("HTTP/1.1 ")
+	if c.status == 0 || len(line) < version+3 || string(line[:5]) != "HTTP/" {
+		return "", "", false
+	}
+	head = string(line[:version+3])
+	if head[version:] != strconv.Itoa(c.status) {
+		return "", "", false
+	}
+	c.status = 0
+	return head, c.phrase, true
+}

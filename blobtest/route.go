@@ -1,0 +1,87 @@
+package blobtest
+
+import (
+	"net/http"
+	"strings"
+)
+
+// An operation is one that is served: how it is asked for, and what a shared access
+// signature must permit. Any one of the letters is enough.
+type operation struct {
+	method       string
+	kind         kind
+	comp         string
+	permissions  string
+	resourceType string // s, c or o, in an account's signature
+	listsBlobs   bool   // the one operation on a container for which its signature is enough
+	run          func(*call) (*reply, error)
+}
+
+// operations of the service, its containers and its blobs. HEAD is served where GET is.
+var served = []operation{
+	{http.MethodGet, service, "list", "l", "s", false, listContainers},
+
+	{http.MethodPut, container, "", "cw", "c", false, createContainer},
+	{http.MethodGet, container, "", "r", "c", false, getContainer},
+	{http.MethodDelete, container, "", "d", "c", false, deleteContainer},
+	{http.MethodGet, container, "metadata", "r", "c", false, getContainer},
+	{http.MethodPut, container, "metadata", "w", "c", false, setContainerMetadata},
+	{http.MethodPut, container, "lease", "wd", "c", false, leaseResource},
+	{http.MethodGet, container, "list", "l", "c", true, listBlobs},
+
+	{http.MethodPut, blob, "", "cw", "o", false, putBlobOrCopy},
+	{http.MethodGet, blob, "", "r", "o", false, getBlob},
+	{http.MethodDelete, blob, "", "d", "o", false, deleteBlob},
+	{http.MethodGet, blob, "metadata", "r", "o", false, getMetadata},
+	{http.MethodPut, blob, "metadata", "w", "o", false, setMetadata},
+	{http.MethodPut, blob, "properties", "w", "o", false, setProperties},
+	{http.MethodPut, blob, "lease", "wd", "o", false, leaseResource},
+	{http.MethodPut, blob, "snapshot", "cw", "o", false, snapshotBlob},
+	{http.MethodPut, blob, "block", "w", "o", false, putBlock},
+	{http.MethodPut, blob, "blocklist", "cw", "o", false, putBlockList},
+	{http.MethodGet, blob, "blocklist", "r", "o", false, getBlockList},
+	{http.MethodPut, blob, "copy", "w", "o", false, abortCopy},
+}
+
+// route finds the operation. One that is not served is refused as the service refuses what
+// it does not know.
+func (c *call) route() (*operation, error) {
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	comp := strings.ToLower(c.query.Get("comp"))
+	known := false
+	for i := range served {
+		op := &served[i]
+		if op.kind != c.kind || op.comp != comp {
+			continue
+		}
+		if op.method == method {
+			return op, nil
+		}
+		known = true
+	}
+	if known || comp == "" {
+		return nil, errVerb
+	}
+	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
+}
+
+// unserved are the headers that ask for something that is not served. To overlook one
+// would be to do the operation by half.
+var unserved = []string{
+	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags", "x-ms-access-tier",
+	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-structured-body",
+	"x-ms-immutability-policy-until-date", "x-ms-legal-hold", "x-ms-blob-public-access",
+	"x-ms-copy-source-authorization", "x-ms-expiry-option",
+}
+
+func (c *call) refuseUnserved() error {
+	for _, name := range unserved {
+		if v := c.r.Header.Get(name); v != "" {
+			return errHeader.with("HeaderName", name).with("HeaderValue", v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package blobtest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// admitSharedKey verifies the header Authorization: "SharedKey account:signature" or
+// "SharedKeyLite account:signature". The age of the request's date is not looked at: the
+// clock here is the test's, and that of the client is not.
+func (c *call) admitSharedKey() error {
+	scheme, rest, ok := strings.Cut(c.header("Authorization"), " ")
+	name, sig, signed := strings.Cut(strings.TrimSpace(rest), ":")
+	if !ok || !signed || scheme != "SharedKey" && scheme != "SharedKeyLite" {
+		return errAuthHeader
+	}
+	if name != c.account.name {
+		return unauthenticated("The account " + name + " is not the one of the resource.")
+	}
+	date := c.header(headerDate)
+	if date == "" {
+		date = c.header("Date")
+	}
+	if _, err := http.ParseTime(date); err != nil {
+		return unauthenticated("Neither x-ms-date nor Date has a date in the format of RFC 1123.")
+	}
+	text := c.sharedKeyText(scheme == "SharedKeyLite")
+	if !verify(c.account.key, text, sig) {
+		return unauthenticated("The MAC signature found in the HTTP request '" + sig + "' is not the same as any computed signature. Server used following string to sign: '" + text + "'.")
+	}
+	c.access = access{all: true}
+	return nil
+}
+
+// verify compares a signature with the right one, in a time that does not tell how much
+// of it is right.
+func verify(key []byte, text, sig string) bool {
+	got, err := base64.StdEncoding.DecodeString(sig)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return hmac.Equal(got, mac.Sum(nil)) && err == nil
+}
+
+// sharedKeyText is what a client signs with the key of the account.
+func (c *call) sharedKeyText(lite bool) string {
+	date := c.header("Date")
+	if c.header(headerDate) != "" {
+		date = "" // it is among the canonicalized headers
+	}
+	lines := []string{c.r.Method}
+	if lite {
+		lines = append(lines, c.header("Content-MD5"), c.header("Content-Type"), date)
+	} else {
+		lines = append(lines,
+			c.header("Content-Encoding"), c.header("Content-Language"), c.signedLength(),
+			c.header("Content-MD5"), c.header("Content-Type"), date,
+			c.header("If-Modified-Since"), c.header("If-Match"), c.header("If-None-Match"),
+			c.header("If-Unmodified-Since"), c.header("Range"))
+	}
+	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders() + c.canonicalResource(lite)
+}
+
+// signedLength: from version 2015-02-21 on an empty body is signed as no length at all.
+func (c *call) signedLength() string {
+	n := c.header("Content-Length")
+	if n == "0" && c.version >= versionZeroLength {
+		return ""
+	}
+	return n
+}
+
+// canonicalHeaders are the headers x-ms-*, a line each, in the order of their names.
+func (c *call) canonicalHeaders() string {
+	var names []string
+	values := map[string]string{}
+	for name, vs := range c.r.Header {
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-ms-") {
+			names = append(names, name)
+			values[name] = strings.TrimSpace(strings.Join(vs, ","))
+		}
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(name + ":" + values[name] + "\n")
+	}
+	return b.String()
+}
+
+// canonicalResource is the account, the path as it was sent, and the parameters: for
+// Shared Key all of them, for Shared Key Lite only comp.
+func (c *call) canonicalResource(lite bool) string {
+	path, _, _ := strings.Cut(c.r.RequestURI, "?")
+	if i := strings.Index(path, "://"); i >= 0 { // absolute form
+		path = path[i+3:]
+		if i = strings.IndexByte(path, '/'); i < 0 {
+			i = len(path)
+		}
+		path = path[i:]
+	}
+	if c.r.RequestURI == "" {
+		path = c.r.URL.EscapedPath()
+	}
+	s := "/" + c.account.name + path
+	if lite {
+		if comp := c.query.Get("comp"); comp != "" {
+			s += "?comp=" + comp
+		}
+		return s
+	}
+	var names []string
+	for name := range c.query {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		values := slices.Clone(c.query[name])
+		slices.Sort(values)
+		s += "\n" + name + ":" + strings.Join(values, ",")
+	}
+	return s
+}

@@ -1,0 +1,65 @@
+package blobtest
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// snapshotBlob is Snapshot Blob. The blob stays as it is, so for its lease this is a read.
+func snapshotBlob(c *call) (*reply, error) {
+	cond, err := c.parseConditions("")
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.parseMetadata()
+	if err != nil {
+		return nil, err
+	}
+	return c.writeBlob(write{reads: true, prepare: func(f found) (plan, error) {
+		if err := cond.forWrite(f.entry.current.etag, f.entry.current.modified); err != nil {
+			return nil, err
+		}
+		return func(now time.Time) (*entry, *reply) {
+			e, v := *f.entry, *f.entry.current
+			v.snapshot = now.UTC().Truncate(100 * time.Nanosecond)
+			if n := len(e.snapshots); n > 0 && !v.snapshot.After(e.snapshots[n-1].snapshot) {
+				v.snapshot = e.snapshots[n-1].snapshot.Add(100 * time.Nanosecond) // two have different names
+			}
+			if m != nil {
+				v.metadata, v.etag = m, c.newETag()
+			}
+			e.snapshots = append(e.snapshots[:len(e.snapshots):len(e.snapshots)], &v)
+			rep := newReply(http.StatusCreated)
+			rep.header.Set("x-ms-snapshot", v.snapshot.Format(sevenDigits))
+			rep.header.Set("x-ms-request-server-encrypted", "false")
+			c.describe(rep, v.etag, v.modified)
+			return &e, rep
+		}, nil
+	}})
+}
+
+// deleteSnapshot deletes one snapshot, which no lease guards.
+func deleteSnapshot(c *call) (*reply, error) {
+	if v := c.header("x-ms-delete-snapshots"); v != "" {
+		return nil, badHeader(c.r, "x-ms-delete-snapshots")
+	}
+	leave, err := c.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f := c.account.find(c.container, c.blob)
+	switch {
+	case f.box == nil:
+		return nil, errContainerNotFound
+	case f.entry == nil || f.entry.at(c.snapshot) == nil:
+		return nil, errBlobNotFound
+	}
+	e := *f.entry
+	e.snapshots = slices.DeleteFunc(slices.Clone(e.snapshots), func(v *version) bool { return v.snapshot.Equal(c.snapshot) })
+	if !c.account.put(c.container, f.box, c.blob, &e) {
+		return nil, errContainerNotFound
+	}
+	return newReply(http.StatusAccepted), nil
+}
