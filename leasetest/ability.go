@@ -34,12 +34,19 @@ const (
 	Closing // Close
 	Binding // WhileHeld, bound to the incarnation
 
+	// exact is time that stands still between calls: instants can be hit.
+	exact
+
+	// short are leases of less than the 15 seconds that the vectors keep to otherwise.
+	short
+
 	abilities = iota
 )
 
 var abilityNames = [abilities]string{
 	"own clock", "watching", "durable", "forgetting", "breaking", "changing", "using", "infinite", "dialects", "disclosing",
 	"injecting", "clocks", "tokens", "taking over", "handing over", "warning", "waiting", "closing", "binding",
+	"exact time", "short leases",
 }
 
 // String lists the names of the abilities, such as "watching, durable".

@@ -1,7 +1,9 @@
 package leasetest
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -12,8 +14,66 @@ import (
 // the subtest, and its bubble, and may register a clean-up on t. Without [Options.Bubble] it
 // is called by several goroutines.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
-	s := &suite{rules: authorityRules, options: o.withDefaults(), newAuthority: newAuthority}
+	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
 	s.test(t)
 }
 
-var authorityRules []rule
+func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules()) }
+
+// An authorityProbe is an authority under a rule.
+type authorityProbe struct {
+	*probe
+	lease.Authority                 // with its calls in the history
+	bare            lease.Authority // as it was made
+}
+
+func (p *probe) authority() authorityProbe {
+	a := p.suite.newAuthority(p.TB)
+	return authorityProbe{p, p.history.Authority(a), a}
+}
+
+// ask makes a request about the lease of the probe.
+func (a authorityProbe) ask(req lease.Request) (lease.Result, error) {
+	return a.Do(a.ctx, a.name, req)
+}
+
+// grant makes a request that must be granted.
+func (a authorityProbe) grant(req lease.Request) lease.Result {
+	a.Helper()
+	res, err := a.ask(req)
+	if err != nil {
+		a.Fatalf("%s must be granted: %v", requestText(req), err)
+	}
+	return res
+}
+
+// refuse makes a request that must be refused with code.
+func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result {
+	a.Helper()
+	res, err := a.ask(req)
+	if lease.CodeOf(err) != code {
+		a.Fatalf("%s must be refused as %v: %v", requestText(req), code, err)
+	}
+	return res
+}
+
+func (a authorityProbe) inspect() lease.Result {
+	a.Helper()
+	return a.grant(lease.Request{Action: lease.Read})
+}
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.Acquire, Proposed: id, Duration: d}
+}
+
+func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.Renew, ID: id} }
+
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+
+// same compares two records; without a clock of its own, an authority may move the end.
+func (p *probe) same(a, b lease.Record) bool {
+	if p.Lacks&OwnClock != 0 && a.Until.IsZero() == b.Until.IsZero() {
+		a.Until = b.Until
+	}
+	return a == b
+}

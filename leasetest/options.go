@@ -30,8 +30,8 @@ type Options struct {
 	Sleep func(d time.Duration)
 
 	// Limits are the durations that the implementation grants. The suite keeps to them, and
-	// requires that what lies outside is refused. TestAuthority and TestStore take them from a
-	// [lease.Limiter] where it is one. Default: none.
+	// requires that what lies outside is refused. Those of a store that is a [lease.Limiter]
+	// are known without. Default: none.
 	Limits lease.Limits
 
 	// Authority makes the authority that the leases of TestLease are to hold over. Default:
@@ -68,6 +68,12 @@ func (o *Options) withDefaults() Options {
 	}
 	if v.Sleep == nil {
 		v.Sleep = time.Sleep
+	}
+	if !v.Bubble || v.Lacks&OwnClock != 0 {
+		v.Lacks |= exact
+	}
+	if v.Limits.MinDuration > 1 {
+		v.Lacks |= short
 	}
 	if v.Seed == 0 {
 		v.Seed = rand.Uint64()

@@ -1,7 +1,9 @@
 package leasetest
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -19,4 +21,73 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 	s.test(t)
 }
 
-var storeRules []rule
+var storeRules = slices.Concat(swapRules, versionRules, timeRules, nameRules, watchRules)
+
+// A storeProbe is a store under a rule.
+type storeProbe struct {
+	*probe
+	lease.Store             // with its calls in the history
+	bare        lease.Store // as it was made
+}
+
+func (p *probe) store() storeProbe {
+	s := p.suite.newStore(p.TB)
+	if l, ok := s.(lease.Limiter); ok {
+		p.Limits = l.Limits()
+		p.D = p.term()
+	}
+	return storeProbe{p, p.history.Store(s), s}
+}
+
+// reopen closes the store and opens it again.
+func (s *storeProbe) reopen() {
+	if s.Options.Reopen == nil {
+		s.probe.TB.Fatal("Options.Reopen must be given, or Durable lacking")
+	}
+	s.history.Printf("the store is reopened")
+	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
+	s.Store = s.history.Store(s.bare)
+}
+
+// forget has the store forget what it may.
+func (s *storeProbe) forget() (after time.Duration) {
+	if s.Options.Forget == nil {
+		s.probe.TB.Fatal("Options.Forget must be given, or Forgetting lacking")
+	}
+	s.history.Printf("the store forgets")
+	return s.Options.Forget(s.probe.TB, s.bare)
+}
+
+func (s storeProbe) load(name string) lease.Snapshot {
+	s.Helper()
+	snap, err := s.Load(s.ctx, name)
+	s.need(err, "load")
+	return snap
+}
+
+// put swaps next in for old, which is the current one.
+func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
+	s.Helper()
+	snap, err := s.Swap(s.ctx, name, old, next)
+	s.need(err, "swap of the current version")
+	return snap
+}
+
+// leased is a record that somebody has for d from the snapshot's time on.
+func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
+	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
+	if d != lease.Infinite {
+		r.Until = on.Now.Round(0).UTC().Add(d)
+	}
+	return r
+}
+
+// shows requires that the record under name is r.
+func (s storeProbe) shows(name string, r lease.Record) lease.Snapshot {
+	s.Helper()
+	snap := s.load(name)
+	if !s.same(snap.Record.At(snap.Now), r.At(snap.Now)) {
+		s.Errorf("the store shows %s, and not %s", outcomeText(snap.Record, nil), outcomeText(r, nil))
+	}
+	return snap
+}

@@ -1,0 +1,193 @@
+package leasetest
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var swapRules = []rule{
+	{"S1/unknown-name-is-absent", "a name that the store does not know gives a record that is zero but for its epoch", 0, func(p *probe) {
+		s := p.store()
+		snap := s.load(s.name)
+		if want := (lease.Record{Epoch: snap.Record.Epoch}); snap.Record != want {
+			s.Errorf("the store shows %s", outcomeText(snap.Record, nil))
+		}
+		if snap.Version == "" {
+			s.Errorf("the version of an absent record is empty")
+		}
+	}},
+	{"S1/swap-commits", "a swap of the version that was loaded commits, and returns what it committed", 0, func(p *probe) {
+		s := p.store()
+		old := s.load(s.name)
+		next := s.leased(old, s.D)
+		put := s.put(s.name, old, next)
+		if !s.same(put.Record, next) {
+			s.Errorf("the swap returned %s, and not %s", outcomeText(put.Record, nil), outcomeText(next, nil))
+		}
+		if seen := s.shows(s.name, next); seen.Version != put.Version {
+			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
+		}
+		s.put(s.name, put, s.leased(put, s.D)) // a snapshot from a swap is as good as one from a load
+	}},
+	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *probe) {
+		s := p.store()
+		for _, what := range []string{"absence", "a record"} {
+			old := s.load(s.name)
+			first, second := s.leased(old, s.D), s.leased(old, s.D)
+			now := s.put(s.name, old, first)
+			snap, err := s.Swap(s.ctx, s.name, old, second)
+			if !errors.Is(err, lease.ErrConflict) {
+				s.Errorf("the second swap of %s: %v", what, err)
+			}
+			if snap.Version != "" && (snap.Version != now.Version || !s.same(snap.Record, first)) {
+				s.Errorf("the conflict came with version %q, %s", snap.Version, outcomeText(snap.Record, nil))
+			}
+			s.shows(s.name, first)
+		}
+	}},
+	{"S1/version-decides-not-record", "a swap conflicts though the record is again what it was when it was loaded", 0, func(p *probe) {
+		s := p.store()
+		old := s.load(s.name)
+		old = s.put(s.name, old, s.leased(old, s.D))
+		other := old.Record
+		other.Owner = "another"
+		now := s.put(s.name, old, other)
+		now = s.put(s.name, now, old.Record)
+		if _, err := s.Swap(s.ctx, s.name, old, other); !errors.Is(err, lease.ErrConflict) {
+			s.Errorf("a swap of version %q, when %q shows the same record: %v", old.Version, now.Version, err)
+		}
+	}},
+	{"S1/one-swap-wins", "of any number of swaps of one version, at the same time, one commits", 0, func(p *probe) {
+		s := p.store()
+		for range 20 {
+			old := s.load(s.name)
+			var won atomic.Pointer[lease.Record]
+			var wins atomic.Int32
+			s.together(8, func(i int) {
+				next := s.leased(old, s.D)
+				next.ID[0] = byte(i)
+				switch _, err := s.Swap(s.ctx, s.name, old, next); {
+				case err == nil:
+					wins.Add(1)
+					won.Store(&next)
+				case !errors.Is(err, lease.ErrConflict):
+					s.Errorf("a swap that must commit or conflict: %v", err)
+				}
+			})
+			if n := wins.Load(); n != 1 {
+				s.Fatalf("%d of 8 swaps of version %q committed", n, old.Version)
+			}
+			s.shows(s.name, *won.Load())
+		}
+	}},
+	{"S1/no-update-is-lost", "what a swap committed is what the next one starts from", 0, func(p *probe) {
+		const workers, each = 6, 10
+		s := p.store()
+		began := s.load(s.name).Record.Epoch
+		s.together(workers, func(int) {
+			for range each {
+				for {
+					old, err := s.Load(s.ctx, s.name)
+					if err != nil {
+						s.Errorf("load: %v", err)
+						return
+					}
+					_, err = s.Swap(s.ctx, s.name, old, s.leased(old, s.D))
+					if err == nil {
+						break
+					}
+					if !errors.Is(err, lease.ErrConflict) {
+						s.Errorf("swap: %v", err)
+						return
+					}
+				}
+			}
+		})
+		if end := s.load(s.name).Record.Epoch; end != began+workers*each {
+			s.Errorf("%d increments were acknowledged, and %d are there", workers*each, end-began)
+		}
+	}},
+	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it, to whoever loads", 0, func(p *probe) {
+		s := p.store()
+		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		var committed atomic.Uint64
+		committed.Store(old.Record.Epoch)
+		var done atomic.Bool
+		s.together(4, func(i int) {
+			if i == 0 {
+				defer done.Store(true)
+				for range 50 {
+					var err error
+					if old, err = s.Swap(s.ctx, s.name, old, s.leased(old, s.D)); err != nil {
+						s.Errorf("swap by the only writer: %v", err)
+						return
+					}
+					committed.Store(old.Record.Epoch)
+					if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Version != old.Version {
+						s.Errorf("load after the swap of version %q: version %q, %v", old.Version, seen.Version, err)
+					}
+				}
+				return
+			}
+			for !done.Load() {
+				least := committed.Load()
+				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Record.Epoch < least {
+					s.Errorf("after epoch %d was committed, a load shows %d, %v", least, seen.Record.Epoch, err)
+					return
+				}
+			}
+		})
+	}},
+	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *probe) {
+		s := p.store()
+		on := s.load(s.name)
+		id, until := s.id(), on.Now.Round(0).UTC().Add(100*s.D)
+		far := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+		for what, r := range map[string]lease.Record{
+			"leased":    {State: lease.Leased, ID: id, Owner: "worker-1", Duration: 100 * s.D, Until: until.Add(123_456_789)},
+			"far":       {State: lease.Leased, ID: id, Duration: lease.Infinite - 1, Until: far},
+			"infinite":  {State: lease.Leased, ID: id, Duration: lease.Infinite},
+			"breaking":  {State: lease.Breaking, ID: id, Duration: time.Nanosecond, Until: until},
+			"endless":   {State: lease.Breaking, ID: id, Duration: lease.Infinite, Until: until},
+			"expired":   {State: lease.Expired, ID: id, Duration: time.Second},
+			"broken":    {State: lease.Broken, ID: id, Duration: lease.Infinite},
+			"released":  {State: lease.Available, ID: id, Owner: "worker-1", Duration: time.Second},
+			"available": {},
+			"quotes":    {State: lease.Expired, ID: id, Owner: "a 'quoted' \"owner\" \\ owner=\"x\"\n\t", Duration: 1},
+			"unicode":   {State: lease.Expired, ID: id, Owner: "Zoë Ω 租约 \U0001F512", Duration: 1},
+			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel), Duration: 1},
+			"late":      {State: lease.Expired, ID: id, Duration: 1, Epoch: math.MaxInt64},
+		} {
+			if what == "infinite" && s.Lacks&Infinite != 0 || strings.HasPrefix(what, "break") && s.Lacks&Breaking != 0 {
+				continue
+			}
+			name := s.name + "/" + what
+			old := s.load(name)
+			r.Epoch = max(r.Epoch, old.Record.Epoch+1)
+			s.put(name, old, r)
+			s.shows(name, r)
+		}
+	}},
+	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", Durable, func(p *probe) {
+		s := p.store()
+		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.reopen()
+		seen := s.shows(s.name, put.Record)
+		s.put(s.name, seen, s.leased(seen, s.D))
+	}},
+}
+
+// together runs f in n goroutines and waits for them.
+func (p *probe) together(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}

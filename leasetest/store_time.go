@@ -1,0 +1,90 @@
+package leasetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var timeRules = []rule{
+	{"S4/time-never-decreases", "the store's time does not decrease from one answer to the next", 0, func(p *probe) {
+		s := p.store()
+		s.together(4, func(i int) {
+			var last time.Time
+			for range 20 {
+				old, err := s.Load(s.ctx, s.name)
+				if err != nil {
+					s.Errorf("load: %v", err)
+					return
+				}
+				snap, err := s.Swap(s.ctx, s.name, old, s.leased(old, s.D))
+				if err != nil && !errors.Is(err, lease.ErrConflict) {
+					s.Errorf("swap: %v", err)
+					return
+				}
+				if snap.Version == "" {
+					snap = old // no snapshot came with the conflict
+				}
+				if old.Now.Before(last) || snap.Now.Before(old.Now) {
+					s.Errorf("the time was %s, then %s, then %s", timeText(last), timeText(old.Now), timeText(snap.Now))
+				}
+				last = snap.Now
+			}
+		})
+	}},
+	{"S4/time-passes", "the store's time passes as time does", 0, func(p *probe) {
+		s := p.store()
+		began, sent := s.load(s.name).Now, time.Now()
+		if began.IsZero() {
+			s.Fatalf("the store tells no time")
+		}
+		s.pass(s.D)
+		passed := s.load(s.name).Now.Sub(began)
+		if real := time.Since(sent); passed < s.D*9/10 || passed > real*11/10+s.Slack {
+			s.Errorf("%v passed, and %v by the store's time", real, passed)
+		}
+	}},
+	{"S4/no-time-before-the-record", "the time that comes with a record is not before the one on which the record was decided", 0, func(p *probe) {
+		s := p.store()
+		old := s.load(s.name)
+		for range 20 {
+			next := s.leased(old, s.D)
+			decided := next.Until.Add(-s.D)
+			if put := s.put(s.name, old, next); put.Now.Before(decided) {
+				s.Errorf("decided at %s, committed at %s", timeText(decided), timeText(put.Now))
+			}
+			if old = s.load(s.name); s.Lacks&OwnClock == 0 && old.Now.Before(decided) {
+				s.Errorf("decided at %s, loaded at %s", timeText(decided), timeText(old.Now))
+			}
+		}
+	}},
+	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", OwnClock, func(p *probe) {
+		s := p.store()
+		for _, state := range []lease.State{lease.Leased, lease.Breaking} {
+			next := s.leased(s.load(s.name), s.D/2)
+			next.State = state
+			s.put(s.name, s.load(s.name), next)
+			old := s.load(s.name)
+			if !old.Record.At(old.Now).State.Locked() {
+				s.Fatalf("it took more than %v from a swap to a load", s.D/2)
+			}
+			renewed := next
+			renewed.State, renewed.Until = lease.Leased, old.Now.Round(0).UTC().Add(s.D)
+			s.pass(next.Until.Sub(old.Now) + s.Slack/10)
+			if _, err := s.Swap(s.ctx, s.name, old, renewed); !errors.Is(err, lease.ErrConflict) {
+				s.Errorf("%v until %s, loaded at %s, swapped after that: %v", state, timeText(next.Until), timeText(old.Now), err)
+			}
+			s.shows(s.name, next)
+			// It is no conflict for ever: what is loaded now can be swapped.
+			old = s.load(s.name)
+			s.put(s.name, old, s.leased(old, s.D))
+		}
+	}},
+	{"S5/swap-commits-before-the-state-is-over", "a record that has not come to its until can be swapped", OwnClock, func(p *probe) {
+		s := p.store()
+		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		s.pass(s.D / 2)
+		s.put(s.name, put, s.leased(put, s.D))
+	}},
+}

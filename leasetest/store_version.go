@@ -1,0 +1,108 @@
+package leasetest
+
+import (
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var versionRules = []rule{
+	{"S2/no-version-recurs", "no two states of a name have the same version, be their records the same", 0, func(p *probe) {
+		s := p.store()
+		snap := s.load(s.name)
+		seen := map[string]bool{snap.Version: true}
+		for range 40 {
+			next := s.leased(snap, s.D)
+			if snap.Record.State == lease.Leased {
+				next = lease.Record{Epoch: snap.Record.Epoch} // back to available
+			}
+			snap = s.put(s.name, snap, next)
+			if seen[snap.Version] {
+				s.Fatalf("version %q recurred", snap.Version)
+			}
+			seen[snap.Version] = true
+		}
+	}},
+	{"S2/no-version-recurs-after-forgetting", "no version comes back with a name that was forgotten, absence included", Forgetting, func(p *probe) {
+		s := p.store()
+		seen := map[string]bool{}
+		for range 3 {
+			snap := s.load(s.name)
+			if seen[snap.Version] {
+				s.Fatalf("the version %q of the absence recurred", snap.Version)
+			}
+			for range 4 {
+				seen[snap.Version] = true
+				snap = s.put(s.name, snap, s.leased(snap, s.D))
+				if seen[snap.Version] {
+					s.Fatalf("version %q recurred", snap.Version)
+				}
+			}
+			seen[snap.Version] = true
+			s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			s.forget()
+		}
+	}},
+	{"S2/no-version-recurs-after-reopening", "no version comes back after the store was opened again", Durable, func(p *probe) {
+		s := p.store()
+		seen := map[string]bool{}
+		for range 3 {
+			snap := s.load(s.name)
+			for range 4 {
+				snap = s.put(s.name, snap, s.leased(snap, s.D))
+				if seen[snap.Version] {
+					s.Fatalf("version %q recurred", snap.Version)
+				}
+				seen[snap.Version] = true
+			}
+			s.reopen()
+		}
+	}},
+	{"S3/epoch-outlives-release", "an available record keeps its epoch", 0, func(p *probe) {
+		s := p.store()
+		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		released := lease.Record{Epoch: snap.Record.Epoch}
+		s.put(s.name, snap, released)
+		if seen := s.load(s.name); seen.Record.Epoch < released.Epoch {
+			s.Errorf("the epoch was %d, and is %d after the release", released.Epoch, seen.Record.Epoch)
+		}
+	}},
+	{"S3/epoch-outlives-forgetting", "the epoch of a name that is not known is no lower than any that was granted under a name that was forgotten", Forgetting, func(p *probe) {
+		s := p.store()
+		snap := s.load(s.name)
+		for range 7 {
+			snap = s.put(s.name, snap, s.leased(snap, s.D))
+		}
+		highest := snap.Record.Epoch
+		s.put(s.name, snap, lease.Record{Epoch: highest})
+		s.forget()
+		for _, name := range []string{s.name, s.name + "/never-used"} {
+			if seen := s.load(name); seen.Record.Epoch < highest {
+				s.Errorf("epoch %d was granted under a name that was forgotten, and %q begins at %d", highest, name, seen.Record.Epoch)
+			}
+		}
+	}},
+	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten", Forgetting, func(p *probe) {
+		s := p.store()
+		leased := s.leased(s.load(s.name+"/leased"), 100*s.D)
+		s.put(s.name+"/leased", s.load(s.name+"/leased"), leased)
+		breaking := s.leased(s.load(s.name+"/breaking"), 100*s.D)
+		breaking.State = lease.Breaking
+		s.put(s.name+"/breaking", s.load(s.name+"/breaking"), breaking)
+		s.forget()
+		s.shows(s.name+"/leased", leased)
+		s.shows(s.name+"/breaking", breaking)
+	}},
+	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired record is remembered for the time that the store states", Forgetting, func(p *probe) {
+		s := p.store()
+		after := s.forget()
+		if after <= 0 {
+			s.Fatalf("the stated time is %v", after)
+		}
+		next := s.leased(s.load(s.name), s.Unit)
+		s.put(s.name, s.load(s.name), next)
+		s.pass(s.Unit + min(after/2, time.Hour))
+		s.forget()
+		s.shows(s.name, next)
+	}},
+}
