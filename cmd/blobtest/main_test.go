@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A program is run with arguments until the test ends.
+type program struct {
+	t        *testing.T
+	clock    string // URLs
+	endpoint string
+	stop     func() error
+}
+
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), w, io.Discard)
+		w.CloseWithError(errors.Join(err, io.EOF))
+		done <- err
+	}()
+	p := &program{t: t, stop: sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})}
+	t.Cleanup(func() { p.stop() })
+	for s := bufio.NewScanner(r); p.endpoint == ""; {
+		if !s.Scan() {
+			t.Fatal("the program says nothing: ", s.Err())
+		}
+		if rest, ok := strings.CutPrefix(s.Text(), "clock: "); ok {
+			p.clock, _, _ = strings.Cut(rest, " ")
+		} else if _, rest, ok := strings.Cut(s.Text(), "BlobEndpoint="); ok {
+			p.endpoint = strings.TrimSuffix(rest, ";")
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	return p
+}
+
+func (p *program) do(status int, method, url string, h ...string) *http.Response {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, url, strings.NewReader(""))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(h); i += 2 {
+		r.Header.Set(h[i], h[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	body, _ := io.ReadAll(res.Body)
+	res.Body.Close()
+	if res.StatusCode != status {
+		p.t.Fatalf("%s %s: %s %s, want %d", method, url, res.Status, body, status)
+	}
+	return res
+}
+
+// A lease expires when the clock is moved over HTTP, and an interrupt ends the program.
+func TestManualClock(t *testing.T) {
+	p := start(t, "-clock", "manual", "-allow-anyone", "-quiet")
+	v := []string{"x-ms-version", "2025-11-05"}
+	p.do(201, "PUT", p.endpoint+"/box?restype=container", v...)
+	p.do(201, "PUT", p.endpoint+"/box/blob", append(v, "x-ms-blob-type", "BlockBlob")...)
+	p.do(201, "PUT", p.endpoint+"/box/blob?comp=lease", append(v, "x-ms-lease-action", "acquire", "x-ms-lease-duration", "15")...)
+	state := func() string {
+		return p.do(200, "HEAD", p.endpoint+"/box/blob", v...).Header.Get("x-ms-lease-state")
+	}
+	if s := state(); s != "leased" {
+		t.Fatalf("state %s, want leased", s)
+	}
+	p.do(200, "POST", p.clock+"?advance=14s999ms")
+	if s := state(); s != "leased" {
+		t.Fatalf("state %s before its end, want leased", s)
+	}
+	p.do(200, "POST", p.clock+"?advance=1ms")
+	if s := state(); s != "expired" {
+		t.Fatalf("state %s at its end, want expired", s)
+	}
+	p.do(400, "POST", p.clock+"?advance=soon")
+	p.do(400, "POST", p.clock+"?advance=-1s")
+	p.do(405, "DELETE", p.clock)
+	p.do(200, "GET", p.clock)
+	http.DefaultClient.CloseIdleConnections()
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(p.clock, "http://"), clockPath)); err == nil {
+		c.Close()
+		t.Error("it still listens after its end")
+	}
+}
+
+func TestParseClock(t *testing.T) {
+	for mode, want := range map[string]float64{"real": 1, "manual": 0, "60x": 60, "0.5x": 0.5} {
+		if got, err := parseClock(mode); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", mode, got, err, want)
+		}
+	}
+	for _, mode := range []string{"", "fast", "60", "-1x", "NaNx", "1e7x", "x"} {
+		if _, err := parseClock(mode); err == nil {
+			t.Errorf("%q is taken", mode)
+		}
+	}
+}
+
+// Bad arguments end the program with an error that names them.
+func TestBadArguments(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-clock fast", "-clock fast"},
+		{"-account nokey", "name:key"},
+		{"-account UPPER:a2V5", "Options.Accounts"},
+		{"left over", `"left"`},
+		{"-addr 256.0.0.1:1", "256.0.0.1"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := run(ctx, strings.Fields(c.args), io.Discard, io.Discard)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error with %s", c.args, err, c.want)
+		}
+	}
+}
