@@ -1,0 +1,218 @@
+package lease_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// The two outcome tables, cell by cell, just before, at and just after every Until.
+// SPEC M1, M2, M5, M19.
+func TestTables(t *testing.T) {
+	tables := rows(t, "tables.txt")
+	if len(tables) != 19 {
+		t.Errorf("%d rows, want the 19 of the document", len(tables))
+	}
+	order := []lease.State{lease.Available, lease.Leased, lease.Breaking, lease.Broken, lease.Expired}
+	differs := 0
+	for _, row := range tables {
+		if len(row.cells) != len(order) {
+			t.Fatalf("%s: %d cells, want %d", row.name, len(row.cells), len(order))
+		}
+		for i, c := range row.cells {
+			if c.record.State != order[i] {
+				t.Errorf("%s: column %d is %v, want %v", row.name, i, c.record.State, order[i])
+			}
+			checkWords(t, row, c)
+			if c.serviceHas != "" {
+				differs++
+			}
+		}
+	}
+	if differs != 3 {
+		t.Errorf("%d cells in which the service differs, want 3", differs)
+	}
+	checkRows(t, tables, 95)
+}
+
+// What the document says in prose or leaves open. SPEC M3, M4, M6, M7, M8, M9, M10, M11, M12,
+// M13, M18.
+func TestEdges(t *testing.T) { checkRows(t, rows(t, "edges.txt"), 143) }
+
+// "The following list specifies changes to Lease Blob behavior introduced in version
+// 2012-02-12", each bullet word for word, in both dialects. SPEC M17.
+func TestChangeList(t *testing.T) {
+	bullets := []string{
+		"A call to Lease Blob to acquire a lease now must include a lease duration header. Trying to acquire a lease without specifying a lease duration will fail with 400 Bad Request – Missing required header.",
+		"You can no longer renew a lease after releasing it. Trying to do so will fail with 409 Conflict – The lease ID specified did not match the lease ID for the blob. Applications that called release and then called renew must now save the ETag from the release call and then call acquire with an If-Match conditional header to only acquire the lease when the blob is unchanged.",
+		"You can no longer break a lease after releasing it. Attempting to do this will now fail with 409 Conflict – There is currently no lease on the blob.",
+		"You can now break a breaking or broken lease, making break operations idempotent. In previous versions, this failed with 409 Conflict – The lease has already been broken and cannot be broken again. This change allows you to shorten the duration of a break. If you break a lease that is in breaking state and include a shorter duration than the remaining break period, your shorter duration is used.",
+	}
+	changes := rows(t, "changes.txt")
+	for _, quote := range bullets {
+		t.Run(quote, func(t *testing.T) {
+			var before, since []row
+			for _, row := range changes {
+				if row.quote != quote {
+					continue
+				}
+				switch {
+				case strings.HasPrefix(row.name, "Before: ") && row.req.Version == lease.Version20110818:
+					before = append(before, row)
+				case strings.HasPrefix(row.name, "Since: ") && row.req.Version == lease.Version20120212:
+					since = append(since, row)
+				default:
+					t.Errorf("row %q has version %v", row.name, row.req.Version)
+				}
+			}
+			checkRows(t, before, 0)
+			checkRows(t, since, 0)
+			// Every other version of a dialect answers as that of the document does.
+			checkRows(t, in(before, lease.Version20090919), 0)
+			checkRows(t, in(since, 0), 0)
+			checkRows(t, in(since, 2025_11_05), 0)
+		})
+	}
+	checkRows(t, changes, 31)
+}
+
+func in(rows []row, v lease.Version) []row {
+	var all []row
+	for _, row := range rows {
+		row.req.Version = v
+		all = append(all, row)
+	}
+	return all
+}
+
+// checkWords holds the published words of a cell against its outcome, so that the data
+// cannot drift from the document.
+func checkWords(t *testing.T, row row, c cell) {
+	t.Helper()
+	words, refused := strings.CutPrefix(c.published, "Fails (")
+	if refused {
+		if c.outcome[0] == "ok" || words != c.status+")" {
+			t.Errorf("%s, %v: %q is published, the outcome is %q, status %s", row.name, c.record.State, c.published, c.outcome, c.status)
+		}
+		return
+	}
+	next, code := c.want(t, c.record, noon)
+	state, _, _ := strings.Cut(c.published, ",")
+	state, id, named := strings.Cut(strings.TrimSuffix(strings.ReplaceAll(state, " ", ""), ")"), "(")
+	if code != 0 || strings.ToLower(state) != next.State.String() || named && ids[id] != next.ID {
+		t.Errorf("%s, %v: %q is published, the outcome is %q", row.name, c.record.State, c.published, c.outcome)
+	}
+}
+
+// checkRows checks every cell of the rows, and their number if it is not 0.
+func checkRows(t *testing.T, all []row, number int) {
+	t.Helper()
+	cells := 0
+	for _, row := range all {
+		for _, c := range row.cells {
+			cells++
+			t.Run(row.name+"/"+c.record.State.String(), func(t *testing.T) {
+				checkCell(t, row, c, c.record, noon.Add(row.pass))
+				until := c.record.Until
+				if until.IsZero() {
+					return
+				}
+				checkCell(t, row, c, c.record, until.Add(-1))
+				// From Until on the cell of the state that follows holds.
+				next, ok := row.in(after[c.record.State])
+				if !ok {
+					return
+				}
+				checkCell(t, row, next, c.record, until)
+				checkCell(t, row, next, c.record, until.Add(1))
+			})
+		}
+	}
+	if number != 0 && cells != number {
+		t.Errorf("%d cells, want %d", cells, number)
+	}
+}
+
+// after is the state that follows when Until has come.
+var after = map[lease.State]lease.State{lease.Leased: lease.Expired, lease.Breaking: lease.Broken}
+
+// checkCell steps r at now and compares with the cell c.
+func checkCell(t *testing.T, row row, c cell, r lease.Record, now time.Time) {
+	t.Helper()
+	if err := r.Valid(); err != nil {
+		t.Fatalf("the record of the cell: %v", err)
+	}
+	seen := r
+	over := !r.Until.IsZero() && !now.Before(r.Until)
+	if over {
+		seen.State, seen.Until = after[r.State], time.Time{}
+	}
+	want, code := c.want(t, seen, now)
+	if row.pass != 0 {
+		if !over {
+			want = seen
+		}
+		if got := r.At(now); got != want {
+			t.Errorf("at %v: %v\n got %+v\nwant %+v", now, row.name, got, want)
+		}
+		return
+	}
+	got, err := lease.Step(r, row.req, now)
+	if err != nil && err != error(code) || err == nil && code != 0 || got != want {
+		t.Errorf("at Until%+v: %+v\n got %+v, %v\nwant %+v, %v", now.Sub(r.Until), row.req, got, err, want, code)
+	}
+	checkStep(t, r, row.req, now, got, err)
+}
+
+// checkStep checks what holds of every step from a valid record.
+func checkStep(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, r lease.Record, req lease.Request, now time.Time, next lease.Record, err error) {
+	t.Helper()
+	bad := func(what string) {
+		t.Helper()
+		t.Errorf("%s:\n%+v\n%+v at %v\n%+v, %v", what, r, req, now, next, err)
+	}
+	seen := r.At(now)
+	if e := next.Valid(); e != nil {
+		bad(e.Error())
+	}
+	if next != next.At(now) {
+		bad("what is returned is over already")
+	}
+	if err != nil {
+		if next != seen {
+			bad("a refusal changes the record")
+		}
+		if _, ok := err.(lease.Code); !ok {
+			bad("the error is not a Code")
+		}
+	}
+	rise := uint64(0)
+	if err == nil && (req.Action == lease.Acquire || req.Action == lease.Change && next.ID != seen.ID) {
+		rise = 1
+	}
+	if next.Epoch-r.Epoch != rise {
+		bad("the epoch is wrong")
+	}
+	if req.Action == lease.Read && next != seen {
+		bad("a read changes the record")
+	}
+	if req.Action == lease.Break && next.Remaining(now) > seen.Remaining(now) {
+		bad("a break lengthens")
+	}
+	if seen.State.Locked() && next.ID != seen.ID && req.Action != lease.Change {
+		bad("the ID in force was replaced")
+	}
+	if next.State.Locked() && !next.Until.IsZero() {
+		if before := next.At(next.Until.Add(-1)); before != next {
+			bad("it is over before Until")
+		}
+		if after := next.At(next.Until); after.State.Locked() {
+			bad("it is not over at Until")
+		}
+	}
+}
