@@ -1,0 +1,122 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/observe"
+)
+
+// An engine is a dumb engine in memory, of one history of revisions.
+type engine struct {
+	mu        sync.Mutex
+	revision  int64
+	entries   map[string]observe.Entry
+	exchanges int
+	before    func() // every exchange passes it on its way, and after on its way back
+	after     func()
+	commit    func(old, next observe.Kept) // called with mu held
+}
+
+func newEngine() *engine { return &engine{revision: 1, entries: map[string]observe.Entry{}} }
+
+func (e *engine) exchange(f func()) {
+	if e.before != nil {
+		e.before()
+	}
+	e.mu.Lock()
+	e.exchanges++
+	f()
+	e.mu.Unlock()
+	if e.after != nil {
+		e.after()
+	}
+}
+
+func (e *engine) current(name string) observe.Entry {
+	if found, ok := e.entries[name]; ok {
+		return found
+	}
+	absent := observe.Entry{Version: fmt.Sprint("absent-", e.revision), Revision: e.revision}
+	absent.Record.Epoch = uint64(e.revision)
+	return absent
+}
+
+func (e *engine) put(name string, next observe.Kept) observe.Entry {
+	if e.commit != nil {
+		e.commit(e.current(name).Kept, next)
+	}
+	e.revision++
+	e.entries[name] = observe.Entry{Kept: next, Version: strconv.FormatInt(e.revision, 10), Revision: e.revision}
+	return e.entries[name]
+}
+
+func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, _ error) {
+	e.exchange(func() { found = e.current(name) })
+	return found, ctx.Err()
+}
+
+func (e *engine) Open(ctx context.Context, name string) (found observe.Entry, _ error) {
+	e.exchange(func() {
+		if found = e.current(name); strings.HasPrefix(found.Version, "absent-") {
+			found = e.put(name, found.Kept)
+		}
+	})
+	return found, ctx.Err()
+}
+
+func (e *engine) Swap(_ context.Context, name, old string, next observe.Kept) (found observe.Entry, err error) {
+	e.exchange(func() {
+		found = e.current(name)
+		absent := strings.HasPrefix(old, "absent-") && strings.HasPrefix(found.Version, "absent-")
+		if found.Version != old && !absent {
+			err = lease.ErrConflict
+			return
+		}
+		found = e.put(name, next)
+	})
+	return found, err
+}
+
+func (e *engine) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	closed := make(chan struct{}, 1)
+	close(closed)
+	return closed, ctx.Err()
+}
+
+// count returns how many exchanges f makes.
+func (e *engine) count(f func()) int {
+	before := e.exchanges
+	f()
+	return e.exchanges - before
+}
+
+func newStore(t testing.TB, e observe.Engine, o observe.Options) *observe.Store {
+	t.Helper()
+	s, err := observe.New(e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var (
+	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+)
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.Acquire, Proposed: id, Duration: d}
+}
+
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.Renew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+func breaks(p time.Duration) lease.Request {
+	return lease.Request{Action: lease.Break, Period: lease.In(p)}
+}

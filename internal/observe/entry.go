@@ -1,0 +1,172 @@
+package observe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// An Entry is a record as an engine without a clock keeps it, and which one it is.
+type Entry struct {
+	Kept
+
+	// Version is what the engine's Swap compares, as in [lease.Snapshot].
+	Version string
+
+	// Revision orders what is seen under one name: of two entries the one with the higher
+	// Revision was current later. Equal revisions are the same entry.
+	Revision int64
+}
+
+// Kept is what is written: a record whose Until is zero, and in its place the time that was
+// left when it was written. A point in time would mean something only to whoever wrote it.
+type Kept struct {
+	Record lease.Record
+	Left   time.Duration // never negative; 0 if the state does not end by itself
+}
+
+// resolution is the unit to which Left is rounded up.
+const resolution = time.Millisecond
+
+// keep returns r as it is written at now.
+func keep(r lease.Record, now time.Time) Kept {
+	k := Kept{Record: r}
+	if !r.Until.IsZero() {
+		k.Left = max(resolution, roundUp(r.Until.Sub(now)))
+		k.Record.Until = time.Time{}
+	}
+	return k
+}
+
+func roundUp(d time.Duration) time.Duration {
+	if d > math.MaxInt64-resolution {
+		return math.MaxInt64
+	}
+	if part := d % resolution; part > 0 {
+		d += resolution - part
+	}
+	return d
+}
+
+// ends reports whether the state ends by itself.
+func (k Kept) ends() bool {
+	r := k.Record
+	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
+}
+
+// Valid returns nil if the record will be a valid one as soon as somebody has seen it, and
+// otherwise a [*lease.FieldError] with the Code [lease.ErrCorrupt].
+func (k Kept) Valid() error {
+	r := k.Record
+	switch {
+	case k.ends() && k.Left < 0:
+		return corrupt("Left", k.Left.String(), "must not be negative")
+	case !k.ends() && k.Left != 0:
+		return corrupt("Left", k.Left.String(), "must be zero in a state that does not end by itself")
+	case !r.Until.IsZero():
+		return corrupt("Until", r.Until.String(), "must be zero")
+	}
+	if k.ends() {
+		r.Until = time.Unix(0, 0).UTC() // of no meaning, but there has to be one
+	}
+	return r.Valid()
+}
+
+func corrupt(field, value, rule string) error {
+	return &lease.FieldError{Field: "Record." + field, Value: value, Bound: rule, Code: lease.ErrCorrupt}
+}
+
+// keptFields is a Kept as text.
+type keptFields struct {
+	State    *lease.State `json:"state"`
+	ID       lease.ID     `json:"id,omitzero"`
+	Owner    string       `json:"owner,omitempty"`
+	Duration string       `json:"duration,omitempty"`
+	Left     string       `json:"left,omitempty"`
+	Epoch    *uint64      `json:"epoch"`
+}
+
+const infinite = "infinite"
+
+// MarshalJSON writes what is kept as an object such as
+//
+//	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1",
+//	 "duration":"15s","left":"15s","epoch":7}
+//
+// Fields that are zero are left out, but for state and epoch; the duration of an infinite
+// lease is "infinite". What is not [Kept.Valid] is not written.
+func (k Kept) MarshalJSON() ([]byte, error) {
+	if err := k.Valid(); err != nil {
+		return nil, err
+	}
+	r := k.Record
+	f := keptFields{State: &r.State, ID: r.ID, Owner: r.Owner, Epoch: &r.Epoch}
+	switch {
+	case r.Duration == lease.Infinite:
+		f.Duration = infinite
+	case r.Duration != 0:
+		f.Duration = r.Duration.String()
+	}
+	if k.ends() {
+		f.Left = k.Left.String()
+	}
+	return json.Marshal(f)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Anything else is an error that leads to
+// [lease.ErrCorrupt]; *k is then unchanged.
+func (k *Kept) UnmarshalJSON(data []byte) error {
+	var f keptFields
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return notKept(data, err.Error())
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return notKept(data, "must be one JSON object")
+	}
+	if f.State == nil || f.Epoch == nil {
+		return notKept(data, "must have a state and an epoch")
+	}
+	next := Kept{Record: lease.Record{State: *f.State, ID: f.ID, Owner: f.Owner, Epoch: *f.Epoch}}
+	var err error
+	if next.Record.Duration, err = parse(f.Duration); err != nil {
+		return notKept(data, err.Error())
+	}
+	if next.ends() != (f.Left != "") {
+		return notKept(data, "must say what is left exactly where the state ends by itself")
+	}
+	if next.Left, err = parse(f.Left); err != nil {
+		return notKept(data, err.Error())
+	}
+	if err := next.Valid(); err != nil {
+		return err
+	}
+	*k = next
+	return nil
+}
+
+func parse(s string) (time.Duration, error) {
+	switch s {
+	case "":
+		return 0, nil
+	case infinite:
+		return lease.Infinite, nil
+	}
+	return time.ParseDuration(s)
+}
+
+func notKept(data []byte, rule string) error {
+	const most = 120
+	value := strconv.Quote(string(data[:min(most, len(data))]))
+	if len(data) > most {
+		value += fmt.Sprintf("... (%d bytes)", len(data))
+	}
+	return &lease.FieldError{Field: "Record", Value: value, Bound: rule, Code: lease.ErrCorrupt}
+}

@@ -1,0 +1,102 @@
+package observe
+
+import (
+	"container/list"
+	"math"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A sight is what was last seen under a name. Its times are elapsed time of the Store's
+// clock.
+type sight struct {
+	Entry
+	sent time.Duration // the latest sending of an exchange that showed this entry
+	high time.Duration // the state ends no later, for this observer
+
+	// For nobody does the state end before sure has passed since from.
+	from, sure time.Duration
+}
+
+// first is the sight of an entry of which nobody knows how old it is: nothing is certain.
+func first(e Entry, sent, now time.Duration) sight {
+	return sight{Entry: e, sent: sent, high: add(now, e.Left), from: now}
+}
+
+// since is the sight of an entry that was committed after from, and before now.
+func since(from time.Duration, e Entry, sent, now time.Duration) sight {
+	return sight{Entry: e, sent: sent, high: add(now, e.Left), from: from, sure: e.Left}
+}
+
+// shortened is n, after l: for one (ID, Epoch) the end of a break only ever moves earlier.
+func (l *sight) shortened(n sight, c *clock) sight {
+	a, b := l.Record, n.Record
+	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
+		n.high = min(l.high, n.high)
+		if now := max(l.from, n.from); l.certain(c, now) < n.certain(c, now) {
+			n.from, n.sure = l.from, l.sure
+		}
+	}
+	return n
+}
+
+// certain is how long after now the state lasts at least; negative if nothing is certain. The
+// clock that ends it may be faster than the one that counts here.
+func (l *sight) certain(c *clock, now time.Duration) time.Duration {
+	return l.sure - c.most(now-l.from)
+}
+
+// snapshot shows the sight at now.
+func (l *sight) snapshot(c *clock, now time.Duration) lease.Snapshot {
+	snap := lease.Snapshot{Record: l.Record, Version: l.Version, Now: c.time(now)}
+	if l.ends() {
+		snap.Record.Until = c.time(l.high)
+		snap.Lag = max(0, l.high-now-l.certain(c, now))
+	}
+	return snap
+}
+
+func add(t, d time.Duration) time.Duration {
+	if t > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return t + d
+}
+
+// sights are the last sights of a bounded number of names.
+type sights struct {
+	most   int
+	byName map[string]*list.Element
+	recent *list.List // of *named, the most recently used first
+}
+
+type named struct {
+	name string
+	sight
+}
+
+func newSights(most int) sights {
+	return sights{most, map[string]*list.Element{}, list.New()}
+}
+
+// get returns the last sight under a name, or nil.
+func (s *sights) get(name string) *sight {
+	e := s.byName[name]
+	if e == nil {
+		return nil
+	}
+	s.recent.MoveToFront(e)
+	return &e.Value.(*named).sight
+}
+
+// put keeps the first sight under a name, and forgets another if there are too many.
+func (s *sights) put(name string, l sight) *sight {
+	if s.recent.Len() >= s.most {
+		oldest := s.recent.Back()
+		delete(s.byName, s.recent.Remove(oldest).(*named).name)
+	}
+	n := &named{name, l}
+	s.byName[name] = s.recent.PushFront(n)
+	return &n.sight
+}

@@ -1,0 +1,231 @@
+// Package observe makes a [lease.Store] of an engine that can compare and swap but has no
+// clock that could be asked: etcd, Kubernetes.
+//
+// # Time
+//
+// No point in time is ever written, because nobody could read it: the clocks of two machines
+// agree on nothing. What is written is how long the lease had left at the commit. Whoever
+// sees that version for the first time counts from there, on his own monotonic clock. Since
+// the commit was before the sight, what he counts ends no earlier than the time that was
+// granted: an upper bound, and right for a contender, who may only be late. So the skew of
+// clocks does not matter, only their rates; and a newcomer may have to wait for one full
+// duration before he takes over from the dead.
+//
+// A holder needs a bound from below, [lease.Snapshot.Lag]. A version that an exchange did not
+// yet show was committed after the sending of that exchange, and what an observer commits
+// himself is committed after his sending; from there the time is certain, less what the
+// faster of two clocks makes of it.
+//
+// A break only shortens. Two breaks of one incarnation, (ID, Epoch), may have been decided by
+// people who saw different upper bounds; who sees both takes the earlier end.
+//
+// # Memory
+//
+// First sights are remembered, for a bounded number of names. What is forgotten counts anew
+// from the next sight, which again is late and never early. The memory also saves exchanges:
+// an [Authority] begins a request that will write from the version last seen, so that a
+// renewal is one swap.
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// An Engine keeps entries under names. Its contract is that of [lease.Store], without the
+// parts about time.
+type Engine interface {
+	lease.Watcher
+
+	// Load returns the entry under a name as it is now. For a name that is not known it is
+	// Available, with an Epoch no lower than any that was granted under this name before.
+	Load(ctx context.Context, name string) (Entry, error)
+
+	// Open is Load for somebody who is about to lease the name: it may write, so that a
+	// name that was not known becomes one that is Available.
+	Open(ctx context.Context, name string) (Entry, error)
+
+	// Swap puts next in the place of the version old and returns the entry as committed. It
+	// fails as the Swap of a [lease.Store]; with a conflict comes the current entry, or an
+	// empty one.
+	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
+}
+
+// A Clock tells the time. What counts is the time between two of its readings, on the
+// monotonic clock if they carry it.
+type Clock interface{ Now() time.Time }
+
+// Options are the settings of a [Store]; zero fields have the defaults stated here.
+type Options struct {
+	// Limits are the durations that are granted; what is found to have more left than that
+	// counts as having that much left from its first sight. Default: none.
+	Limits lease.Limits
+
+	// Names is for how many names first sights are remembered; the name that was not used
+	// for the longest time is forgotten first. Default: [DefaultNames].
+	Names int
+
+	// ClockRate bounds e: the clocks of all observers run at rates from 1-e to 1+e. It is what
+	// a bound from below allows for. Default: [DefaultClockRate].
+	ClockRate float64
+
+	// Clock tells the time. Default: package time.
+	Clock Clock
+}
+
+// DefaultClockRate is the default of [Options.ClockRate], and that of a session.
+const DefaultClockRate = 0.001
+
+// DefaultNames is the default of [Options.Names]. Each costs some 500 bytes.
+const DefaultNames = 1 << 16
+
+// A Store is a [lease.Store] over an [Engine]. It may be used by any number of goroutines.
+type Store struct {
+	engine Engine
+	limits lease.Limits
+	clock  clock
+
+	mu     sync.Mutex
+	sights sights
+}
+
+// New makes a Store. Options out of range are a [*lease.FieldError].
+func New(e Engine, o Options) (*Store, error) {
+	if err := o.Limits.Valid(); err != nil {
+		return nil, err
+	}
+	if o.Names < 0 {
+		return nil, &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	if !(o.ClockRate >= 0 && o.ClockRate < 1) { // also for a NaN
+		return nil, &lease.FieldError{Field: "Options.ClockRate", Value: fmt.Sprint(o.ClockRate), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
+	}
+	if o.ClockRate == 0 {
+		o.ClockRate = DefaultClockRate
+	}
+	if o.Names == 0 {
+		o.Names = DefaultNames
+	}
+	s := &Store{engine: e, limits: o.Limits, sights: newSights(o.Names)}
+	s.clock.start(o.Clock, o.ClockRate)
+	return s, nil
+}
+
+// Limits returns the limits the Store was made with.
+func (s *Store) Limits() lease.Limits { return s.limits }
+
+// Load returns the record under name, with the time that it has left as far as this Store
+// has observed.
+func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	return s.load(ctx, name, s.engine.Load)
+}
+
+func (s *Store) load(ctx context.Context, name string, load func(context.Context, string) (Entry, error)) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	sent := s.clock.elapsed()
+	e, err := load(ctx, name)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	return s.see(name, e, sent), nil
+}
+
+// Swap writes next with the time that is left of it now, at the sending. A conflict comes
+// with the current Snapshot if the engine tells it.
+func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if err := next.Valid(); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if next.Epoch < old.Record.Epoch {
+		return lease.Snapshot{}, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
+			Bound: fmt.Sprintf("must not fall below %d", old.Record.Epoch), Code: lease.ErrCorrupt}
+	}
+	sent := s.clock.elapsed()
+	e, err := s.engine.Swap(ctx, name, old.Version, keep(next, s.clock.time(sent)))
+	switch {
+	case errors.Is(err, lease.ErrConflict) && e.Version != "":
+		return s.see(name, e, sent), err
+	case err != nil:
+		return lease.Snapshot{}, err
+	}
+	return s.committed(name, e, sent), nil
+}
+
+// Watch is that of the engine.
+func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	return s.engine.Watch(ctx, name)
+}
+
+// see takes note of an exchange that was sent at sent and showed e, and returns what is
+// current under the name: e, or what another exchange has shown that came later.
+func (s *Store) see(name string, e Entry, sent time.Duration) lease.Snapshot {
+	e.Kept = s.clamp(e.Kept)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.elapsed()
+	last := s.sights.get(name)
+	switch {
+	case last == nil:
+		last = s.sights.put(name, first(e, sent, now))
+	case e.Revision == last.Revision:
+		last.sent = max(last.sent, sent)
+	case e.Revision > last.Revision:
+		*last = last.shortened(since(last.sent, e, sent, now), &s.clock)
+	}
+	return last.snapshot(&s.clock, now)
+}
+
+// committed takes note of a swap of this Store that was sent at sent and made e.
+func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.elapsed()
+	made := since(sent, e, sent, now)
+	last := s.sights.get(name)
+	switch {
+	case last == nil:
+		last = s.sights.put(name, made)
+	case e.Revision >= last.Revision:
+		*last = last.shortened(made, &s.clock)
+	default:
+		last = &made // somebody has seen a later one already
+	}
+	return last.snapshot(&s.clock, now)
+}
+
+// remembered returns the version that was last seen under the name, if it is remembered.
+func (s *Store) remembered(name string) (lease.Snapshot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.sights.get(name)
+	if last == nil {
+		return lease.Snapshot{}, false
+	}
+	return last.snapshot(&s.clock, s.clock.elapsed()), true
+}
+
+// clamp bounds what an entry can claim, as [lease.NewAuthority] does, from first sight.
+func (s *Store) clamp(k Kept) Kept {
+	most := s.limits.MaxDuration
+	if k.Record.State == lease.Breaking {
+		most = max(most, s.limits.MaxPeriod)
+	}
+	if s.limits.MaxDuration > 0 && k.Left > most {
+		k.Left = most
+		if k.Record.Duration != lease.Infinite {
+			k.Record.Duration = min(k.Record.Duration, s.limits.MaxDuration)
+		}
+	}
+	return k
+}

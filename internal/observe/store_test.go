@@ -1,0 +1,273 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/leasetest"
+)
+
+const name = "jobs/nightly"
+
+// do carries out a request that must be granted, or refused with the code.
+func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lease.Result {
+	t.Helper()
+	res, err := a.Do(context.Background(), name, req)
+	if lease.CodeOf(err) != want || want == 0 && err != nil {
+		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
+	}
+	return res
+}
+
+// sure reports whether what is certain is most, less what the faster of two clocks can make of
+// the time that has passed.
+func sure(res lease.Result, most, passed time.Duration) bool {
+	return res.Sure < most && res.Sure > most-passed/400
+}
+
+// SPEC S: a store without a clock of its own, in a bubble.
+func TestStoreConforms(t *testing.T) {
+	leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t, newEngine(), observe.Options{}) }, &leasetest.Options{
+		Bubble: true, Lacks: leasetest.OwnClock | leasetest.Watching | leasetest.Durable | leasetest.Forgetting,
+	})
+}
+
+// A newcomer counts from first sight, whatever the time of day is elsewhere.
+func TestCountsFromFirstSight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, early, late := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
+		do(t, holder.Authority(), acquire(idA, 10*time.Second), 0)
+		if res := do(t, early.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.Remaining() != 10*time.Second || res.Sure != 0 {
+			t.Errorf("at first sight: remaining %v, sure %v", res.Remaining(), res.Sure)
+		}
+		time.Sleep(8 * time.Second)
+		if res := do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.Remaining() != 10*time.Second {
+			t.Errorf("a newcomer must wait for the whole duration, not %v", res.Remaining())
+		}
+		if res := do(t, holder.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.Remaining() != 2*time.Second || !sure(res, 2*time.Second, 8*time.Second) {
+			t.Errorf("whoever committed it knows: remaining %v, sure %v", res.Remaining(), res.Sure)
+		}
+		time.Sleep(2 * time.Second)
+		do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld)
+		do(t, early.Authority(), acquire(idB, time.Second), 0)
+		do(t, holder.Authority(), renew(idA), lease.ErrIDMismatch)
+	})
+}
+
+// A version was committed after the sending of the last exchange that did not show it.
+func TestLagBoundsFromBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, other := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
+		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
+		time.Sleep(3 * time.Second)
+		do(t, holder.Authority(), renew(idA), 0) // at 3 s: the last that did not show the break
+		time.Sleep(3 * time.Second)
+		do(t, other.Authority(), breaks(10*time.Second), 0) // at 6 s
+		time.Sleep(2 * time.Second)
+		res := do(t, holder.Authority(), renew(idA), lease.ErrBroken) // at 8 s
+		if res.Remaining() != 10*time.Second || !sure(res, 5*time.Second, 5*time.Second) {
+			t.Errorf("remaining %v, want 10s from first sight; sure %v, want 10s from the renewal 5s ago", res.Remaining(), res.Sure)
+		}
+	})
+}
+
+// SPEC M6, among observers who saw different ends.
+func TestBreakOnlyMovesEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, early, late := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
+		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
+		do(t, early.Authority(), breaks(20*time.Second), 0)
+		time.Sleep(15 * time.Second)
+		// For late the break has just begun: it "shortens" it to a time that is too long for early.
+		if res := do(t, late.Authority(), breaks(10*time.Second), 0); res.Remaining() != 10*time.Second {
+			t.Errorf("late: remaining %v", res.Remaining())
+		}
+		if res := do(t, early.Authority(), lease.Request{Action: lease.Read}, 0); res.Remaining() != 5*time.Second {
+			t.Errorf("early: remaining %v, want the 5s that were left already", res.Remaining())
+		}
+		time.Sleep(5 * time.Second)
+		do(t, early.Authority(), acquire(idB, time.Second), 0)
+		// Another incarnation's break has nothing to do with it.
+		do(t, late.Authority(), breaks(500*time.Millisecond), 0)
+		if res := do(t, early.Authority(), lease.Request{Action: lease.Read}, 0); res.Remaining() != 500*time.Millisecond {
+			t.Errorf("another incarnation: remaining %v", res.Remaining())
+		}
+	})
+}
+
+func TestExchanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		a, b := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{}).Authority()
+		steps := []struct {
+			what string
+			by   lease.Authority
+			req  lease.Request
+			code lease.Code
+			want int
+		}{
+			{"first acquire of a name", a, acquire(idA, time.Minute), 0, 2},
+			{"renewal", a, renew(idA), 0, 1},
+			{"renewal again", a, renew(idA), 0, 1},
+			{"refusal is loaded", a, acquire(idB, time.Minute), lease.ErrHeld, 1},
+			{"read is loaded", a, lease.Request{Action: lease.Read}, 0, 1},
+			{"newcomer is refused", b, acquire(idB, time.Minute), lease.ErrHeld, 1},
+			{"release", a, release(idA), 0, 1},
+			{"acquire begins in vain, from what is old", b, acquire(idB, time.Minute), 0, 2},
+			{"acquire from what is old, refused by what the conflict shows", a, acquire(idA, time.Minute), lease.ErrHeld, 1},
+			{"release by the last", b, release(idB), 0, 1},
+			{"acquire again", b, acquire(idB, time.Minute), 0, 1},
+			{"renewal that was overtaken", a, renew(idA), lease.ErrIDMismatch, 1},
+		}
+		for _, s := range steps {
+			if n := e.count(func() { do(t, s.by, s.req, s.code) }); n != s.want {
+				t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
+			}
+		}
+	})
+}
+
+// SPEC A4: what is remembered is never an answer.
+func TestMemoryNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		a, b := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{}).Authority()
+		do(t, a, acquire(idA, time.Minute), 0)
+		do(t, b, acquire(idB, time.Minute), lease.ErrHeld) // b remembers that it is held
+		do(t, a, release(idA), 0)
+		do(t, b, acquire(idB, time.Minute), 0) // and yet is granted
+		if res := do(t, a, lease.Request{Action: lease.Read}, 0); res.Record.ID != idB {
+			t.Errorf("a read shows %v, which is over", res.Record.ID)
+		}
+		do(t, b, release(idB), 0)
+		do(t, a, lease.Request{Action: lease.Write}, 0) // a remembers that it is held by B
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 8
+		e := newEngine()
+		s := newStore(t, e, observe.Options{Names: most})
+		holder := newStore(t, e, observe.Options{}).Authority()
+		load := func(name string) lease.Snapshot {
+			snap, err := s.Load(context.Background(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return snap
+		}
+		names := make([]string, most+1)
+		for i := range names {
+			names[i] = fmt.Sprint("job-", i)
+			if _, err := holder.Do(context.Background(), names[i], acquire(idA, time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ends := map[string]time.Time{}
+		for _, name := range names[:most] {
+			ends[name] = load(name).Record.Until
+		}
+		time.Sleep(time.Second)
+		load(names[0]) // has been used since
+		load(names[most])
+		for i, name := range append(names[2:most:most], names[0]) {
+			if until := load(name).Record.Until; until != ends[name] {
+				t.Errorf("%d: the first sight of %s was forgotten: until %v, not %v", i, name, until, ends[name])
+			}
+		}
+		if until := load(names[1]).Record.Until; until != ends[names[1]].Add(time.Second) {
+			t.Errorf("the one that was unused for the longest should count anew: until %v, first %v", until, ends[names[1]])
+		}
+	})
+}
+
+// SPEC A7, R2.
+func TestClaimsTooMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		hostile := lease.Record{State: lease.Leased, ID: idA, Duration: 1000 * time.Hour, Epoch: 7}
+		e.put(name, observe.Kept{Record: hostile, Left: 1000 * time.Hour})
+		limits := lease.Limits{MaxDuration: time.Minute}
+		a := newStore(t, e, observe.Options{Limits: limits}).Authority()
+		res := do(t, a, acquire(idB, time.Minute), lease.ErrHeld)
+		if res.Remaining() != time.Minute || res.Record.Duration != time.Minute {
+			t.Errorf("remaining %v of %v, want the longest duration", res.Remaining(), res.Record.Duration)
+		}
+		time.Sleep(59 * time.Second)
+		do(t, a, acquire(idB, time.Minute), lease.ErrHeld)
+		time.Sleep(time.Second)
+		do(t, a, acquire(idB, time.Minute), 0)
+		do(t, a, acquire(idB, time.Hour), lease.ErrDuration)
+	})
+}
+
+// An answer that was overtaken by another does not bring back what it shows.
+func TestOvertakenAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, s := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
+		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
+		do(t, s.Authority(), lease.Request{Action: lease.Read}, 0)
+		held, overtaken := make(chan struct{}), make(chan lease.Snapshot)
+		e.after = func() { <-held }
+		go func() {
+			snap, err := s.Load(context.Background(), name)
+			if err != nil {
+				t.Error(err)
+			}
+			overtaken <- snap
+		}()
+		synctest.Wait()
+		e.after = nil
+		time.Sleep(time.Second)
+		do(t, holder.Authority(), release(idA), 0)
+		newer, err := s.Load(context.Background(), name)
+		if err != nil || newer.Record.State != lease.Available {
+			t.Fatal(newer, err)
+		}
+		close(held)
+		if snap := <-overtaken; snap.Version != newer.Version {
+			t.Errorf("the answer shows %v after %v was seen", snap.Record, newer.Record)
+		}
+	})
+}
+
+func TestSwapRefuses(t *testing.T) {
+	s := newStore(t, newEngine(), observe.Options{})
+	ctx := context.Background()
+	old, err := s.Load(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, next := range map[string]lease.Record{
+		"an epoch that falls": {Epoch: old.Record.Epoch - 1},
+		"a corrupt record":    {State: lease.Leased, Epoch: 99},
+	} {
+		var field *lease.FieldError
+		if _, err := s.Swap(ctx, name, old, next); !errors.As(err, &field) || field.Code != lease.ErrCorrupt {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for field, o := range map[string]observe.Options{
+		"Options.Names":      {Names: -1},
+		"Limits.MaxDuration": {Limits: lease.Limits{MaxDuration: -1}},
+	} {
+		var err *lease.FieldError
+		if _, got := observe.New(newEngine(), o); !errors.As(got, &err) || err.Field != field {
+			t.Errorf("%s: %v", field, got)
+		}
+	}
+}
