@@ -1,0 +1,108 @@
+package fencing
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Header is the name of the HTTP header that carries a fencing token. The empty Header
+// stands for [DefaultHeader].
+//
+// A request carries the token in this header, as it stands, exactly once. An answer that
+// refuses it as stale carries the mark in a header of the same name followed by "-Seen".
+type Header string
+
+// DefaultHeader is the header that carries a token unless another is chosen.
+const DefaultHeader Header = "Fencing-Token"
+
+func (h Header) name() string {
+	if h == "" {
+		h = DefaultHeader
+	}
+	return string(h)
+}
+
+func (h Header) seen() string { return h.name() + "-Seen" }
+
+// Valid returns nil if the Header is empty or a name that HTTP allows, and otherwise a
+// [*lease.FieldError] with the code [lease.ErrOption].
+func (h Header) Valid() error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	if strings.Trim(string(h), letters) == "" {
+		return nil
+	}
+	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: "must be the name of an HTTP header", Code: lease.ErrOption}
+}
+
+// Token reads the token of a request. No header, more than one, and one that is not a
+// well-formed token give a [*lease.FieldError] with the code [lease.ErrToken].
+func (h Header) Token(from http.Header) (lease.Token, error) {
+	values := from.Values(h.name())
+	if len(values) != 1 {
+		return "", &lease.FieldError{
+			Field: "Header " + h.name(), Value: strconv.Itoa(len(values)) + " values",
+			Bound: "must be given exactly once", Code: lease.ErrToken,
+		}
+	}
+	tok := lease.Token(values[0])
+	return tok, tok.Valid()
+}
+
+// Set writes a token into the header of a request, instead of any that is there. An
+// empty or malformed token is an error, and changes nothing.
+func (h Header) Set(to http.Header, tok lease.Token) error {
+	if err := tok.Valid(); err != nil {
+		return err
+	}
+	to.Set(h.name(), string(tok))
+	return nil
+}
+
+// Refuse answers a request whose token was not admitted, with a text that says why:
+//
+//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. (Not
+//     409 Conflict: that invites the caller to resolve the conflict and try again, which a
+//     holder that lost its lease must not.)
+//   - 400 Bad Request for a missing, repeated or malformed token or name.
+//   - 413 Content Too Large for a body beyond its limit, and 400 for one that broke off.
+//   - 503 Service Unavailable if the guards are full, or the context ended during a wait.
+//   - 500 Internal Server Error for any other error, whose text is not shown.
+func (h Header) Refuse(w http.ResponseWriter, err error) {
+	status, text := http.StatusInternalServerError, ""
+	var stale *StaleError
+	var large *http.MaxBytesError
+	var body *bodyError
+	switch code := lease.CodeOf(err); {
+	case errors.As(err, &stale):
+		w.Header().Set(h.seen(), string(stale.Seen))
+		status, text = http.StatusPreconditionFailed, err.Error()
+	case errors.As(err, &large):
+		status, text = http.StatusRequestEntityTooLarge, err.Error()
+	case code == lease.ErrToken, code == lease.ErrName, errors.As(err, &body):
+		status, text = http.StatusBadRequest, err.Error()
+	case errors.Is(err, ErrFull), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		status, text = http.StatusServiceUnavailable, err.Error()
+	default:
+		text = http.StatusText(status)
+	}
+	http.Error(w, text, status)
+}
+
+// Check returns the [*StaleError] that an answer of Refuse stands for, and nil for any
+// other answer. It does not read the body.
+func (h Header) Check(resp *http.Response) error {
+	seen := lease.Token(resp.Header.Get(h.seen()))
+	if resp.StatusCode != http.StatusPreconditionFailed || seen.Valid() != nil {
+		return nil
+	}
+	stale := &StaleError{Seen: seen}
+	if resp.Request != nil {
+		stale.Shown = lease.Token(resp.Request.Header.Get(h.name()))
+	}
+	return stale
+}

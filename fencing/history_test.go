@@ -1,0 +1,357 @@
+package fencing_test
+
+import (
+	"fmt"
+	"reflect"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+)
+
+// A guarded resource, right or broken.
+type guard interface {
+	Advance(lease.Token) error
+	Do(lease.Token, func() error) error
+	Seen() lease.Token
+}
+
+// A call shows a token at a time, to write for a while or, if that is 0, to advance.
+type call struct {
+	At, Takes time.Duration
+	Token     lease.Token
+	Ends      string // "", "error" or "panic"
+}
+
+func (c call) advances() bool { return c.Takes == 0 }
+
+// What became of a history: the calls that got through in the order in which they were
+// over, what each call returned, and the last mark.
+type outcome struct {
+	Through  []int
+	Returned []string
+	Seen     lease.Token
+}
+
+// histories draws calls that begin at multiples of 1 us; a write takes some of those and
+// 1 ns more, so that no call begins in the very moment in which another ends.
+func histories() *rapid.Generator[[]call] {
+	return rapid.Custom(func(t *rapid.T) []call {
+		calls := make([]call, rapid.IntRange(1, 12).Draw(t, "calls"))
+		var at time.Duration
+		for i := range calls {
+			at += time.Duration(rapid.IntRange(1, 3).Draw(t, "gap")) * time.Microsecond
+			calls[i] = call{At: at, Token: tok(rapid.Uint64Range(7, 12).Draw(t, "epoch"))}
+			switch rapid.IntRange(0, 7).Draw(t, "kind") {
+			case 0:
+				calls[i].Token = rapid.SampledFrom(malformed).Draw(t, "malformed")
+			case 1, 2:
+				continue
+			}
+			calls[i].Takes = time.Duration(rapid.IntRange(0, 6).Draw(t, "takes"))*time.Microsecond + 1
+			calls[i].Ends = rapid.SampledFrom([]string{"", "", "error", "panic"}).Draw(t, "ends")
+		}
+		return calls
+	})
+}
+
+// play lets the calls loose on a guard. It returns the outcome, and whether two functions
+// ran at the same time.
+func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap bool) {
+	o.Returned = make([]string, len(calls))
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard()
+		var mu sync.Mutex
+		running := 0
+		var wg sync.WaitGroup
+		for i, c := range calls {
+			wg.Go(func() {
+				time.Sleep(c.At)
+				defer func() {
+					if p := recover(); p != nil {
+						o.Returned[i] = fmt.Sprint("panic: ", p)
+					}
+				}()
+				var err error
+				if c.advances() {
+					if err = g.Advance(c.Token); err == nil {
+						mu.Lock()
+						o.Through = append(o.Through, i)
+						mu.Unlock()
+					}
+				} else {
+					err = g.Do(c.Token, func() error {
+						mu.Lock()
+						running++
+						overlap = overlap || running > 1
+						mu.Unlock()
+						time.Sleep(c.Takes)
+						mu.Lock()
+						running--
+						o.Through = append(o.Through, i) // what it wrote is there from now on
+						mu.Unlock()
+						switch c.Ends {
+						case "error":
+							return errWrite
+						case "panic":
+							panic(errWrite)
+						}
+						return nil
+					})
+				}
+				o.Returned[i] = fmt.Sprint(err)
+			})
+		}
+		wg.Wait()
+		o.Seen = g.Seen()
+	})
+	return o, overlap
+}
+
+// model is the dumb guard: it plays the calls through one after the other, with a list of
+// those that wait and the newest token of all that were shown.
+func model(calls []call) outcome {
+	o := outcome{Returned: make([]string, len(calls))}
+	var waiting []int
+	busy := -1
+	var until time.Duration
+	begin := func(now time.Duration) {
+		for busy < 0 && len(waiting) > 0 {
+			i := waiting[0]
+			waiting = waiting[1:]
+			if calls[i].Token < o.Seen {
+				o.Returned[i] = (&fencing.StaleError{Shown: calls[i].Token, Seen: o.Seen}).Error()
+				continue
+			}
+			if calls[i].advances() {
+				o.Through, o.Returned[i] = append(o.Through, i), "<nil>"
+				continue
+			}
+			busy, until = i, now+calls[i].Takes
+		}
+	}
+	finish := func(now time.Duration) {
+		for busy >= 0 && until <= now {
+			o.Through = append(o.Through, busy)
+			o.Returned[busy] = map[string]string{"": "<nil>", "error": errWrite.Error(), "panic": "panic: " + errWrite.Error()}[calls[busy].Ends]
+			busy = -1
+			begin(until)
+		}
+	}
+	for i, c := range calls {
+		finish(c.At)
+		if err := c.Token.Valid(); err != nil {
+			o.Returned[i] = err.Error()
+			continue
+		}
+		if c.Token < o.Seen { // well-formed tokens sort as strings
+			o.Returned[i] = (&fencing.StaleError{Shown: c.Token, Seen: o.Seen}).Error()
+			continue
+		}
+		o.Seen = c.Token
+		waiting = append(waiting, i)
+		begin(c.At)
+	}
+	finish(1 << 62)
+	return o
+}
+
+// violation names the first rule that an outcome breaks, and "" if it keeps them all.
+func violation(calls []call, o outcome, overlap bool) string {
+	newest := lease.Token("")
+	for _, i := range o.Through {
+		shown := calls[i].Token
+		if shown.Valid() != nil {
+			return "malformed tokens never pass"
+		}
+		if shown.Compare(newest) < 0 {
+			return "G1 no older one after a newer one"
+		}
+		newest = shown
+	}
+	if overlap {
+		return "one function at a time"
+	}
+	if o.Seen != "" && o.Seen.Valid() != nil {
+		return "malformed tokens leave no trace"
+	}
+	if o.Seen.Compare(newest) < 0 {
+		return "the mark never falls"
+	}
+	newest = ""
+	for i, c := range calls {
+		if c.Token.Valid() == nil && c.Token.Compare(newest) >= 0 {
+			newest = c.Token
+			continue
+		}
+		if o.Returned[i] == "<nil>" {
+			return "G1 no older one after a newer one"
+		}
+	}
+	for i, c := range calls {
+		if c.Token == newest && strings.Contains(o.Returned[i], "stale") {
+			return "G4 equal tokens pass"
+		}
+	}
+	if !reflect.DeepEqual(o, model(calls)) {
+		return "as the model"
+	}
+	return ""
+}
+
+// G1, G4 and the rules around them, over drawn histories, against the model.
+func TestGuardHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		calls := histories().Draw(rt, "history")
+		o, overlap := play(t, func() guard { return new(fencing.Guard) }, calls)
+		if v := violation(calls, o, overlap); v != "" {
+			rt.Fatalf("broken: %s\ngot  %+v\nwant %+v", v, o, model(calls))
+		}
+	})
+}
+
+// The histories find what is wrong with guards that are broken on purpose.
+func TestBrokenGuardsAreFound(t *testing.T) {
+	for name, broken := range brokenGuards {
+		t.Run(name, func(t *testing.T) {
+			const most = 500
+			found := map[string]int{}
+			for seed := range most {
+				calls := histories().Example(seed)
+				o, overlap := play(t, broken.make, calls)
+				if v := violation(calls, o, overlap); v != "" {
+					found[v]++
+				}
+			}
+			if found[broken.rule] == 0 {
+				t.Errorf("broke %v in %d histories, and never: %s", found, most, broken.rule)
+			}
+			rules := make([]string, 0, len(found))
+			for rule, n := range found {
+				rules = append(rules, fmt.Sprintf("%s (%d)", rule, n))
+			}
+			sort.Strings(rules)
+			t.Logf("of %d histories: %s", most, strings.Join(rules, ", "))
+		})
+	}
+}
+
+// planted is a guard with a switch for every mistake.
+type planted struct {
+	turn chan struct{} // nil: f runs without one
+	mu   sync.Mutex
+	mark lease.Token
+
+	older         func(shown, mark lease.Token) bool // default: Compare
+	noAdvance     bool                               // Advance does nothing
+	noRecheck     bool                               // does not look again after the wait
+	forgets       bool                               // lowers the mark again if f fails
+	raisesAfter   bool                               // raises the mark when f has returned
+	takesAnything bool                               // does not ask if a token is well-formed
+	pinned        bool                               // asks only after raising the mark
+}
+
+func (g *planted) Seen() lease.Token { g.mu.Lock(); defer g.mu.Unlock(); return g.mark }
+
+func (g *planted) Advance(tok lease.Token) error {
+	if g.noAdvance {
+		return tok.Valid()
+	}
+	return g.Do(tok, func() error { return nil })
+}
+
+func (g *planted) Do(tok lease.Token, f func() error) error {
+	if err := tok.Valid(); err != nil && !g.takesAnything && !g.pinned {
+		return err
+	}
+	before, err := g.show(tok, !g.raisesAfter)
+	if err != nil {
+		return err
+	}
+	if err := tok.Valid(); err != nil && g.pinned {
+		return err
+	}
+	if g.turn != nil {
+		g.turn <- struct{}{}
+		defer func() { <-g.turn }()
+	}
+	if !g.noRecheck {
+		if _, err := g.show(tok, false); err != nil {
+			return err
+		}
+	}
+	err = f()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.raisesAfter {
+		g.mark = tok
+	}
+	if err != nil && g.forgets {
+		g.mark = before
+	}
+	return err
+}
+
+func (g *planted) show(tok lease.Token, raise bool) (before lease.Token, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before = g.mark
+	older := g.older
+	if older == nil {
+		older = func(shown, mark lease.Token) bool { return shown.Compare(mark) < 0 }
+	}
+	if older(tok, before) {
+		return before, &fencing.StaleError{Shown: tok, Seen: before}
+	}
+	if raise {
+		g.mark = tok
+	}
+	return before, nil
+}
+
+func oneSlot() chan struct{} { return make(chan struct{}, 1) }
+
+func asStrings(shown, mark lease.Token) bool { return shown < mark }
+
+var brokenGuards = map[string]struct {
+	rule string
+	make func() guard
+}{
+	"nothing between check and write": {"one function at a time", func() guard { return new(planted) }},
+	"late write after a newer one":    {"G1 no older one after a newer one", func() guard { return new(planted) }},
+	"unpadded strings": {"G1 no older one after a newer one", func() guard {
+		return &planted{turn: oneSlot(), older: func(shown, mark lease.Token) bool {
+			return strings.TrimLeft(string(shown), "0") < strings.TrimLeft(string(mark), "0")
+		}}
+	}},
+	"forgets the mark on an error":    {"the mark never falls", func() guard { return &planted{turn: oneSlot(), forgets: true} }},
+	"older write after a failed one":  {"G1 no older one after a newer one", func() guard { return &planted{turn: oneSlot(), forgets: true} }},
+	"raises the mark after the write": {"the mark never falls", func() guard { return &planted{turn: oneSlot(), raisesAfter: true} }},
+	"Advance does nothing":            {"G1 no older one after a newer one", func() guard { return &planted{turn: oneSlot(), noAdvance: true} }},
+	"does not look again":             {"as the model", func() guard { return &planted{turn: oneSlot(), noRecheck: true} }},
+	"refuses equal tokens": {"G4 equal tokens pass", func() guard {
+		return &planted{turn: oneSlot(), noRecheck: true, older: func(shown, mark lease.Token) bool { return shown.Compare(mark) <= 0 }}
+	}},
+	"takes malformed tokens": {"malformed tokens never pass", func() guard { return &planted{turn: oneSlot(), takesAnything: true, older: asStrings} }},
+	"a malformed token pins the mark": {"malformed tokens leave no trace", func() guard {
+		return &planted{turn: oneSlot(), pinned: true, older: asStrings}
+	}},
+}
+
+// The planted guard with no switch set is right, so that it is the switch that is found.
+func TestPlantedGuardIsRight(t *testing.T) {
+	for seed := range 200 {
+		calls := histories().Example(seed)
+		o, overlap := play(t, func() guard { return &planted{turn: oneSlot()} }, calls)
+		if v := violation(calls, o, overlap); v != "" {
+			t.Fatalf("seed %d: %s", seed, v)
+		}
+	}
+}

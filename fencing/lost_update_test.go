@@ -1,0 +1,189 @@
+package fencing_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+)
+
+// counter is a guarded number, which is lost track of if an update is lost.
+type counter struct {
+	guard           guard
+	value, admitted int
+}
+
+// holder adds to the counter in sections of a read and a write, a step at a time.
+type holder struct {
+	token    lease.Token
+	advances bool
+	sections int
+
+	done int // steps
+	read int
+	out  bool // refused once, and gone for good
+}
+
+func (h *holder) steps() int {
+	n := 2 * h.sections
+	if h.advances {
+		n++
+	}
+	return n
+}
+
+// step does the next step of h: the Advance, a read, or a write.
+func (h *holder) step(c *counter) {
+	i := h.done
+	h.done++
+	if h.advances {
+		i--
+	}
+	switch {
+	case h.out:
+	case i < 0:
+		h.out = c.guard.Advance(h.token) != nil
+	case i%2 == 0:
+		h.read = c.value // reading needs no leave
+	default:
+		h.out = c.guard.Do(h.token, func() error {
+			c.value = h.read + 1
+			c.admitted++
+			return nil
+		}) != nil
+	}
+}
+
+// interleavings plays every order in which the steps of the holders can follow one another,
+// and counts them, and those in which an update was lost.
+func interleavings(newGuard func() guard, holders []holder) (all, lost int) {
+	var order []int
+	left := make([]int, len(holders))
+	for i := range holders {
+		left[i] = holders[i].steps()
+	}
+	var play func(togo int)
+	play = func(togo int) {
+		if togo == 0 {
+			c := &counter{guard: newGuard()}
+			hs := append([]holder(nil), holders...)
+			for _, i := range order {
+				hs[i].step(c)
+			}
+			all++
+			if c.value != c.admitted {
+				lost++
+			}
+			return
+		}
+		for i := range left {
+			if left[i] > 0 {
+				left[i]--
+				order = append(order, i)
+				play(togo - 1)
+				order = order[:len(order)-1]
+				left[i]++
+			}
+		}
+	}
+	total := 0
+	for _, n := range left {
+		total += n
+	}
+	play(total)
+	return all, lost
+}
+
+func newGuard() guard { return new(fencing.Guard) }
+
+// G2: with Advance before the first read no interleaving loses an update; without it some
+// do, although no older write ever follows a newer one.
+func TestEveryInterleavingOfHolders(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		holders []holder
+		all     int
+		lost    bool
+	}{
+		{"two holders, one section, without Advance", []holder{{token: tok(1), sections: 1}, {token: tok(2), sections: 1}}, 6, true},
+		{"two holders, one section", []holder{{token: tok(1), advances: true, sections: 1}, {token: tok(2), advances: true, sections: 1}}, 20, false},
+		{"only the newer one advances", []holder{{token: tok(1), sections: 2}, {token: tok(2), advances: true, sections: 2}}, 126, false},
+		{"only the older one advances", []holder{{token: tok(1), advances: true, sections: 1}, {token: tok(2), sections: 1}}, 10, true},
+		{"two holders, three sections", []holder{{token: tok(9), advances: true, sections: 3}, {token: tok(10), advances: true, sections: 3}}, 3432, false},
+		{"three holders, one section, without Advance", []holder{{token: tok(9), sections: 1}, {token: tok(10), sections: 1}, {token: tok(11), sections: 1}}, 90, true},
+		{"three holders, one section", []holder{{token: tok(9), advances: true, sections: 1}, {token: tok(10), advances: true, sections: 1}, {token: tok(11), advances: true, sections: 1}}, 1680, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all, lost := interleavings(newGuard, c.holders)
+			if all != c.all || (lost > 0) != c.lost {
+				t.Errorf("%d of %d interleavings lost an update; want some: %v, of %d", lost, all, c.lost, c.all)
+			}
+			t.Logf("%d of %d interleavings lost an update", lost, all)
+		})
+	}
+}
+
+// The interleaving that guards without Advance are known for: the new holder reads, the old
+// one writes, the new one writes over it.
+func TestLostUpdateWithoutAdvance(t *testing.T) {
+	for _, advance := range []bool{false, true} {
+		c := &counter{guard: newGuard()}
+		older := &holder{token: tok(1), sections: 1}
+		newer := &holder{token: tok(2), sections: 1, advances: advance}
+		older.step(c) // reads 0
+		if advance {
+			newer.step(c)
+		}
+		newer.step(c) // reads 0
+		older.step(c) // writes 1, if it may
+		newer.step(c) // writes 1
+		if lost := c.value != c.admitted; lost == advance || older.out != advance {
+			t.Errorf("advance %v: %d writes admitted, value %d, older refused: %v", advance, c.admitted, c.value, older.out)
+		}
+	}
+}
+
+// The interleavings find guards that do not do what Advance is for.
+func TestInterleavingsFindBrokenGuards(t *testing.T) {
+	holders := []holder{{token: tok(9), advances: true, sections: 1}, {token: tok(10), advances: true, sections: 1}}
+	for name, broken := range map[string]func() guard{
+		"Advance does nothing": brokenGuards["Advance does nothing"].make,
+		"no guard":             func() guard { return unguarded{} },
+	} {
+		if all, lost := interleavings(broken, holders); lost == 0 {
+			t.Errorf("%s: none of %d interleavings lost an update", name, all)
+		}
+	}
+}
+
+type unguarded struct{}
+
+func (unguarded) Advance(lease.Token) error              { return nil }
+func (unguarded) Do(_ lease.Token, f func() error) error { return f() }
+func (unguarded) Seen() lease.Token                      { return "" }
+
+// An election fences out the holder of the term before, and the mark never regresses.
+func TestANewTermFencesOutTheOneBefore(t *testing.T) {
+	var g fencing.Guard
+	var record lease.Record
+	var before lease.Token
+	now := record.Until
+	for term := range 20 {
+		var err error
+		record, err = lease.Step(record, lease.Request{Action: lease.Acquire, Proposed: lease.ID{1}, Owner: "worker", Duration: 1}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Advance(record.Token()); err != nil {
+			t.Fatalf("term %d: %v", term, err)
+		}
+		if err := g.Do(before, func() error { return nil }); term > 0 && !errors.Is(err, fencing.ErrStale) {
+			t.Errorf("term %d: a write of the term before: %v, want ErrStale", term, err)
+		}
+		if g.Seen() != record.Token() {
+			t.Errorf("term %d: Seen() = %q, want %q", term, g.Seen(), record.Token())
+		}
+		before, now = record.Token(), now.Add(1)
+	}
+}
