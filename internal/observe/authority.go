@@ -7,9 +7,10 @@ import (
 )
 
 // An Authority is the one that [lease.NewAuthority] makes of a [Store], with fewer
-// exchanges: a request that writes, by what was last seen of the lease, begins with the swap,
-// so that a renewal is one exchange and an uncontended acquire at most two. A refusal, and a
-// result that writes nothing, is still decided only on what was seen within the call.
+// exchanges: it begins a request with what was last seen of the lease, so that one that writes
+// begins with the swap. A renewal is one exchange, and an uncontended acquire at most two. A
+// refusal, and a result that writes nothing, is still decided only on what was seen within the
+// call.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.
@@ -17,10 +18,14 @@ func (s *Store) Authority() *Authority { return &Authority{s} }
 
 // Do carries out one request.
 func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	b := a.store.begin(name, req)
-	res, err := lease.NewAuthority(b).Do(ctx, name, req)
-	if err == nil && b.committed.Version != "" {
-		res.Record = b.committed.Record.At(res.Now) // which ends as it is observed, not as it was decided
+	c := &call{Store: a.store, opening: req.Action == lease.Acquire}
+	c.last, _ = a.store.remembered(name)
+	res, err := lease.NewAuthority(c).Do(ctx, name, req)
+	if c.began && !c.asked { // nobody was asked: that was no answer
+		res, err = lease.NewAuthority(c).Do(ctx, name, req)
+	}
+	if err == nil && c.committed.Version != "" {
+		res.Record = c.committed.Record.At(res.Now) // which ends as it is observed, not as it was decided
 	}
 	return res, err
 }
@@ -30,42 +35,34 @@ func (a *Authority) Watch(ctx context.Context, name string) (<-chan struct{}, er
 	return a.store.Watch(ctx, name)
 }
 
-// A beginning is a Store for one request.
-type beginning struct {
+// A call is the Store for one request.
+type call struct {
 	*Store
-	remembered lease.Snapshot // answers the first Load, if it has a version
-	opening    bool           // the request writes a name that is not known
-	committed  lease.Snapshot // what the last Swap returned
+	opening bool // the request leases the name
+
+	last      lease.Snapshot // what was seen before the call; it answers the first Load
+	began     bool           // it did
+	asked     bool           // the engine was asked
+	committed lease.Snapshot // what a Swap returned
 }
 
-// begin decides whether the request may begin from memory. Step is pure, so that what it says
-// here is what the authority is about to do: nothing that is remembered is ever an answer.
-func (s *Store) begin(name string, req lease.Request) *beginning {
-	b := &beginning{Store: s, opening: req.Action == lease.Acquire}
-	if last, ok := s.remembered(name); ok {
-		next, err := lease.Step(last.Record, req, last.Now)
-		if err == nil && next != last.Record.At(last.Now) {
-			b.remembered = last
-		}
-	}
-	return b
-}
-
-func (b *beginning) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	if last := b.remembered; last.Version != "" {
-		b.remembered = lease.Snapshot{}
+func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	if last := c.last; last.Version != "" {
+		c.began, c.last = true, lease.Snapshot{}
 		return last, nil
 	}
-	if b.opening {
-		return b.load(ctx, name, b.engine.Open)
+	c.asked = true
+	if c.opening {
+		return c.load(ctx, name, c.engine.Open)
 	}
-	return b.Store.Load(ctx, name)
+	return c.Store.Load(ctx, name)
 }
 
-func (b *beginning) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	swapped, err := b.Store.Swap(ctx, name, old, next)
+func (c *call) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	c.asked = true
+	swapped, err := c.Store.Swap(ctx, name, old, next)
 	if err == nil {
-		b.committed = swapped
+		c.committed = swapped
 	}
 	return swapped, err
 }
