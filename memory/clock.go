@@ -1,0 +1,46 @@
+package memory
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease/session"
+)
+
+// A clock counts the time that has elapsed since it was started, and never backward.
+type clock struct {
+	session.Clock
+	started time.Time
+	origin  time.Time    // started, in UTC and without a monotonic reading
+	last    atomic.Int64 // latest reading of an injected clock
+}
+
+func (c *clock) start(injected session.Clock) {
+	c.Clock, c.started = injected, time.Now()
+	if injected != nil {
+		c.started = injected.Now()
+	}
+	c.origin = c.started.Round(0).UTC()
+}
+
+// now returns the time, in UTC, and what has elapsed of it.
+func (c *clock) now() (time.Time, time.Duration) {
+	elapsed := c.elapsed()
+	return c.origin.Add(elapsed), elapsed
+}
+
+func (c *clock) elapsed() time.Duration {
+	if c.Clock == nil {
+		return time.Since(c.started) // by the monotonic clock, which all cores share
+	}
+	elapsed := int64(c.Clock.Now().Sub(c.started))
+	for {
+		last := c.last.Load()
+		if elapsed <= last {
+			return time.Duration(last)
+		}
+		if c.last.CompareAndSwap(last, elapsed) {
+			return time.Duration(elapsed)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A shard is the part of a Store that holds the names of one hash.
+type shard struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	recent  *entry                        // found last: a Swap mostly follows a Load of the same name
+	peak    int                           // most entries since the map was made, which does not shrink by itself
+	used    queue                         // entries that are not Available; the head is looked at next
+	idle    queue                         // entries that are Available, the longest so at the head
+	watches map[string]map[watch]struct{} // by name, of names that have any
+	swaps   uint64                        // numbers the versions of the entries
+	_       [32]byte                      // keeps two shards off one cache line
+}
+
+// entry returns the entry of the name, nil if there is none.
+func (sh *shard) entry(name string) *entry {
+	if sh.recent == nil || sh.recent.name != name {
+		sh.recent = sh.entries[name]
+	}
+	return sh.recent
+}
+
+// An entry is a record that is remembered.
+type entry struct {
+	name       string
+	record     lease.Record
+	version    string
+	swapped    time.Duration // when the record was put here, in time elapsed
+	prev, next *entry        // in the queue that follows from the record's State; nil: in none
+}
+
+func (e *entry) snapshot(now time.Time) lease.Snapshot {
+	return lease.Snapshot{Record: e.record, Version: e.version, Now: now}
+}
+
+// ended reports whether the record has come to its Until.
+func (e *entry) ended(now time.Time) bool {
+	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
+}
+
+// add makes an entry, in no queue yet.
+func (sh *shard) add(name string) *entry {
+	if sh.entries == nil {
+		sh.entries = make(map[string]*entry)
+	}
+	e := &entry{name: name}
+	sh.entries[name], sh.recent = e, e
+	sh.peak = max(sh.peak, len(sh.entries))
+	return e
+}
+
+// put gives the entry its next record, and its place in the queue of it.
+func (sh *shard) put(e *entry, next lease.Record, version string, elapsed time.Duration) {
+	from := sh.queue(e)
+	e.record, e.version, e.swapped = next, version, elapsed
+	to := sh.queue(e)
+	queued := e.next != nil
+	if queued && from == to {
+		return
+	}
+	if queued {
+		from.remove(e)
+	}
+	to.push(e)
+}
+
+// remove takes the entry out.
+func (sh *shard) remove(e *entry) {
+	sh.queue(e).remove(e)
+	delete(sh.entries, e.name)
+	sh.recent = nil
+	if n := len(sh.entries); sh.peak > 512 && n < sh.peak/8 {
+		entries := make(map[string]*entry, n)
+		for name, e := range sh.entries {
+			entries[name] = e
+		}
+		sh.entries, sh.peak = entries, n
+	}
+}
+
+func (sh *shard) queue(e *entry) *queue {
+	if e.record.State == lease.Available {
+		return &sh.idle
+	}
+	return &sh.used
+}
+
+// A queue is a ring of entries. To turn it by one is to move the head.
+type queue struct {
+	head *entry
+	size int
+}
+
+func (q *queue) push(e *entry) {
+	if q.head == nil {
+		q.head, e.prev, e.next = e, e, e
+	} else {
+		e.prev, e.next = q.head.prev, q.head
+		e.prev.next, e.next.prev = e, e
+	}
+	q.size++
+}
+
+func (q *queue) remove(e *entry) {
+	if q.head == e {
+		q.head = e.next
+	}
+	if q.head == e {
+		q.head = nil
+	}
+	e.prev.next, e.next.prev = e.next, e.prev
+	e.prev, e.next = nil, nil
+	q.size--
+}
