@@ -1,0 +1,44 @@
+package etcdlease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// explain adds to an error of etcd which key it is about and what can be done.
+func (e *engine) explain(what, key string, err error) error {
+	if advice := e.advice(err); advice != "" {
+		return fmt.Errorf("etcdlease: %s key %q: %w; %s", what, key, err, advice)
+	}
+	return fmt.Errorf("etcdlease: %s key %q: %w", what, key, err)
+}
+
+func (e *engine) advice(err error) string {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return ""
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return fmt.Sprintf("the user needs a role with: etcdctl role grant-permission ROLE readwrite %s --prefix", e.prefix)
+	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrInvalidAuthToken):
+		return "give the client a user and a password that etcd knows"
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return "the database is full: compact and defragment it, then etcdctl alarm disarm"
+	case errors.Is(err, rpctypes.ErrNoLeader):
+		return "the member at this endpoint has no leader: see that a majority of the members is up and in touch"
+	}
+	var etcd rpctypes.EtcdError
+	code := status.Code(err)
+	if errors.As(err, &etcd) {
+		code = etcd.Code()
+	}
+	if code == codes.Unavailable || code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("no answer in time from %s: see that the endpoints are right, that etcd can be reached and that a majority of its members is up", strings.Join(e.client.Endpoints(), ", "))
+	}
+	return ""
+}

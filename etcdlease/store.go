@@ -1,0 +1,98 @@
+package etcdlease
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/session"
+)
+
+// DefaultPrefix is the default of [Options.Prefix].
+const DefaultPrefix = "lease/"
+
+// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults
+// stated here.
+type Options struct {
+	// Prefix of the keys. Two stores see the same leases if their prefixes are the same; a
+	// prefix should not be the beginning of another. Default: [DefaultPrefix].
+	Prefix string
+
+	// Limits are the durations that an authority over this Store grants. What is found in
+	// etcd to have more left than that counts as having that much left from its first sight,
+	// so all users of a prefix should have the same MaxDuration. Default: none.
+	Limits lease.Limits
+
+	// ClockRate bounds e: the clocks of all clients run at rates from 1-e to 1+e. It should be
+	// that of the sessions. Default: 0.001.
+	ClockRate float64
+
+	// Names is for how many names the Store remembers what it saw last: some 500 bytes each.
+	// A lease that is forgotten counts anew from its next sight. Default: 65,536.
+	Names int
+}
+
+// A Store keeps leases in etcd. It is a [lease.Store] without a clock of its own, a
+// [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines. It needs
+// no closing; the client belongs to whoever made it.
+type Store struct{ observed *observe.Store }
+
+// New makes a Store of a client. It makes no request. A nil client, and options out of range,
+// are a [*lease.FieldError].
+func New(client *clientv3.Client, o *Options) (*Store, error) {
+	if client == nil {
+		return nil, &lease.FieldError{Field: "client", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+	}
+	if o == nil {
+		o = new(Options)
+	}
+	prefix := o.Prefix
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if !utf8.ValidString(prefix) || strings.IndexByte(prefix, 0) >= 0 {
+		return nil, &lease.FieldError{Field: "Options.Prefix", Value: prefix, Bound: "must be valid UTF-8 without NUL", Code: lease.ErrOption}
+	}
+	s, err := observe.New(&engine{client, prefix}, observe.Options{Limits: o.Limits, ClockRate: o.ClockRate, Names: o.Names})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{s}, nil
+}
+
+// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
+// [session.Session].
+func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
+	return session.New(s.Authority(), name, o)
+}
+
+// Authority returns an authority over the Store. It makes fewer exchanges than the one of
+// [lease.NewAuthority], which loads before every swap: a request begins with what the Store saw
+// last, though it is never refused because of it.
+func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
+
+// Limits returns the Limits that the Store was made with.
+func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
+
+// Load returns the record under name, by a linearizable read, with the time that it has left
+// as far as this Store has observed.
+func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	return s.observed.Load(ctx, name)
+}
+
+// Swap writes next, with the time that it has left, if the key is still what old shows. A
+// conflict comes with the current Snapshot. A name whose key does not exist takes two
+// exchanges, and may conflict once with nobody.
+func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	return s.observed.Swap(ctx, name, old, next)
+}
+
+// Watch watches the key. The watch is lost when etcd cancels it, as a member does that is cut
+// off from the majority. All watches of a client share a stream.
+func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	return s.observed.Watch(ctx, name)
+}
