@@ -22,41 +22,47 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // returns at once, and is undone as soon as its request has settled.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	s.lock()
-	if s.held != nil {
-		defer s.unlock()
-		return s.held.token, true, nil
-	}
-	if s.release == nil {
-		s.release = make(chan struct{})
-	}
-	began, released := s.gone, s.release
+	held, closed, superseded := s.held, s.closed, s.supersession()
 	s.unlock()
-	if err := ctx.Err(); err != nil {
+	switch err := ctx.Err(); {
+	case held != nil:
+		return held.token, true, nil
+	case closed:
+		return "", false, s.opError("acquire", lease.ErrClosed)
+	case err != nil:
 		return "", false, s.opError("acquire", err)
 	}
+	overdue := s.Clock.After(2 * s.Timeout) // an authority need not keep to its context
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return "", false, s.opError("acquire", ctx.Err())
-	case <-released:
+	case <-superseded:
 		return "", false, s.opError("acquire", lease.ErrReleased)
+	case <-overdue:
+		return "", false, s.opError("acquire", context.DeadlineExceeded)
 	}
-	a, err := s.attempt(ctx, began)
-	if a == nil {
-		<-s.turn
-		return "", false, err
+	a := s.attempt(ctx, superseded)
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		s.abandon(a, ctx.Err())
+	case <-overdue:
+		s.abandon(a, context.DeadlineExceeded)
 	}
-	return s.await(ctx, a, released)
+	<-a.done
+	return a.token, a.ok, a.err
 }
 
 // An attempt is one Acquire under way. What it comes to is decided once: by the answer, or
-// by whoever stops waiting for that.
+// by whoever gives it up before. Until then its ID is the proposal.
 type attempt struct {
 	id        lease.ID
-	doubtful  bool          // an earlier request with this ID has no known outcome
-	done      chan struct{} // closed when the answer has decided
+	doubtful  bool // the ID may be in force by an earlier request
+	tookOver  bool // it has tried to take the lease over
+	abandoned bool // decided without an answer
 	decided   bool
-	abandoned bool
+	done      chan struct{} // closed after the decision
 
 	token lease.Token
 	ok    bool
@@ -64,72 +70,60 @@ type attempt struct {
 }
 
 // attempt starts the request, unless it has become needless. The turn is handed to it.
-func (s *Session) attempt(ctx context.Context, began int) (*attempt, error) {
+func (s *Session) attempt(ctx context.Context, superseded <-chan struct{}) *attempt {
 	s.lock()
 	defer s.unlock()
+	a := &attempt{done: make(chan struct{})}
 	switch {
-	case s.closed:
-		return nil, s.opError("acquire", lease.ErrClosed)
-	case s.gone != began:
-		return nil, s.opError("acquire", lease.ErrReleased)
+	case s.superseded != superseded:
+		s.decide(a, "", false, lease.ErrReleased)
+	case s.held != nil: // another call has acquired meanwhile
+		s.decide(a, s.held.token, true, nil)
 	case ctx.Err() != nil:
-		return nil, s.opError("acquire", ctx.Err())
-	}
-	a := &attempt{doubtful: s.doubtful, done: make(chan struct{})}
-	if s.held != nil { // another call has acquired meanwhile
-		a.decide(s.held.token, true, nil)
-		<-s.turn
-		return a, nil
-	}
-	a.id = s.propose()
-	s.begin()
-	go func() {
-		defer s.finish()
-		defer func() { <-s.turn }()
-		s.try(ctx, a)
-	}()
-	return a, nil
-}
-
-func (a *attempt) decide(tok lease.Token, ok bool, err error) {
-	a.decided, a.token, a.ok, a.err = true, tok, ok, err
-	close(a.done)
-}
-
-// await waits for the decision, or abandons the attempt.
-func (s *Session) await(ctx context.Context, a *attempt, released <-chan struct{}) (lease.Token, bool, error) {
-	var err error
-	select {
-	case <-a.done:
-		return a.token, a.ok, a.err
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-released:
-		err = lease.ErrReleased
-	case <-s.overdue(a):
-		err = context.DeadlineExceeded
-	}
-	s.lock()
-	defer s.unlock()
-	if a.decided {
-		return a.token, a.ok, a.err
-	}
-	a.abandoned = true
-	s.retire()
-	return "", false, s.opError("acquire", err)
-}
-
-// overdue bounds the wait for an authority that does not keep to its context.
-func (s *Session) overdue(a *attempt) <-chan time.Time {
-	select {
-	case <-a.done:
-		return nil
+		s.decide(a, "", false, ctx.Err())
 	default:
-		return s.Clock.After(2 * s.Timeout)
+		a.id, a.doubtful = s.propose(), s.doubtful
+		s.acquiring = a
+		s.begin()
+		go func() {
+			defer s.finish()
+			defer func() { <-s.turn }()
+			s.try(ctx, a)
+		}()
+		return a
+	}
+	<-s.turn
+	return a
+}
+
+// decide must be called with mu held. Whoever waits for the decision learns of it once
+// everything is in place: the alarm set, the hooks called.
+func (s *Session) decide(a *attempt, tok lease.Token, ok bool, err error) {
+	if err != nil {
+		err = s.opError("acquire", err)
+	}
+	a.decided, a.token, a.ok, a.err = true, tok, ok, err
+	s.acquiring = nil
+	s.later(func() { close(a.done) })
+}
+
+// abandon decides an attempt that has no answer yet. If its grant lands it is undone.
+func (s *Session) abandon(a *attempt, err error) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.giveUp(a, err)
+}
+
+func (s *Session) giveUp(a *attempt, err error) {
+	if !a.decided {
+		a.abandoned = true
+		s.retire()
+		s.decide(a, "", false, err)
 	}
 }
 
-// try sends the request and decides what its answer means. It holds the turn.
+// try sends the request, decides what its answer means, and settles what is left to settle.
+// It holds the turn.
 func (s *Session) try(ctx context.Context, a *attempt) {
 	acquire := lease.Request{Action: lease.Acquire, Proposed: a.id, Owner: s.Owner(), Duration: s.Duration}
 	res, sent, now, err := s.do(ctx, acquire)
@@ -137,15 +131,8 @@ func (s *Session) try(ctx context.Context, a *attempt) {
 	if v == stale {
 		v = s.takeOver(ctx, a, acquire, res.Record.ID)
 	}
-	switch v {
-	case ours:
-		s.mu.Lock()
-		d := s.owes(res.Record.ID)
-		doubtful := d != nil && d.doubtful
-		s.mu.Unlock()
-		_ = s.free(ctx, res.Record.ID, doubtful)
-	case late, undo:
-		_ = s.free(ctx, a.id, v == undo)
+	if v == ours || v == late || v == undo {
+		_ = s.settle(ctx)
 	}
 }
 
@@ -153,16 +140,19 @@ func (s *Session) try(ctx context.Context, a *attempt) {
 // rows of the published table. The earlier holder is refused when it next renews.
 func (s *Session) takeOver(ctx context.Context, a *attempt, acquire lease.Request, from lease.ID) verdict {
 	res, sent, now, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: a.id, Owner: s.Owner()})
-	if err == nil {
-		res, sent, now, err = s.do(ctx, acquire)
-	} else if lease.CodeOf(err).Refusal() {
-		// Somebody was faster, with a change, a break or a release.
-		if res.Record.State.Locked() {
-			err = lease.ErrHeld
-		}
+	s.mu.Lock()
+	a.tookOver = true
+	if !certain(err) {
+		a.doubtful = true
+		s.doubtful = s.doubtful || !a.abandoned
 	}
-	if lease.CodeOf(err) == lease.ErrHeld {
-		res = lease.Result{} // one call takes over once
+	s.mu.Unlock()
+	refused := lease.CodeOf(err).Refusal()
+	switch {
+	case refused && res.Record.State.Locked():
+		err = lease.ErrHeld // somebody was faster, with a change or a break
+	case refused || err == nil:
+		res, sent, now, err = s.do(ctx, acquire)
 	}
 	return s.judge(a, sent, now, res, err)
 }
@@ -174,45 +164,46 @@ func (s *Session) judge(a *attempt, sent, now time.Time, res lease.Result, err e
 	info := AcquireInfo{Took: now.Sub(sent), Abandoned: a.abandoned}
 	if a.abandoned {
 		s.traceAcquire(info)
-		switch code := lease.CodeOf(err); {
-		case err == nil:
-			return late
-		case a.doubtful || code == 0 || code == lease.ErrConflict || code == lease.ErrBreaking:
-			return undo
+		if certain(err) && !a.doubtful && lease.CodeOf(err) != lease.ErrBreaking {
+			return taken // certainly not granted: nothing to undo
 		}
-		return taken // certainly not granted: nothing to undo
+		s.owe(a.id, err != nil)
+		return undo
 	}
 	v := s.acquired(a.id, sent, now, res, err)
 	switch v {
 	case stale:
-		return v
+		if !a.tookOver {
+			return stale
+		}
+		v, err = taken, nil // one call takes over once
 	case granted:
-		a.decide(s.held.token, true, nil)
 		info.Token = s.held.token
 		s.renewing, s.handing = false, lease.ID{}
 		s.publish()
 		s.schedule(sent, s.pace())
 		s.logAcquired(s.held)
 	case taken:
-		a.decide("", false, nil)
+		err = nil
 	case ours:
-		a.decide("", false, s.opError("acquire", errUnsettled))
+		err = errUnsettled
 	case hidden:
-		a.decide("", false, s.opError("acquire", fmt.Errorf("the authority does not tell the ID to take over: %w", errors.ErrUnsupported)))
+		err = fmt.Errorf("the authority does not tell the ID to take over: %w", errors.ErrUnsupported)
 	case late:
 		s.retire()
-		a.decide("", false, s.opError("acquire", fmt.Errorf("granted after %v, when nothing was certain any more: %w", now.Sub(sent), lease.ErrExpired)))
+		s.owe(a.id, false)
+		err = fmt.Errorf("granted after %v, when nothing was certain any more: %w", now.Sub(sent), lease.ErrExpired)
 	case undo:
 		s.retire()
-		a.decide("", false, s.opError("acquire", err))
+		s.owe(a.id, a.doubtful)
 	default:
 		if err == nil {
 			err = errors.New("the authority granted something else than what was asked for")
 		}
-		a.decide("", false, s.opError("acquire", err))
 	}
-	info.Err = a.err
+	info.Err = err
 	s.traceAcquire(info)
+	s.decide(a, info.Token, v == granted, err)
 	return v
 }
 

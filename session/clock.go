@@ -7,8 +7,8 @@ import (
 
 // A Clock is where a [Session] gets its time from. The clocks of benbjohnson/clock,
 // k8s.io/utils/clock and jonboulle/clockwork, real and fake, are Clocks as they stand.
-// Methods may be called from any number of goroutines, and with locks held: they must not
-// call back.
+// Methods may be called from any number of goroutines. Now is called with locks held: it must
+// neither wait nor call back.
 type Clock interface {
 	Now() time.Time
 	After(time.Duration) <-chan time.Time
@@ -20,8 +20,8 @@ type system struct{}
 func (system) Now() time.Time                         { return time.Now() }
 func (system) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// An alarm rings once after it was set, unless it is set anew or stopped before. It may
-// ring once too often, when it is set or stopped just as it rings.
+// An alarm rings once after it was set, unless it is set anew or unset before. It may ring
+// once too often, when it is set or unset just as it rings.
 type alarm struct {
 	clock Clock
 	ring  func()
@@ -29,8 +29,9 @@ type alarm struct {
 	stop  chan struct{} // with any other, while set: ends the goroutine that waits
 }
 
-// set and unset must not be called at the same time as each other.
-func (a *alarm) set(d time.Duration) {
+// set and unset must not be called at the same time as each other. What set returns, if
+// anything, must be called soon after: a Clock's After may wait, so that no lock may be held.
+func (a *alarm) set(d time.Duration) (start func()) {
 	a.unset()
 	if _, ok := a.clock.(system); ok {
 		if a.timer == nil {
@@ -38,17 +39,20 @@ func (a *alarm) set(d time.Duration) {
 		} else {
 			a.timer.Reset(d)
 		}
-		return
+		return nil
 	}
-	after, stop := a.clock.After(d), make(chan struct{})
+	stop := make(chan struct{})
 	a.stop = stop
-	go func() {
-		select {
-		case <-after:
-			a.ring()
-		case <-stop:
-		}
-	}()
+	return func() {
+		after := a.clock.After(d)
+		go func() {
+			select {
+			case <-after:
+				a.ring()
+			case <-stop:
+			}
+		}()
+	}
 }
 
 func (a *alarm) unset() {

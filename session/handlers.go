@@ -21,7 +21,7 @@ type handler[T any] struct {
 
 func (hs *handlers[T]) add(f func(T)) *handler[T] {
 	h := &handler[T]{f: f}
-	hs.list = append(slices.Clip(hs.list), h) // a dispatch under way keeps its own list
+	hs.list = append(hs.list, h)
 	return h
 }
 
@@ -32,7 +32,7 @@ func (hs *handlers[T]) remove(h *handler[T]) bool {
 		return false
 	}
 	h.gone.Store(true)
-	hs.list = slices.Delete(slices.Clone(hs.list), i, i+1)
+	hs.list = slices.Delete(hs.list, i, i+1)
 	return true
 }
 

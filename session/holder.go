@@ -37,13 +37,14 @@ func (b *belief) until() time.Time {
 // loss and IDs can be tested as a table. It is not safe for concurrent use.
 type holder struct {
 	*settings
-	held  *belief // nil: nothing is held
-	turns uint64  // incarnations so far; an event of a dead one is known by its number
+	held        *belief // nil: nothing is held
+	incarnation uint64  // its number, or the last one's; an event of a dead one is known by it
 
 	broken time.Time // the authority's end of the break that the handlers were told; zero: none
 
 	proposal  lease.ID // what the next Acquire proposes; zero: to be minted
 	doubtful  bool     // the proposal may be in force already: its Acquire returned unknown
+	handing   lease.ID // the ID that a HandOver of unknown outcome gave away; it is owed too
 	unsettled []debt   // IDs that are retired, and perhaps still in force
 }
 
@@ -62,8 +63,14 @@ const (
 	breaking                // held until the break is over, which is news
 	told                    // still breaking, as it was told before
 	lost                    // no longer held
-	invalid                 // the request can never be granted
+	failed                  // certainly not granted, but not because another has the lease
 )
+
+// certain reports whether an error says that the request changed nothing.
+func certain(err error) bool {
+	code := lease.CodeOf(err)
+	return code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
+}
 
 // acquired judges the answer to an Acquire of id, sent at sent and answered at now. The
 // incarnation begins if the verdict is granted.
@@ -71,65 +78,71 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 	code := lease.CodeOf(err)
 	switch {
 	case err == nil && res.Record.State == lease.Leased && res.Record.ID == id:
-		b := &belief{id: id, token: res.Record.Token(), sent: sent, budget: h.budget(min(h.Duration, res.Sure))}
+		b := &belief{id, res.Record.Token(), sent, h.budget(min(h.Duration, res.Sure))}
 		if b.left(h.settings, now) <= 0 {
 			return late
 		}
-		h.held, h.broken = b, time.Time{}
-		h.turns++
-		h.doubtful = false
+		h.held, h.broken, h.doubtful = b, time.Time{}, false
+		h.incarnation++
 		return granted
-	case err == nil:
-		return unknown // whatever this authority granted, it is not what was asked for
 	case code == lease.ErrBreaking && !res.Now.IsZero() && res.Record.ID != id:
 		return taken
 	case code == lease.ErrBreaking:
 		return undo // an earlier try had been granted, and is broken
 	case code == lease.ErrHeld:
-		return h.refused(id, res)
-	case code.Refusal():
-		return unknown // a refusal, but not because another has it
-	case code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt:
-		return invalid
+		return h.refused(res)
+	case certain(err):
+		return failed
 	}
 	h.doubtful = true
 	return unknown
 }
 
-// refused judges a refusal as held by the record that came with it.
-func (h *holder) refused(id lease.ID, res lease.Result) verdict {
+// refused judges a refusal as held by the record that came with it. Whoever is not told the
+// ID in force cannot exclude that it is one of his own that he owes.
+func (h *holder) refused(res lease.Result) verdict {
 	r := res.Record
-	shown := !res.Now.IsZero()
+	told := !res.Now.IsZero() && !r.ID.IsZero()
 	switch {
-	case shown && h.owes(r.ID) != nil:
+	case told && h.owes(r.ID) != nil:
+		h.recall(r.ID)
 		return ours
-	case !shown || !h.TakeOver || r.Owner != h.Owner || r.State != lease.Leased:
+	case !told && h.due() != nil:
+		return ours
+	case !h.TakeOver || r.State == lease.Breaking:
 		return taken
-	case r.ID.IsZero():
-		return hidden
+	case told && r.State == lease.Leased && r.Owner == h.Owner:
+		return stale
+	case told || r.Owner != "" && r.Owner != h.Owner:
+		return taken
 	}
-	return stale
+	return hidden
 }
 
 // renewed judges the answer to a renewal of the incarnation that is held. For lost, the
 // Code is the reason.
 func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verdict, lease.Code) {
-	r, shown := res.Record, !res.Now.IsZero()
-	code := lease.CodeOf(err)
+	r, code := res.Record, lease.CodeOf(err)
+	own := !res.Now.IsZero() && r.ID == h.held.id
+	b := *h.held
+	b.sent, b.budget = sent, h.budget(min(h.Duration, res.Sure))
 	switch {
-	case err == nil && r.ID == h.held.id && r.State == lease.Leased,
-		// A refusal that shows our own ID in force is an earlier renewal's doing, one that
-		// was granted and lost its answer; it is not a loss.
-		code.Refusal() && shown && r.ID == h.held.id && r.State == lease.Leased:
-		b := *h.held
-		b.sent, b.budget = sent, h.budget(min(h.Duration, res.Sure))
+	case err == nil && own && r.State == lease.Leased:
 		h.held, h.broken = &b, time.Time{}
 		return granted, 0
 	case !code.Refusal():
 		return unknown, 0
-	case shown && r.ID == h.held.id && r.State == lease.Breaking && res.Sure > 0:
+	case own && r.State == lease.Leased:
+		// A refusal that shows our own ID in force is an earlier renewal's doing, one that
+		// was granted and lost its answer; it is not a loss.
+		if b.left(h.settings, now) <= h.held.left(h.settings, now) {
+			return unknown, 0
+		}
+		h.held = &b
+		return granted, 0
+	case own && r.State == lease.Breaking && res.Sure > 0:
 		return h.breaks(sent, res), 0
-	case shown && r.ID == h.held.id && (r.State == lease.Breaking || r.State == lease.Broken):
+	case own && (r.State == lease.Breaking || r.State == lease.Broken):
 		return lost, lease.ErrBroken
 	}
 	return lost, code
@@ -176,7 +189,8 @@ func (h *holder) retire() { h.proposal, h.doubtful = lease.ID{}, false }
 // A debt is an ID whose release has no certain outcome.
 type debt struct {
 	id       lease.ID
-	doubtful bool // so has its Acquire: it may yet arrive
+	doubtful bool // nor has its Acquire: it may yet arrive
+	waived   bool // its release was refused, so that it is of interest only if it does arrive
 }
 
 // mostUnsettled bounds the memory of a Session that can never reach its authority; the
@@ -194,17 +208,38 @@ func (h *holder) owes(id lease.ID) *debt {
 
 // owe remembers an ID that must be released.
 func (h *holder) owe(id lease.ID, doubtful bool) {
-	if d := h.owes(id); d != nil {
-		d.doubtful = d.doubtful || doubtful
-		return
-	}
 	if len(h.unsettled) == mostUnsettled {
 		h.unsettled = slices.Delete(h.unsettled, 0, 1)
 	}
-	h.unsettled = append(h.unsettled, debt{id, doubtful})
+	h.unsettled = append(h.unsettled, debt{id: id, doubtful: doubtful})
 }
 
-// settle forgets an ID whose release is certain.
-func (h *holder) settle(id lease.ID) {
+// due returns the newest debt that is to be settled, or nil.
+func (h *holder) due() *debt {
+	for i := range slices.Backward(h.unsettled) {
+		if d := &h.unsettled[i]; !d.waived && d.id != h.handing {
+			return d
+		}
+	}
+	return nil
+}
+
+// recall makes an ID due that was waived or given away, since it turns out to be in force.
+func (h *holder) recall(id lease.ID) {
+	h.owes(id).waived = false
+	if h.handing == id {
+		h.handing = lease.ID{}
+	}
+}
+
+// discharge forgets an ID whose release is certain.
+func (h *holder) discharge(id lease.ID) {
 	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id })
+}
+
+// waive stops releasing an ID that is not in force, but may come to be.
+func (h *holder) waive(id lease.ID) {
+	if d := h.owes(id); d != nil {
+		d.waived = true
+	}
 }

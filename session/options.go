@@ -23,8 +23,8 @@ type Options struct {
 
 	// TakeOver asserts that any earlier holder of the same Owner is dead, as Akka's owner
 	// that crashed and came back. Acquire then takes a lease that is leased to Owner, and the
-	// earlier holder loses it. It takes nothing that is breaking, and needs an authority
-	// that discloses IDs: otherwise Acquire fails with errors.ErrUnsupported.
+	// earlier holder loses it. It takes nothing that is breaking, and needs an Owner, and an
+	// authority that discloses IDs: otherwise Acquire fails with errors.ErrUnsupported.
 	TakeOver bool
 
 	// Duration to ask for, or lease.Infinite. Default: 30 s.
@@ -81,6 +81,8 @@ const (
 	defaultClockRate = 0.001
 	defaultMargin    = time.Millisecond
 	defaultPause     = time.Second
+
+	longest = lease.Infinite / 8 // of any but Duration, so that multiples can be written
 )
 
 // complete fills in the defaults and checks the result.
@@ -118,6 +120,9 @@ func (s *settings) check() error {
 	refuse := func(field string, value any, bound string) {
 		errs = append(errs, &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption})
 	}
+	if s.Owner == "" && s.TakeOver {
+		refuse("Owner", `""`, "must be given with TakeOver")
+	}
 	if s.Owner != "" {
 		if err := lease.CheckOwner(s.Owner); err != nil {
 			errs = append(errs, err)
@@ -130,8 +135,11 @@ func (s *settings) check() error {
 		{"Duration", s.Duration}, {"Interval", s.Interval}, {"Timeout", s.Timeout},
 		{"Retry", s.Retry}, {"Margin", s.Margin}, {"Pause", s.Pause},
 	} {
-		if f.value <= 0 {
+		switch {
+		case f.value <= 0:
 			refuse(f.name, f.value, "must be positive")
+		case f.value > longest && f.name != "Duration":
+			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
 		}
 	}
 	if !(s.ClockRate >= 0 && s.ClockRate < 1) { // also for a NaN
@@ -159,7 +167,8 @@ func (s *settings) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite
 	}
-	drift := math.Ceil(float64(d) * (2 * s.ClockRate / (1 + s.ClockRate)))
+	const up = 1 + 1e-15 // float64 rounds to nearest
+	drift := math.Ceil(float64(d) * (2 * s.ClockRate / (1 + s.ClockRate)) * up)
 	return d - time.Duration(drift) - s.Margin
 }
 

@@ -23,22 +23,33 @@ func (s *Session) Release(ctx context.Context) error {
 		s.retire()
 	}
 	s.handing = lease.ID{}
-	if len(s.unsettled) == 0 && len(s.turn) == 0 {
+	if s.due() == nil && len(s.turn) == 0 {
 		s.unlock()
 		return nil
 	}
-	done := s.detach(ctx, s.settleAll)
+	done := s.detach(ctx, s.settle)
 	s.unlock()
 	return s.outcome(ctx, "release", done)
 }
 
-// supersede makes every Acquire that is under way return.
+// supersede decides the Acquire that is under way, and makes those return that wait for
+// their turn.
 func (s *Session) supersede() {
-	s.gone++
-	if s.release != nil {
-		close(s.release)
-		s.release = nil
+	if s.acquiring != nil {
+		s.giveUp(s.acquiring, lease.ErrReleased)
 	}
+	if s.superseded != nil {
+		close(s.superseded)
+		s.superseded = nil
+	}
+}
+
+// supersession returns a channel that the next Release closes.
+func (s *Session) supersession() <-chan struct{} {
+	if s.superseded == nil {
+		s.superseded = make(chan struct{})
+	}
+	return s.superseded
 }
 
 // detach runs f in its turn, whatever becomes of ctx, and delivers its error. It must be
@@ -73,26 +84,33 @@ func (s *Session) outcome(ctx context.Context, op string, done <-chan error) err
 	return nil
 }
 
-// settleAll releases every ID whose release is not certain.
-func (s *Session) settleAll(ctx context.Context) error {
-	s.mu.Lock()
-	debts := slices.Clone(s.unsettled)
-	s.mu.Unlock()
-	var errs []error
-	for _, d := range debts {
-		errs = append(errs, s.free(ctx, d.id, d.doubtful))
+// settle releases the IDs that are owed, the newest first, until one cannot be.
+func (s *Session) settle(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		d := s.due()
+		if d == nil {
+			s.mu.Unlock()
+			return nil
+		}
+		id, doubtful := d.id, d.doubtful
+		s.mu.Unlock()
+		if err := s.free(ctx, id, doubtful); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
 }
 
-// free releases one retired ID. A refusal settles it: the ID is not in force. But a request
-// of unknown outcome (doubtful) may yet arrive and acquire; what it acquires ends by itself,
-// unless it is infinite. Then an acquire and a release with the same ID, which both write,
-// leave it nothing to arrive at.
+// free releases one ID that is owed. A refusal settles it: the ID is not in force. But the
+// request of an Acquire whose outcome is not known (doubtful) may yet arrive. What it acquires
+// then ends by itself, and is released if a later refusal names it. If it is infinite an
+// acquire and a release with the same ID, which both write, leave it nothing to arrive at.
 func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
+	infinite := s.Duration == lease.Infinite
 	release := lease.Request{Action: lease.Release, ID: id}
 	_, _, _, err := s.do(ctx, release)
-	if doubtful && s.Duration == lease.Infinite && lease.CodeOf(err).Refusal() {
+	refused := lease.CodeOf(err).Refusal()
+	if refused && doubtful && infinite {
 		_, _, _, err = s.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: s.Owner(), Duration: s.Duration})
 		if err == nil {
 			_, _, _, err = s.do(ctx, release)
@@ -103,10 +121,12 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	}
 	s.mu.Lock()
 	defer s.unlock()
-	if err != nil {
-		s.owe(id, doubtful)
-	} else {
-		s.settle(id)
+	switch {
+	case err != nil:
+	case refused && doubtful && !infinite:
+		s.waive(id)
+	default:
+		s.discharge(id)
 	}
 	s.traceReleased(ReleaseInfo{ID: id, Err: err})
 	return err
@@ -118,8 +138,10 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 //
 // It ends the incarnation as Release does, also if it errs, since the receiver may hold from
 // the moment the authority has carried it out: CheckAlive is false from the call on, and
-// OnLost is not told. After an error call it again with the same ID, or Release. Only a
-// context that is done already, an ID that cannot be given to, and a lease that is not held
+// OnLost is not told. If the authority refuses, which it does to a lease that is breaking,
+// the lease is released. After any other error call HandOver again with the same ID, or
+// Release; an Acquire that finds the ID still in force releases it too. Only a context that is
+// done already, an ID that cannot be given to, and a lease that is not held
 // ([lease.ErrNotHeld]) end nothing.
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	if err := ctx.Err(); err != nil {
@@ -138,12 +160,11 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 		s.unlock()
 		return s.opError("hand over", &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
 	}
-	if b := s.end(); b != nil {
-		s.supersede()
+	if s.end() != nil {
 		s.drop(lease.ErrReleased)
+		s.owe(from, false)
 	}
 	s.handing = from
-	s.owe(from, false)
 	done := s.detach(ctx, func(ctx context.Context) error { return s.give(ctx, from, to) })
 	s.unlock()
 	return s.outcome(ctx, "hand over", done)
@@ -151,18 +172,22 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 
 func (s *Session) give(ctx context.Context, from, to lease.ID) error {
 	_, _, _, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: to})
-	if lease.CodeOf(err).Refusal() {
+	refused := lease.CodeOf(err).Refusal()
+	if refused {
 		err = fmt.Errorf("the lease is no longer this session's to give, or is breaking: %w", err)
 	}
 	s.mu.Lock()
-	defer s.unlock()
 	if err == nil {
-		s.settle(from)
+		s.discharge(from)
 	}
-	if err == nil || lease.CodeOf(err).Refusal() {
+	if s.handing == from && (err == nil || refused) {
 		s.handing = lease.ID{}
 	}
 	s.traceReleased(ReleaseInfo{ID: from, To: to, Err: err})
+	s.unlock()
+	if refused {
+		_ = s.settle(ctx) // if it is breaking it is still locked
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -19,17 +20,19 @@ func (s *Session) pace() time.Duration {
 // schedule plans the next renewal and sets the alarm for that or for U, whichever is
 // sooner. What is held is alive.
 func (s *Session) schedule(from time.Time, d time.Duration) {
-	s.due = from.Add(d)
+	s.next = from.Add(d)
 	s.wake(s.Clock.Now())
 }
 
 func (s *Session) wake(now time.Time) {
 	wait := s.held.left(s.settings, now)
 	if !s.renewing {
-		wait = min(wait, s.due.Sub(now))
+		wait = min(wait, s.next.Sub(now))
 	}
 	if wait != lease.Infinite {
-		s.alarm.set(max(wait, 0))
+		if start := s.alarm.set(max(wait, 0)); start != nil {
+			s.later(start)
+		}
 	}
 }
 
@@ -41,24 +44,24 @@ func (s *Session) ring() {
 	if s.held == nil {
 		return
 	}
-	if !s.renewing && !now.Before(s.due) {
+	if !s.renewing && !now.Before(s.next) {
 		s.renewing = true
 		s.begin()
-		go s.renew(s.held.id, s.turns)
+		go s.renew(s.held.id, s.incarnation)
 	}
 	s.wake(now)
 }
 
 // renew sends one renewal and does what its answer means.
-func (s *Session) renew(id lease.ID, turn uint64) {
+func (s *Session) renew(id lease.ID, incarnation uint64) {
 	defer s.finish()
 	res, sent, answered, err := s.do(context.Background(), lease.Request{Action: lease.Renew, ID: id})
 	now := s.lock()
 	defer s.unlock()
-	if s.held == nil || s.turns != turn {
+	if s.held == nil || s.incarnation != incarnation {
 		s.traceRenew(RenewInfo{Err: err, Took: answered.Sub(sent)})
-		if !lease.CodeOf(err).Refusal() {
-			s.reap(id) // it was granted, or may be, and nobody believes in it any more
+		if s.owes(id) != nil && !certain(err) {
+			s.detach(context.Background(), s.settle) // it was granted, or may be
 		}
 		return
 	}
@@ -104,21 +107,11 @@ func (s *Session) lose(reason lease.Code, err error) {
 		s.later(func() { s.Trace.Lost(lost) })
 	}
 	// A renewal may have been granted without an answer: then the lease would stay with
-	// nobody. It is released by its ID; if a renewal is in flight, once that has settled.
-	if reason == lease.ErrExpired && !s.renewing {
-		s.reap(b.id)
+	// nobody.
+	if reason == lease.ErrExpired {
+		s.owe(b.id, false)
+		s.detach(context.Background(), s.settle)
 	}
-}
-
-// reap releases an ID that nobody believes in any more, in its turn.
-func (s *Session) reap(id lease.ID) {
-	s.begin()
-	go func() {
-		defer s.finish()
-		s.turn <- struct{}{}
-		defer func() { <-s.turn }()
-		_ = s.free(context.Background(), id, false)
-	}()
 }
 
 // drop takes the belief from everybody who relies on it.
@@ -127,7 +120,7 @@ func (s *Session) drop(cause error) {
 	s.alarm.unset()
 	contexts := s.contexts
 	s.contexts = nil
-	s.later(func() {
+	s.effects = slices.Insert(s.effects, 0, func() { // before any hook, which might take long
 		for c := range contexts {
 			c.cancel(cause)
 		}

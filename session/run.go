@@ -24,12 +24,13 @@ type RunOptions struct {
 	// Timeout bounds the Release after the function has returned. Default: 10 s.
 	Timeout time.Duration
 
-	// Again decides after every term whether to contend again; err is what Run would return.
-	// It is not asked once the context is done. Default: never.
+	// Again decides after every term whether to contend again, an Interval later, so that
+	// others get their turn; err is what Run would return. It is not asked once the context is
+	// done. Default: never.
 	Again func(err error) bool
 
 	Clock Clock     // default: package time
-	Rand  io.Reader // source of the jitter; default: crypto/rand
+	Rand  io.Reader // source of the jitter, read by this Run only; default: crypto/rand
 }
 
 func (o *RunOptions) complete() (*RunOptions, error) {
@@ -83,6 +84,9 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 		if ctx.Err() != nil || set.Again == nil || !set.Again(err) {
 			return err
 		}
+		if err := set.pause(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -109,6 +113,8 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 	}()
 	if held.Err() == nil {
 		err = f(held, tok)
+	} else if err = ctx.Err(); err == nil {
+		err = context.Cause(held)
 	}
 	cause := context.Cause(held)
 	if lost := (*lease.LostError)(nil); (errors.As(cause, &lost) || errors.Is(cause, lease.ErrNotHeld)) && !errors.Is(err, cause) {
@@ -119,29 +125,34 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 
 // contend asks until the lease is held.
 func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, error) {
-	waiter, _ := l.(lease.Waiter)
 	for {
 		tok, ok, err := lease.AcquireWithToken(ctx, l)
-		switch {
-		case ok:
+		if ok {
 			return tok, nil
+		}
+		waiter, wakes := l.(lease.Waiter)
+		if err == nil && wakes {
+			err = waiter.Wait(ctx)
+		}
+		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil && hopeless(err):
 			return "", err
-		}
-		if err != nil || waiter == nil {
-			err = sleep(ctx, o.Clock, o.Interval-time.Duration(random(o.Rand)*float64(o.Interval)/2))
-		} else if err = waiter.Wait(ctx); err == nil {
+		case err == nil && wakes:
 			err = sleep(ctx, o.Clock, time.Duration(random(o.Rand)*float64(o.Spread)))
+		default:
+			err = o.pause(ctx)
 		}
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		if err != nil && hopeless(err) {
+		if err != nil {
 			return "", err
 		}
 	}
+}
+
+// pause waits for an Interval, jittered.
+func (o *RunOptions) pause(ctx context.Context) error {
+	return sleep(ctx, o.Clock, o.Interval-time.Duration(random(o.Rand)*float64(o.Interval)/2))
 }
 
 // hopeless reports whether an error will be the same however often the call is repeated.
@@ -152,6 +163,6 @@ func hopeless(err error) bool {
 	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
 		return false // ErrReleased: superseded by a Release; ErrExpired: granted too late
 	default:
-		return !code.Refusal()
+		return !code.Refusal() || code == lease.ErrEpochLimit
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 
 // A Session is a holder of one lease: a [lease.TokenAcquirer] and [lease.Waiter] over any
 // [lease.Authority]. It may be used by any number of goroutines and from inside its own
-// handlers and hooks.
+// handlers.
 //
 // A Session can hold, lose and hold again any number of times. Each time is an incarnation
 // with an ID of its own, and no event of one reaches another.
@@ -30,16 +31,15 @@ type Session struct {
 
 	mu sync.Mutex // never held while waiting or calling out
 	holder
-	alarm    alarm
-	due      time.Time // of the next renewal
-	renewing bool      // a renewal of the incarnation that is held is in flight
-	gone     int       // how often Release was called: an Acquire that began before is superseded
-	release  chan struct{}
-	handing  lease.ID // the ID that a HandOver of unknown outcome gave away
-	onLost   handlers[error]
-	onBreak  handlers[time.Time]
-	contexts map[*heldContext]struct{}
-	effects  []func() // to be run once mu is free
+	alarm      alarm
+	next       time.Time     // when the next renewal is due
+	renewing   bool          // a renewal of the incarnation that is held is in flight
+	acquiring  *attempt      // not decided yet; nil: none
+	superseded chan struct{} // closed by the next Release, if somebody waits
+	onLost     handlers[error]
+	onBreak    handlers[time.Time]
+	contexts   map[*heldContext]struct{}
+	effects    []func() // to be run once mu is free
 
 	closed   bool
 	tasks    int           // goroutines that Close waits for
@@ -233,6 +233,9 @@ func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, 
 	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.Clock, s.Timeout)
 	defer cancel()
 	res, err = s.authority.Do(ctx, s.name, req)
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) && lease.CodeOf(err) == 0 {
+		err = cause // a context cannot say by itself that the time of a Clock is up
+	}
 	return res, sent, s.Clock.Now(), err
 }
 
