@@ -130,14 +130,14 @@ func (a *authority) do(ctx context.Context, name string, req Request) (Result, e
 			}
 			return result(seen, now, old.Lag), err
 		}
-		if next == seen {
+		if next == seen && req.Action != Renew { // a holder believes nothing that no swap confirmed
 			return result(next, now, old.Lag), nil
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// What is certain is counted from the time of the decision, which is not before the
-			// request was sent; what is left at most, from the time of the commit.
-			return Result{Record: next.At(swapped.Now), Now: swapped.Now, Sure: next.Remaining(now)}, nil
+			// What is certain is counted from the commit, not from the decision before it: then a
+			// store that answers a load with an old time cannot make a holder believe too long.
+			return result(next.At(swapped.Now), swapped.Now, swapped.Lag), nil
 		}
 		if !errors.Is(err, ErrConflict) {
 			return Result{}, err

@@ -1,0 +1,145 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+)
+
+const mostViolations = 10 // that are kept in words
+
+// violate notes that a promise was broken.
+func (w *world) violate(p Promise, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count(p, format, args...)
+}
+
+func (w *world) count(p Promise, format string, args ...any) {
+	if p == belief {
+		w.report.ViolationsOfBelief++
+	} else {
+		w.report.Others++
+	}
+	if len(w.report.Violations) < mostViolations {
+		w.report.Violations = append(w.report.Violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// sample looks at what the holders believe at drawn instants.
+func (w *world) sample(ctx context.Context) {
+	for ctx.Err() == nil {
+		step := w.between(0, time.Second)
+		time.Sleep(step)
+		w.look(step)
+	}
+}
+
+// look compares all beliefs with the store, at one instant: in a bubble no time passes here.
+// A belief that ends while it is looked at, by a release under way, does not count.
+func (w *world) look(step time.Duration) {
+	var believers []*actor
+	for _, a := range w.actors {
+		if !a.lease.CheckAlive() {
+			continue
+		}
+		id := a.lease.ID()
+		snap, err := w.store.Load(context.Background(), name)
+		if err != nil || !a.lease.CheckAlive() || a.lease.ID() != id {
+			continue
+		}
+		believers = append(believers, a)
+		if r := snap.Record.At(snap.Now); w.excluded&belief == 0 && (!r.State.Locked() || r.ID != id) {
+			w.violate(belief, "%s believes in %s; the store has %+v at %v", a.who, id, snap.Record, snap.Now)
+		}
+	}
+	if w.excluded&belief == 0 && len(believers) > 1 {
+		w.violate(belief, "%s and %s believe", believers[0].who, believers[1].who)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.report.Samples++
+	w.report.Held += step * time.Duration(len(believers))
+}
+
+// heal ends all faults and waits for as long as it may take until somebody acquires: the
+// rest of what is granted, extended by a copy that was delayed, and the time to ask again.
+func (w *world) heal(ctx context.Context) {
+	for _, a := range w.actors {
+		a.network.Store(nil)
+		a.hasty.Store(false)
+		a.resume()
+	}
+	w.stale.Store(false)
+	w.hostile.Store(false)
+	w.clock.Rate(1)
+	grants := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.report.Acquired
+	}
+	const bound = 10 * duration
+	for range 2 { // the second time nothing is left of the faults
+		before := grants()
+		for waited := time.Duration(0); grants() == before; waited += time.Second {
+			if waited > bound {
+				w.violate(otherwise, "nobody has acquired for %v without any fault", bound)
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}
+}
+
+// A resource is a number that holders add to under the guard.
+type resource struct {
+	guard fencing.Guard
+	mu    sync.Mutex
+	value int
+	last  lease.Token // whose write was the last
+}
+
+func (r *resource) read() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.value
+}
+
+// write adds one to what was seen. If the guard admits it, nobody else may have written in
+// between, and nobody newer before.
+func (a *actor) write(tok lease.Token, seen int) {
+	r := &a.resource
+	write := func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.value != seen && r.last != tok {
+			a.violate(otherwise, "%s: with %s an update of %s is lost", a.who, tok, r.last)
+		}
+		if r.last.Compare(tok) > 0 {
+			a.violate(otherwise, "%s: a write with %s after one with %s", a.who, tok, r.last)
+		}
+		r.value, r.last = seen+1, tok
+		return nil
+	}
+	var err error
+	if a.Unguarded {
+		err = write()
+	} else {
+		err = r.guard.Do(tok, write)
+	}
+	a.world.mu.Lock()
+	defer a.world.mu.Unlock()
+	switch {
+	case err == nil:
+		a.report.Written++
+	case errors.Is(err, fencing.ErrStale):
+		a.report.Refused++
+	default:
+		a.count(otherwise, "%s: the guard: %v", a.who, err)
+	}
+}

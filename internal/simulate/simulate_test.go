@@ -1,0 +1,242 @@
+package simulate
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var (
+	seed  = flag.Uint64("seed", 1, "of the first run; run n has seed+n")
+	held  = flag.Duration("held", 24*time.Hour, "how long leases are held in TestYear")
+	seeds = flag.Int("seeds", 1, "runs a schedule")
+)
+
+const perRun = 10 * time.Minute // with faults
+
+// run carries out one Config, in a bubble of its own.
+func run(t *testing.T, c Config) (r Report) {
+	synctest.Test(t, func(t *testing.T) { r = Run(t, c) })
+	return r
+}
+
+func title(faults []*Fault) (s string) {
+	for i, f := range faults {
+		if i > 0 {
+			s += " and "
+		}
+		s += f.Name
+	}
+	return s
+}
+
+// Every fault alone and every pair of them: nothing that a schedule does not exclude is
+// ever violated.
+//
+// SPEC A2, H1, H3, H9, H11, H12, H13, H15, H19, G1, G2, M4.
+func TestFaults(t *testing.T) {
+	var schedules [][]*Fault
+	for i, f := range Faults {
+		schedules = append(schedules, []*Fault{f})
+		for _, g := range Faults[:i] {
+			schedules = append(schedules, []*Fault{f, g})
+		}
+	}
+	if len(Faults) != 20 || len(schedules) != 20+190 {
+		t.Fatalf("%d faults in %d schedules", len(Faults), len(schedules))
+	}
+	var total Report
+	for i, faults := range schedules {
+		t.Run(title(faults), func(t *testing.T) {
+			for n := range *seeds {
+				c := Config{Seed: *seed + uint64(i*1000+n), For: perRun, Faults: faults}
+				r := run(t, c)
+				for _, v := range r.Violations {
+					t.Errorf("seed %d: %s", c.Seed, v)
+				}
+				if r.Acquired == 0 || r.Written == 0 {
+					t.Errorf("seed %d: nothing happened: %v", c.Seed, r)
+				}
+				total.Add(r)
+			}
+		})
+	}
+	t.Logf("%d schedules, %d seeds each from %d: %v", len(schedules), *seeds, *seed, total)
+}
+
+// A year of held leases, summed over the holders, under pairs of faults drawn from the seed.
+// The default is a day of it: go test -run Year -held 8760h ./internal/simulate is the year.
+//
+// SPEC A2, H9, H15, G1.
+func TestYear(t *testing.T) {
+	rng := rand.New(rand.NewPCG(*seed, 2))
+	var total Report
+	runs := uint64(0)
+	for began := time.Now(); total.Held < *held; runs++ {
+		c := Config{Seed: *seed + runs, For: 24 * perRun, Faults: []*Fault{Faults[rng.IntN(len(Faults))], Faults[rng.IntN(len(Faults))]}}
+		r := run(t, c)
+		for _, v := range r.Violations {
+			t.Errorf("seed %d, %s: %s", c.Seed, title(c.Faults), v)
+		}
+		total.Add(r)
+		if t.Failed() {
+			t.Fatalf("after %d runs in %v", runs, time.Since(began))
+		}
+	}
+	t.Logf("%d runs from seed %d: %v", runs, *seed, total)
+}
+
+// What finds nothing must have found something: each of these bugs is planted, and must be
+// seen within a few runs.
+func TestPlantedBugs(t *testing.T) {
+	for _, bug := range []struct {
+		name   string
+		faults []string
+		plant  func(*Config)
+		belief bool // what must be violated: belief, or anything else
+	}{
+		{"belief is longer than the grant", []string{"holder paused"}, func(c *Config) { c.Authority = overstate }, true},
+		{"a flag instead of the clock", []string{"holder paused"}, func(c *Config) { c.Holder = flagged }, true},
+		{"a swap that does not compare", []string{"request delayed"}, func(c *Config) { c.Store = blind }, true},
+		{"a loss told twice", []string{"request lost"}, func(c *Config) { c.Holder = twice }, false},
+		{"a loss never told", []string{"request lost"}, func(c *Config) { c.Holder = never }, false},
+		{"no guard", []string{"holder paused"}, func(c *Config) { c.Unguarded = true }, false},
+		{"a guard without Advance", []string{"break at once"}, func(c *Config) { c.NoAdvance = true }, false},
+		{"a lease that never ends", []string{"request lost"}, func(c *Config) { c.Store = endless }, false},
+		{"a break that is not excluded", []string{"break at once"}, include, true},
+		{"a stepped clock that is not excluded", []string{"store clock forward"}, include, true},
+		{"a lost memory that is not excluded", []string{"store restarted, memory lost"}, include, true},
+	} {
+		t.Run(bug.name, func(t *testing.T) {
+			const most = 20
+			for n := range uint64(most) {
+				c := Config{Seed: *seed + n, For: perRun, Faults: named(t, bug.faults...)}
+				bug.plant(&c)
+				r := run(t, c)
+				if bug.belief && r.ViolationsOfBelief > 0 || !bug.belief && r.Others > 0 {
+					t.Logf("found in run %d: %s", n+1, r.Violations[0])
+					return
+				}
+			}
+			t.Errorf("not found in %d runs", most)
+		})
+	}
+}
+
+func named(t *testing.T, names ...string) (faults []*Fault) {
+	for _, name := range names {
+		for _, f := range Faults {
+			if f.Name == name {
+				copied := *f
+				faults = append(faults, &copied)
+			}
+		}
+	}
+	if len(faults) != len(names) {
+		t.Fatalf("not all of %q are faults", names)
+	}
+	return faults
+}
+
+// include takes a fault's exclusions away.
+func include(c *Config) {
+	for _, f := range c.Faults {
+		f.Excludes = 0
+	}
+}
+
+// overstate grants less than it says.
+func overstate(a lease.Authority) lease.Authority { return overstating{a} }
+
+type overstating struct{ lease.Authority }
+
+func (a overstating) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	asked := req.Duration
+	req.Duration -= req.Duration / 4
+	res, err := a.Authority.Do(ctx, name, req)
+	if req.Action == lease.Acquire && err == nil {
+		res.Sure = asked
+	}
+	if req.Action == lease.Renew && err == nil {
+		res.Sure = duration
+	}
+	return res, err
+}
+
+// flagged says what its last event said.
+func flagged(h Holder) Holder {
+	f := &stuck{Holder: h}
+	h.OnLost(func(error) { f.alive.Store(false) })
+	return f
+}
+
+type stuck struct {
+	Holder
+	alive atomic.Bool
+}
+
+func (f *stuck) CheckAlive() bool { return f.alive.Load() }
+
+func (f *stuck) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := f.Holder.AcquireWithToken(ctx)
+	f.alive.Store(ok)
+	return tok, ok, err
+}
+
+func (f *stuck) Release(ctx context.Context) error {
+	f.alive.Store(false)
+	return f.Holder.Release(ctx)
+}
+
+// blind takes its time to swap, and does not compare.
+func blind(s lease.Store) lease.Store { return blindStore{s} }
+
+type blindStore struct{ lease.Store }
+
+func (s blindStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	time.Sleep(duration / 10)
+	now, err := s.Load(ctx, name)
+	if err != nil {
+		return now, err
+	}
+	next.Epoch = max(next.Epoch, now.Record.Epoch)
+	return s.Store.Swap(ctx, name, now, next)
+}
+
+// endless grants every lease for ever.
+func endless(s lease.Store) lease.Store { return endlessStore{s} }
+
+type endlessStore struct{ lease.Store }
+
+func (s endlessStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if next.State == lease.Available {
+		return old, nil // and forgets what was released
+	}
+	if next.State == lease.Leased {
+		next.Duration, next.Until = lease.Infinite, time.Time{}
+	}
+	return s.Store.Swap(ctx, name, old, next)
+}
+
+func twice(h Holder) Holder { return telling{h, 2} }
+func never(h Holder) Holder { return telling{h, 0} }
+
+// telling tells a loss that often.
+type telling struct {
+	Holder
+	times int
+}
+
+func (h telling) OnLost(f func(error)) func() bool {
+	return h.Holder.OnLost(func(err error) {
+		for range h.times {
+			f(err)
+		}
+	})
+}

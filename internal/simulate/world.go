@@ -1,0 +1,167 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// The figures of the world: three holders of one lease, with the default proportions of a
+// session. Clocks differ from true time by up to half of the rate that the holders allow for.
+const (
+	name      = "simulated"
+	holders   = 3
+	duration  = 30 * time.Second
+	clockRate = 0.001
+	latency   = 20 * time.Millisecond // at most, each way
+)
+
+// A Config is one run.
+type Config struct {
+	Seed   uint64
+	For    time.Duration // with faults; after that comes a time without any
+	Faults []*Fault
+
+	// Bugs to plant. They wrap what the run is made of; nil: as it is.
+	Store     func(lease.Store) lease.Store
+	Authority func(lease.Authority) lease.Authority
+	Holder    func(Holder) Holder
+	Unguarded bool // writes go past the guard
+	NoAdvance bool // holders do not show their token before they read
+}
+
+// A Report is what came of a run.
+type Report struct {
+	Acquired, Lost, Renewed    int
+	Written, Refused           int // by the guard
+	Samples                    int
+	Held                       time.Duration // summed over the holders
+	Violations                 []string      // the first few
+	ViolationsOfBelief, Others int
+}
+
+// Add sums two reports.
+func (r *Report) Add(s Report) {
+	r.Acquired += s.Acquired
+	r.Lost += s.Lost
+	r.Renewed += s.Renewed
+	r.Written += s.Written
+	r.Refused += s.Refused
+	r.Samples += s.Samples
+	r.Held += s.Held
+	r.Violations = append(r.Violations, s.Violations...)
+	r.ViolationsOfBelief += s.ViolationsOfBelief
+	r.Others += s.Others
+}
+
+func (r Report) String() string {
+	return fmt.Sprintf("%d acquired, %d lost, %d renewals, %d writes, %d refused by the guard, %d samples, %v held, %d violations",
+		r.Acquired, r.Lost, r.Renewed, r.Written, r.Refused, r.Samples, r.Held.Round(time.Second), r.ViolationsOfBelief+r.Others)
+}
+
+// A world is a run under way.
+type world struct {
+	Config
+	t        testing.TB
+	excluded Promise          // what the faults of the schedule exclude
+	clock    *leasetest.Clock // of the store
+	store    lease.Store      // as everybody sees it
+	restart  [2]func()        // by leasetest.Loss
+	actors   []*actor
+	resource resource
+	stale    atomic.Bool // loads are answered from the past
+	hostile  atomic.Bool // records claim too much
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	report Report
+	tokens map[lease.Token]string // by whom it was acquired
+	newest lease.Token
+}
+
+// Run carries out one run. It must be called in a synctest bubble; t gets the clean-up.
+func Run(t testing.TB, c Config) Report {
+	w := &world{Config: c, t: t, clock: leasetest.NewClock(), tokens: map[lease.Token]string{},
+		rng: rand.New(rand.NewPCG(c.Seed, 1))}
+	for _, f := range c.Faults {
+		w.excluded |= f.Excludes
+	}
+	w.build()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for _, a := range w.actors {
+		all.Go(func() { a.live(ctx) })
+	}
+	all.Go(func() { w.sample(ctx) })
+	faults, stop := context.WithCancel(ctx)
+	var schedule sync.WaitGroup
+	for i, f := range c.Faults {
+		rng := rand.New(rand.NewPCG(c.Seed, uint64(100+i)))
+		schedule.Go(func() { w.inflict(faults, f, rng) })
+	}
+	time.Sleep(c.For)
+	stop()
+	schedule.Wait()
+	w.heal(ctx)
+	cancel()
+	all.Wait()
+	for _, a := range w.actors {
+		if err := a.lease.Close(context.Background()); err != nil {
+			w.violate(otherwise, "%s: close: %v", a.who, err)
+		}
+	}
+	return w.report
+}
+
+// build makes the store with everything that can befall it, and the holders.
+func (w *world) build() {
+	var store lease.Store = memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Minute}})
+	store = leasetest.Skew(store, w.clock)
+	store, w.restart[leasetest.LoseMemory] = leasetest.Restartable(store, leasetest.LoseMemory)
+	store, w.restart[leasetest.ResetTerm] = leasetest.Restartable(store, leasetest.ResetTerm)
+	if w.Store != nil {
+		store = w.Store(store)
+	}
+	w.store = store
+	seen := leasetest.Tamper(store, w.tamper)
+	seen = leasetest.ScriptStore(seen,
+		leasetest.Always(leasetest.LoadOrSwap, w.dawdle),
+		leasetest.Always(leasetest.Load, leasetest.If(w.stale.Load, leasetest.Stale)))
+	w.clock.Rate(1 + clockRate/2*(2*w.float()-1))
+	for i := range holders {
+		w.actors = append(w.actors, newActor(w, i, lease.NewAuthority(seen)))
+	}
+}
+
+// dawdle lets others come between a load and its swap.
+func (w *world) dawdle(ctx context.Context, c *leasetest.Call) error {
+	return leasetest.DelayRequest(w.between(0, latency/4))(ctx, c)
+}
+
+// tamper writes into the store by hand while a fault says so: a lease that claims to last
+// for years.
+func (w *world) tamper(_ string, r *lease.Record) {
+	if w.hostile.Load() && r.State == lease.Leased && !r.Until.IsZero() {
+		r.Until = r.Until.AddDate(3, 0, 0)
+	}
+}
+
+func (w *world) float() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.Float64()
+}
+
+// between draws a time from lo to hi.
+func (w *world) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(w.float()*float64(hi-lo))
+}
