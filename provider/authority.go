@@ -1,0 +1,30 @@
+package provider
+
+import (
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// FromAuthority returns the Provider of sessions with an authority. The owner and the four
+// times of a session are those that the Provider is given; everything else, such as the
+// clock and the logger, comes from o, which may be nil. Sessions share what o points to.
+//
+// A session believes slightly less than the Duration (see session.Options.ClockRate and
+// Margin), so it can refuse times that are right at the bounds of [Settings]. That, and a
+// nil authority, is the error of [Registry.Lease].
+func FromAuthority(authority lease.Authority, o *session.Options) Provider {
+	var base session.Options
+	if o != nil {
+		base = *o
+	}
+	return func(name, owner string, s Settings) (lease.Lease, error) {
+		o := base
+		o.Owner = owner
+		o.Duration, o.Interval, o.Timeout, o.Retry = s.Duration, s.Interval, s.Timeout, s.Retry
+		l, err := session.New(authority, name, &o)
+		if err != nil {
+			return nil, err // and no Lease that is a nil *Session
+		}
+		return l, nil
+	}
+}

@@ -1,0 +1,107 @@
+package provider_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/provider"
+	"github.com/fencedlease/lease/session"
+)
+
+// recorder remembers the last Acquire that an authority was asked for.
+type recorder struct {
+	lease.Authority
+	acquire *lease.Request
+}
+
+func (r recorder) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.Acquire {
+		*r.acquire = req
+	}
+	return r.Authority.Do(ctx, name, req)
+}
+
+// Two of one owner share what is held; two owners exclude each other; it is renewed, and
+// Close gives it up.
+func TestFromAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authority := lease.NewAuthority(memory.New(nil))
+		r, err := provider.New(&provider.Settings{Duration: 15 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		register(t, r, "memory", provider.FromAuthority(authority, nil))
+		mine, other := get(t, r, "memory", "jobs", "one"), get(t, r, "memory", "jobs", "two")
+		if ok, err := mine.Acquire(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if ok, err := get(t, r, "memory", "jobs", "one").Acquire(t.Context()); !ok || err != nil {
+			t.Errorf("the same owner: %v, %v", ok, err)
+		}
+		time.Sleep(time.Minute)
+		if ok, err := other.Acquire(t.Context()); ok || err != nil {
+			t.Errorf("another owner: %v, %v", ok, err)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if mine.CheckAlive() {
+			t.Error("alive after Close")
+		}
+		res, err := lease.Inspect(t.Context(), authority, "jobs")
+		if err != nil || res.Record.State != lease.Available {
+			t.Errorf("%v, %v; want it available", res.Record, err)
+		}
+	})
+}
+
+// Owner and times are the registry's; everything else is the template's, which stays as
+// it is.
+func TestFromAuthorityTakesOptions(t *testing.T) {
+	var asked lease.Request
+	var log bytes.Buffer
+	o := session.Options{
+		Owner: "template", Duration: time.Hour, Interval: -1, Timeout: -1, Retry: -1,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	before := o
+	r, err := provider.New(&provider.Settings{Duration: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, r, "memory", provider.FromAuthority(recorder{lease.NewAuthority(memory.New(nil)), &asked}, &o))
+	l := get(t, r, "memory", "jobs", "one")
+	if ok, err := l.Acquire(t.Context()); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if asked.Owner != "one" || asked.Duration != 15*time.Second || o != before {
+		t.Errorf("asked for %+v; options now %+v", asked, o)
+	}
+	if !strings.Contains(log.String(), "acquired") {
+		t.Errorf("logged %q", log.String())
+	}
+}
+
+func TestFromAuthorityRefuses(t *testing.T) {
+	r, err := provider.New(&provider.Settings{Timeout: 5 * time.Second, Retry: 10*time.Second - 1}) // less than a session gives away
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, r, "none", provider.FromAuthority(nil, nil))
+	register(t, r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), nil))
+	for _, kind := range []string{"none", "memory"} {
+		if l, err := r.Lease(kind, "name", "owner"); l != nil || lease.CodeOf(err) != lease.ErrOption {
+			t.Errorf("%s: %v, %v; want a FieldError with ErrOption", kind, l, err)
+		}
+	}
+}
