@@ -28,8 +28,9 @@ func (c *call) admitSharedKey() error {
 	if _, err := http.ParseTime(date); err != nil {
 		return unauthenticated("Neither x-ms-date nor Date has a date in the format of RFC 1123.")
 	}
-	text := c.sharedKeyText(scheme == "SharedKeyLite")
-	if !verify(c.account.key, text, sig) {
+	lite := scheme == "SharedKeyLite"
+	text := c.sharedKeyText(lite, cultural)
+	if !verify(c.account.key, text, sig) && !verify(c.account.key, c.sharedKeyText(lite, ordinal), sig) {
 		return unauthenticated("The MAC signature found in the HTTP request '" + sig + "' is not the same as any computed signature. Server used following string to sign: '" + text + "'.")
 	}
 	c.access = access{all: true}
@@ -46,7 +47,7 @@ func verify(key []byte, text, sig string) bool {
 }
 
 // sharedKeyText is what a client signs with the key of the account.
-func (c *call) sharedKeyText(lite bool) string {
+func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	date := c.header("Date")
 	if c.header(headerDate) != "" {
 		date = "" // it is among the canonicalized headers
@@ -61,7 +62,7 @@ func (c *call) sharedKeyText(lite bool) string {
 			c.header("If-Modified-Since"), c.header("If-Match"), c.header("If-None-Match"),
 			c.header("If-Unmodified-Since"), c.header("Range"))
 	}
-	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders() + c.canonicalResource(lite)
+	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders(order) + c.canonicalResource(lite)
 }
 
 // signedLength: from version 2015-02-21 on an empty body is signed as no length at all.
@@ -73,8 +74,17 @@ func (c *call) signedLength() string {
 	return n
 }
 
+// Two orders of header names are in use: that of their bytes, and one in which a dash does
+// not count and an underscore comes before digits, as Windows sorts words. They differ in
+// names of metadata only. Clients sign in either.
+var (
+	ordinal  = strings.Compare
+	cultural = func(a, b string) int { return strings.Compare(words.Replace(a), words.Replace(b)) }
+	words    = strings.NewReplacer("-", "", "_", " ")
+)
+
 // canonicalHeaders are the headers x-ms-*, a line each, in the order of their names.
-func (c *call) canonicalHeaders() string {
+func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	var names []string
 	values := map[string]string{}
 	for name, vs := range c.r.Header {
@@ -83,7 +93,7 @@ func (c *call) canonicalHeaders() string {
 			values[name] = strings.TrimSpace(strings.Join(vs, ","))
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, order)
 	var b strings.Builder
 	for _, name := range names {
 		b.WriteString(name + ":" + values[name] + "\n")
