@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,4 +37,5 @@ func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, 
 	s.test(t)
 }
 
-var leaseRules []rule
+var leaseRules = slices.Concat(acquireRules, takeOverRules, beliefRules, renewalRules,
+	breakRules, handOverRules, lossRules, releaseRules)

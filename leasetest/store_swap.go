@@ -25,7 +25,7 @@ var swapRules = []rule{
 	{"S1/swap-commits", "a swap of the version that was loaded commits, and returns what it committed", 0, func(p *probe) {
 		s := p.store()
 		old := s.load(s.name)
-		next := s.leased(old, s.D)
+		next := s.leased(old, 100*s.D)
 		put := s.put(s.name, old, next)
 		if !s.same(put.Record, next) {
 			s.Errorf("the swap returned %s, and not %s", outcomeText(put.Record, nil), outcomeText(next, nil))
@@ -33,13 +33,13 @@ var swapRules = []rule{
 		if seen := s.shows(s.name, next); seen.Version != put.Version {
 			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
 		}
-		s.put(s.name, put, s.leased(put, s.D)) // a snapshot from a swap is as good as one from a load
+		s.put(s.name, put, s.leased(put, 100*s.D)) // a snapshot from a swap is as good as one from a load
 	}},
 	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *probe) {
 		s := p.store()
 		for _, what := range []string{"absence", "a record"} {
 			old := s.load(s.name)
-			first, second := s.leased(old, s.D), s.leased(old, s.D)
+			first, second := s.leased(old, 100*s.D), s.leased(old, 100*s.D)
 			now := s.put(s.name, old, first)
 			snap, err := s.Swap(s.ctx, s.name, old, second)
 			if !errors.Is(err, lease.ErrConflict) {
@@ -54,7 +54,7 @@ var swapRules = []rule{
 	{"S1/version-decides-not-record", "a swap conflicts though the record is again what it was when it was loaded", 0, func(p *probe) {
 		s := p.store()
 		old := s.load(s.name)
-		old = s.put(s.name, old, s.leased(old, s.D))
+		old = s.put(s.name, old, s.leased(old, 100*s.D))
 		other := old.Record
 		other.Owner = "another"
 		now := s.put(s.name, old, other)
@@ -70,7 +70,7 @@ var swapRules = []rule{
 			var won atomic.Pointer[lease.Record]
 			var wins atomic.Int32
 			s.together(8, func(i int) {
-				next := s.leased(old, s.D)
+				next := s.leased(old, 100*s.D)
 				next.ID[0] = byte(i)
 				switch _, err := s.Swap(s.ctx, s.name, old, next); {
 				case err == nil:
@@ -98,7 +98,7 @@ var swapRules = []rule{
 						s.Errorf("load: %v", err)
 						return
 					}
-					_, err = s.Swap(s.ctx, s.name, old, s.leased(old, s.D))
+					_, err = s.Swap(s.ctx, s.name, old, s.leased(old, 100*s.D))
 					if err == nil {
 						break
 					}
@@ -115,7 +115,7 @@ var swapRules = []rule{
 	}},
 	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it, to whoever loads", 0, func(p *probe) {
 		s := p.store()
-		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		var committed atomic.Uint64
 		committed.Store(old.Record.Epoch)
 		var done atomic.Bool
@@ -124,7 +124,7 @@ var swapRules = []rule{
 				defer done.Store(true)
 				for range 50 {
 					var err error
-					if old, err = s.Swap(s.ctx, s.name, old, s.leased(old, s.D)); err != nil {
+					if old, err = s.Swap(s.ctx, s.name, old, s.leased(old, 100*s.D)); err != nil {
 						s.Errorf("swap by the only writer: %v", err)
 						return
 					}
@@ -179,7 +179,7 @@ var swapRules = []rule{
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.reopen()
 		seen := s.shows(s.name, put.Record)
-		s.put(s.name, seen, s.leased(seen, s.D))
+		s.put(s.name, seen, s.leased(seen, 100*s.D))
 	}},
 }
 

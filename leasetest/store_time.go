@@ -18,7 +18,7 @@ var timeRules = []rule{
 					s.Errorf("load: %v", err)
 					return
 				}
-				snap, err := s.Swap(s.ctx, s.name, old, s.leased(old, s.D))
+				snap, err := s.Swap(s.ctx, s.name, old, s.leased(old, 100*s.D))
 				if err != nil && !errors.Is(err, lease.ErrConflict) {
 					s.Errorf("swap: %v", err)
 					return

@@ -12,7 +12,7 @@ var versionRules = []rule{
 		snap := s.load(s.name)
 		seen := map[string]bool{snap.Version: true}
 		for range 40 {
-			next := s.leased(snap, s.D)
+			next := s.leased(snap, 100*s.D)
 			if snap.Record.State == lease.Leased {
 				next = lease.Record{Epoch: snap.Record.Epoch} // back to available
 			}
@@ -33,7 +33,7 @@ var versionRules = []rule{
 			}
 			for range 4 {
 				seen[snap.Version] = true
-				snap = s.put(s.name, snap, s.leased(snap, s.D))
+				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 				if seen[snap.Version] {
 					s.Fatalf("version %q recurred", snap.Version)
 				}
@@ -49,7 +49,7 @@ var versionRules = []rule{
 		for range 3 {
 			snap := s.load(s.name)
 			for range 4 {
-				snap = s.put(s.name, snap, s.leased(snap, s.D))
+				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 				if seen[snap.Version] {
 					s.Fatalf("version %q recurred", snap.Version)
 				}
@@ -60,7 +60,7 @@ var versionRules = []rule{
 	}},
 	{"S3/epoch-outlives-release", "an available record keeps its epoch", 0, func(p *probe) {
 		s := p.store()
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		released := lease.Record{Epoch: snap.Record.Epoch}
 		s.put(s.name, snap, released)
 		if seen := s.load(s.name); seen.Record.Epoch < released.Epoch {
@@ -71,7 +71,7 @@ var versionRules = []rule{
 		s := p.store()
 		snap := s.load(s.name)
 		for range 7 {
-			snap = s.put(s.name, snap, s.leased(snap, s.D))
+			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 		}
 		highest := snap.Record.Epoch
 		s.put(s.name, snap, lease.Record{Epoch: highest})

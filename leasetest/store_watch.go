@@ -13,7 +13,7 @@ var watchRules = []rule{
 		signals := s.watch(s.ctx, s.bare, s.name)
 		snap := s.load(s.name)
 		for i := range 5 {
-			snap = s.put(s.name, snap, s.leased(snap, s.D))
+			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 			if !s.signalled(signals) {
 				s.Fatalf("change %d was not signalled", i+1)
 			}
@@ -24,7 +24,7 @@ var watchRules = []rule{
 		snap := s.load(s.name)
 		first, second := s.watch(s.ctx, s.bare, s.name), s.watch(s.ctx, s.bare, s.name)
 		for range 3 { // more than a channel of capacity 1 takes
-			snap = s.put(s.name, snap, s.leased(snap, s.D))
+			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 		}
 		if !s.signalled(first) || !s.signalled(second) {
 			s.Errorf("a watch was not signalled")
@@ -39,7 +39,7 @@ var watchRules = []rule{
 			if i == 0 {
 				for snap := s.load(s.name); snap.Record.Epoch < began+changes; {
 					var err error
-					if snap, err = s.Swap(s.ctx, s.name, snap, s.leased(snap, s.D)); err != nil {
+					if snap, err = s.Swap(s.ctx, s.name, snap, s.leased(snap, 100*s.D)); err != nil {
 						s.Errorf("swap by the only writer: %v", err)
 						return
 					}

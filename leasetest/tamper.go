@@ -25,3 +25,20 @@ func (s tampered) Load(ctx context.Context, name string) (lease.Snapshot, error)
 	}
 	return snap, err
 }
+
+// Answer returns a with f between it and the caller: f may change every answer, such as one
+// that tells less than it could, or grants for a shorter time.
+func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
+	return passOn(answering{a, f}, a)
+}
+
+type answering struct {
+	lease.Authority
+	f func(lease.Request, *lease.Result, *error)
+}
+
+func (a answering) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	a.f(req, &res, &err)
+	return res, err
+}

@@ -1,0 +1,170 @@
+package leasetest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+var beliefRules = []rule{
+	{"H9/false-from-the-end-on", "CheckAlive is false from the end of what is certain, though nothing of the holder could run since", Injecting | Clocks, func(p *probe) {
+		w := p.world()
+		clock := NewClock()
+		a, b := w.join(Holder{Owner: "a", Clock: clock}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		clock.Pause()
+		p.pass(p.D + p.Slack)
+		a.dead("a duration after its last renewal")
+		b.acquire()
+		clock.Resume()
+		p.pass(p.D / 4)
+		a.dead("after another has acquired")
+		b.aliveFor(2*p.D, "after it followed a holder that had paused")
+		a.told(1)
+	}},
+	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", Injecting, func(p *probe) {
+		for i, slow := range []Line[lease.Action]{
+			Nth(1, lease.Acquire, DelayAnswer(p.D/8)),
+			Nth(1, lease.Renew, DelayAnswer(p.D/8)),
+		} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, From(1+i, lease.Renew, FailRequest))
+			a.acquire()
+			p.pass(p.D * 6 / 10)
+			sent := a.wire.of(lease.Acquire)[0].at
+			if i == 1 {
+				sent = a.wire.of(lease.Renew)[0].at
+			}
+			p.pass(p.D*98/100 - time.Since(sent))
+			for time.Since(sent) < p.D {
+				if a.CheckAlive() && !w.now().State.Locked() {
+					a.dead("when the authority has it no longer")
+				}
+				p.pass(p.D / 500)
+			}
+			a.dead("a duration after the last request that was granted was sent")
+		}
+	}},
+	{"H9/held-for-most-of-the-duration", "what is certain is not given away: without renewals a holder believes for most of the duration", Injecting, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		a.acquire()
+		p.pass(p.D * 9 / 10)
+		a.alive("when nine tenths of the duration are over")
+	}},
+	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", Injecting, func(p *probe) {
+		w := p.world()
+		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, p.D/2) })
+		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		sent := time.Now()
+		a.acquire()
+		p.pass(p.D/2 - time.Since(sent))
+		a.dead("when nothing is sure any more")
+		a.told(1)
+	}},
+	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
+		w := p.world()
+		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
+		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		sent := time.Now()
+		a.acquire()
+		p.pass(p.D - time.Since(sent))
+		a.dead("a duration after it was sent")
+	}},
+	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", Injecting, func(p *probe) {
+		var hang atomic.Bool
+		a := p.world().join(Holder{Owner: "a"}, Always(Any, If(hang.Load, LoseRequest)))
+		a.acquire()
+		hang.Store(true)
+		p.pass(p.D / 2) // a renewal hangs
+		asked, began := len(a.wire.of(Any)), time.Now()
+		for range 100 {
+			a.alive("half a duration after it acquired")
+		}
+		if took := time.Since(began); took > p.Slack {
+			p.Errorf("100 calls took %v", took)
+		}
+		if n := len(a.wire.of(Any)); n > asked+1 {
+			p.Errorf("100 calls made %d requests", n-asked)
+		}
+	}},
+	{"H9/clock-rates", "what is believed is true while the authority's clock is faster than the holder's by as much as is allowed", Injecting, func(p *probe) {
+		clock := NewClock()
+		clock.Rate(1.001 / 0.999)
+		w := p.worldOver(Skew(memory.New(nil), clock))
+		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		a.acquire()
+		p.pass(p.D * 99 / 100)
+		for range 100 {
+			if a.CheckAlive() && !w.now().State.Locked() {
+				a.dead("when the authority has it no longer")
+			}
+			p.pass(p.D / 5000)
+		}
+	}},
+	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", Injecting | Infinite | Breaking | exact, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
+		tok := a.acquire()
+		a.aliveFor(time.Hour, "after it acquired for ever")
+		if n := len(a.wire.of(Any)); n < 10 {
+			p.Errorf("it asked %d times in an hour", n)
+		}
+		w.revoke(0)
+		p.pass(time.Minute)
+		a.dead("a minute after it was broken")
+		a.lostError(a.told(1), tok, lease.ErrBroken)
+	}},
+	{"H9/belief-is-never-false", "whatever the network does, a holder that believes has the lease at the authority", Injecting, func(p *probe) {
+		for round := range 5 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, round)
+			seed := p.rand.Uint64()
+			p.history.Printf("== round %d, seed %d", round, seed)
+			var all []*party
+			for i, who := range []string{"a", "b"} {
+				all = append(all, w.join(Holder{Name: w.name, Owner: who}, Always(Any, Random(seed+uint64(i), 0.4,
+					LoseRequest, LoseAnswer, FailRequest, FailAnswer, Duplicate, DelayRequest(p.D/10), DelayAnswer(p.D/10),
+					Repeat(p.TB, DelayRequest(p.D/3)), Detach(p.TB, DelayRequest(p.D/4))))))
+			}
+			held := 0
+			for range 400 {
+				switch p.rand.IntN(40) {
+				case 0, 1, 2:
+					_, _, _ = all[p.rand.IntN(2)].tryAcquire(p.ctx)
+				case 3:
+					_ = all[p.rand.IntN(2)].release()
+				}
+				for _, a := range all {
+					if !a.CheckAlive() {
+						continue
+					}
+					held++
+					if r := w.now(); a.CheckAlive() && (!r.State.Locked() || r.ID != a.wire.proposed()) {
+						p.Fatalf("%s believes, and the lease is %s", a.who, outcomeText(r, nil))
+					}
+				}
+				p.pass(time.Duration(p.rand.Int64N(int64(p.D / 10))))
+			}
+			if held == 0 {
+				p.Errorf("nobody ever held in round %d", round)
+			}
+			for _, a := range all {
+				_ = a.release()
+			}
+		}
+	}},
+	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", Clocks, func(p *probe) {
+		clock := NewClock()
+		a := p.world().join(Holder{Owner: "a", Clock: clock})
+		a.acquire()
+		clock.Pause()
+		clock.Step(p.D)
+		a.dead("when its clock is a duration ahead")
+		clock.Resume()
+		a.told(1)
+	}},
+}

@@ -1,0 +1,130 @@
+package leasetest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var breakRules = []rule{
+	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking until the break's certain end, and then loses it as broken", Injecting | Breaking | Disclosing, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		began := time.Now()
+		w.revoke(p.D * 3 / 4)
+		p.pass(p.D * 7 / 10)
+		a.alive("before the end of a break")
+		for time.Since(began) < p.D*3/4 {
+			if a.CheckAlive() && !w.now().State.Locked() {
+				a.dead("when the break is over")
+			}
+			p.pass(p.D / 200)
+		}
+		a.dead("when the break is over")
+		a.lostError(a.told(1), tok, lease.ErrBroken)
+		p.pass(p.D)
+		a.toldSoFar(1)
+	}},
+	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", Injecting | Breaking, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		w.revoke(0)
+		p.pass(p.D/2 + p.Slack)
+		a.dead("half a duration after an immediate break")
+		a.lostError(a.told(1), tok, lease.ErrBroken)
+	}},
+	{"H13/a-break-of-unknown-end-is-a-loss", "where the authority does not tell how long a break lasts, the lease is lost at once", Injecting | Breaking, func(p *probe) {
+		w := p.world()
+		w.truth = Answer(w.truth, func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.Renew && *err != nil {
+				*res = lease.Result{}
+			}
+		})
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		w.revoke(p.D * 9 / 10)
+		p.pass(p.D/2 + p.Slack)
+		a.dead("after it learned of a break whose end is not told")
+		a.lostError(a.told(1), tok, lease.ErrBroken)
+	}},
+	{"H13/a-broken-lease-is-not-renewed", "a break shorter than what is believed ends the belief in time if the holder can ask", Injecting | Breaking | Disclosing, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		a.aliveFor(p.D, "with nothing in its way")
+		w.revoke(p.D / 2) // longer than from one renewal to the next
+		p.pass(p.D/2 + p.Slack/4)
+		a.dead("when the break is over")
+		b.acquire()
+		a.deadFor(p.D, "after another followed")
+	}},
+	{"H13/handlers-are-told-of-a-break", "handlers of OnBreaking are told when the lease will be lost, and again if that is sooner", Injecting | Breaking | Disclosing | Warning, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		warned := a.warnings()
+		a.acquire()
+		began := time.Now()
+		w.revoke(p.D * 9 / 10)
+		p.pass(p.D/2 + p.Slack/4)
+		first := warned()
+		if len(first) != 1 {
+			p.Fatalf("the handler was told %d times of one break: %v", len(first), first)
+		}
+		if end := first[0].Sub(began); end > p.D*9/10+p.Slack || end < p.D*8/10 {
+			p.Errorf("the handler was told of an end in %v, and the break ends in %v", end, p.D*9/10)
+		}
+		a.alive("after the warning")
+		a.toldSoFar(0)
+		w.revoke(p.D*8/10 - time.Since(began))
+		p.pass(p.D*3/4 - time.Since(began))
+		if again := warned(); len(again) != 2 || !again[1].Before(first[0]) {
+			p.Errorf("the break was shortened, and the handler was told of %v", again)
+		}
+		p.pass(p.D*8/10 + p.Slack - time.Since(began))
+		a.dead("when the break is over")
+		a.told(1)
+	}},
+	{"H13/a-handler-that-is-stopped-is-not-warned", "a handler of OnBreaking that was unregistered is not told", Injecting | Breaking | Disclosing | Warning, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		breaker, ok := a.Lease.(warner)
+		if !ok {
+			p.Fatalf("it has no method OnBreaking; it should lack Warning")
+		}
+		stop := breaker.OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was told") })
+		if !stop() || stop() {
+			p.Errorf("stop must be true once")
+		}
+		a.acquire()
+		w.revoke(p.D / 2)
+		p.pass(p.D)
+	}},
+}
+
+type warner interface {
+	OnBreaking(func(until time.Time)) (stop func() bool)
+}
+
+// warnings registers a handler of OnBreaking, and returns what shows what it was told.
+func (p *party) warnings() (told func() []time.Time) {
+	p.w.Helper()
+	breaker, ok := p.Lease.(warner)
+	if !ok {
+		p.w.Fatalf("it has no method OnBreaking; it should lack Warning")
+	}
+	var mu sync.Mutex
+	var all []time.Time
+	breaker.OnBreaking(func(until time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, until)
+	})
+	return func() []time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]time.Time(nil), all...)
+	}
+}

@@ -1,0 +1,221 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var releaseRules = []rule{
+	{"H17/release-gives-up", "after a release that returned nil another can acquire at once", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		for range 3 {
+			a.acquire()
+			p.need(a.release(), "release")
+			a.dead("after its release")
+			b.acquire()
+			p.need(b.release(), "release")
+		}
+		a.toldSoFar(0)
+	}},
+	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", Injecting, func(p *probe) {
+		var a *party
+		var seen, alive atomic.Bool
+		a = p.world().join(Holder{Owner: "a"}, Nth(1, lease.Release, Before(func() {
+			seen.Store(true)
+			alive.Store(a.CheckAlive())
+		})))
+		a.acquire()
+		p.need(a.release(), "release")
+		if !seen.Load() || alive.Load() {
+			p.Errorf("CheckAlive is true while the release is under way")
+		}
+	}},
+	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", Injecting, func(p *probe) {
+		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
+			w := p.world()
+			a := w.join(Holder{Name: p.name + string(rune('0'+i)), Owner: "a"}, From(1, lease.Release, fault))
+			a.acquire()
+			if err := a.release(); err == nil {
+				p.Errorf("a release that got no answer returned nil")
+			}
+			renewals := len(a.wire.of(lease.Renew))
+			a.deadFor(2*p.D, "after a release that erred")
+			if n := len(a.wire.of(lease.Renew)); n != renewals {
+				p.Errorf("%d renewals were sent after the release", n-renewals)
+			}
+			a.toldSoFar(0)
+		}
+	}},
+	{"H17/a-done-context-ends-the-belief", "a release under a context that is done ends the belief too, and the lease is free a duration later at the latest", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		ctx, cancel := context.WithCancel(p.ctx)
+		cancel()
+		if err := a.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			p.Errorf("the error is %v", err)
+		}
+		a.deadFor(p.D+p.Slack, "after a release under a done context")
+		b.acquire()
+		a.toldSoFar(0)
+	}},
+	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		p.need(a.release(), "release of what was never held")
+		b.acquire()
+		a.denied("that another holds")
+		p.need(a.release(), "release of what another holds")
+		b.aliveFor(p.D, "after another released nothing")
+		p.need(b.release(), "release")
+		p.need(b.release(), "second release")
+		if n := len(a.wire.of(lease.Release)); n != 0 {
+			p.Errorf("%d releases of nothing were sent", n)
+		}
+	}},
+	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", Injecting, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, First(1, lease.Release, FailRequest)), w.join(Holder{Owner: "b"})
+		a.acquire()
+		if a.release() == nil {
+			p.Errorf("a release that did not arrive returned nil")
+		}
+		p.need(a.release(), "second release")
+		w.unlocked("after a release that returned nil")
+		b.acquire()
+	}},
+	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", Injecting, func(p *probe) {
+		gate := NewGate()
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
+		acquired, released := make(chan bool, 1), make(chan error, 1)
+		go func() {
+			_, ok, _ := a.tryAcquire(p.ctx)
+			acquired <- ok
+		}()
+		p.reach(gate)
+		go func() { released <- a.release() }()
+		p.pass(p.D / 50)
+		gate.Open()
+		if <-acquired {
+			p.Errorf("Acquire returned true after Release was called")
+		}
+		<-released
+		a.deadFor(p.D/2, "after a release during its acquire")
+		w.unlocked("after a release during an acquire")
+		a.toldSoFar(0)
+		b.acquire()
+	}},
+	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", Injecting, func(p *probe) {
+		gate := NewGate()
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Release, Repeat(p.TB, gate.HoldRequest)))
+		a.acquire()
+		p.need(a.release(), "release")
+		a.acquire()
+		gate.Open()
+		p.pass(p.D / 10)
+		if !w.now().State.Locked() {
+			p.Errorf("the late release ended the next incarnation")
+		}
+		a.aliveFor(3*p.D, "after a copy of an earlier release arrived")
+		a.toldSoFar(0)
+	}},
+	{"H17/the-lost-release-nothing-of-others", "a release of what was lost, and taken by another, leaves the other alone", Injecting, func(p *probe) {
+		var down atomic.Bool
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, Always(Any, If(down.Load, LoseRequest))), w.join(Holder{Owner: "b"})
+		a.acquire()
+		down.Store(true)
+		p.pass(p.D + p.Slack)
+		b.acquire()
+		down.Store(false)
+		_ = a.release()
+		b.aliveFor(3*p.D, "after one that had lost it released")
+		b.toldSoFar(0)
+		if r := w.now(); r.ID != b.wire.proposed() {
+			p.Errorf("the lease is %s", outcomeText(r, nil))
+		}
+	}},
+	{"H18/after-release-nothing-is-sent", "once a release has returned nil, no request is made", Injecting, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		a.acquire()
+		p.pass(p.D)
+		p.need(a.release(), "release")
+		n := len(a.wire.of(Any))
+		p.pass(5 * p.D)
+		if m := len(a.wire.of(Any)); m != n {
+			p.Errorf("%d requests were made", m-n)
+		}
+	}},
+	{"H18/after-close-nothing-runs", "after close no request is made, no handler is told, and no acquire is granted", Injecting | Closing, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		closer, ok := a.Lease.(interface{ Close(context.Context) error })
+		if !ok {
+			p.Fatalf("it has no method Close; it should lack Closing")
+		}
+		a.acquire()
+		p.pass(p.D)
+		p.need(closer.Close(p.ctx), "close")
+		a.dead("after close")
+		w.unlocked("after close")
+		n := len(a.wire.of(Any))
+		a.fails(p.ctx, "of what was closed")
+		p.pass(5 * p.D)
+		if m := len(a.wire.of(Any)); m != n {
+			p.Errorf("%d requests were made", m-n)
+		}
+		a.toldSoFar(0)
+		p.need(closer.Close(p.ctx), "second close")
+	}},
+	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", Waiting, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		waiter, ok := b.Lease.(lease.Waiter)
+		if !ok {
+			p.Fatalf("it has no method Wait; it should lack Waiting")
+		}
+		p.need(waiter.Wait(p.ctx), "waiting for what is free")
+		a.acquire()
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
+		defer cancel()
+		if err := waiter.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("the context ended, and the error is %v", err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- waiter.Wait(p.ctx) }()
+		p.pass(p.D / 10)
+		p.need(a.release(), "release")
+		select {
+		case err := <-waited:
+			p.need(err, "waiting for what was released")
+		case <-time.After(p.D + p.patience()):
+			p.Fatalf("the holder released, and wait does not return")
+		}
+		b.acquire()
+	}},
+	{"M4/tokens-rise", "each acquire has a newer token than every one before, whoever holds, and renewals keep it", Tokens, func(p *probe) {
+		w := p.world()
+		both := []*party{w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})}
+		var last lease.Token
+		for i := range 12 {
+			a := both[i/2%2] // twice the same, then the other
+			tok := a.acquire()
+			if tok.Valid() != nil || tok.Compare(last) <= 0 {
+				p.Errorf("grant %d has the token %q, after %q", i+1, tok, last)
+			}
+			p.pass(p.D / 2)
+			if again := a.acquire(); again != tok {
+				p.Errorf("after a renewal the token is %q, and was %q", again, tok)
+			}
+			last = tok
+			p.need(a.release(), "release")
+		}
+	}},
+}

@@ -1,0 +1,66 @@
+package leasetest_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// The suites, held to this module's own implementations.
+
+func TestMemoryStore(t *testing.T) {
+	leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{
+		Bubble: true,
+		Lacks:  leasetest.Durable | leasetest.Forgetting,
+	})
+}
+
+func TestMemoryAuthority(t *testing.T) {
+	leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return lease.NewAuthority(memory.New(nil)) },
+		&leasetest.Options{Bubble: true})
+}
+
+// In real time, as against an engine.
+func TestMemoryInRealTime(t *testing.T) {
+	o := &leasetest.Options{Unit: 100 * time.Millisecond, Slack: time.Second, Lacks: leasetest.Durable | leasetest.Forgetting}
+	t.Run("Store", func(t *testing.T) {
+		t.Parallel()
+		leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, o)
+	})
+}
+
+// Limits that are those of the service leave the suite enough room.
+func TestMemoryWithLimits(t *testing.T) {
+	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
+		return lease.NewAuthority(memory.New(&memory.Options{Limits: lease.AzureLimits}))
+	}, &leasetest.Options{Bubble: true, Limits: lease.AzureLimits})
+}
+
+func TestStepKeepsTheVectors(t *testing.T) { leasetest.TestStep(t, lease.Step) }
+
+// newSession makes the lease under test.
+func newSession(t testing.TB, h leasetest.Holder) lease.Lease {
+	s, err := session.New(h.Over, h.Name, &session.Options{
+		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+	})
+	return s
+}
+
+func TestSession(t *testing.T) {
+	leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true})
+}
