@@ -66,7 +66,7 @@ func main() {
 	if !errors.As(err, &reason) {
 		log.Fatal("a loss without a reason: ", err)
 	}
-	say("alice", "has lost it, because it was %v; alive: %v", reason.Reason, alice.CheckAlive())
+	say("alice", "has lost it, because it was %s; alive: %v", reason.Reason.String(), alice.CheckAlive())
 
 	say("", "4. The next holder has a newer token")
 	bobTok, err := session.Acquire(ctx, bob, nil) // this one waits until the break is over
