@@ -3,28 +3,129 @@ package lease
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
-// recordFields is a Record as text. Every field is a word that a person can read with
-// the tools of the engine that stores it.
-type recordFields struct {
-	State    State    `json:"state"`
-	ID       ID       `json:"id,omitzero"`
-	Owner    string   `json:"owner,omitempty"`
-	Duration duration `json:"duration,omitzero"`
-	Until    instant  `json:"until,omitzero"`
-	Epoch    uint64   `json:"epoch"`
+// recordFields are the fields of a Record as text, in the order in which they are written.
+// Every value is a word that a person can read with the tools of the engine that stores it.
+//
+// A field that get gives as "" is left out. What set cannot read it leaves zero: that it
+// read well shows by get giving the same text again, so that each record has one text.
+var recordFields = [...]struct {
+	key  string
+	get  func(*Record) string
+	set  func(*Record, string)
+	rule string
+}{
+	{"state", func(r *Record) string { return r.State.String() },
+		func(r *Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },
+		"must be one of the five states"},
+	{"epoch", func(r *Record) string { return strconv.FormatUint(r.Epoch, 10) },
+		func(r *Record, s string) { r.Epoch, _ = strconv.ParseUint(s, 10, 64) },
+		"must be a number below 1<<63"},
+	{"id", func(r *Record) string { return unlessZero(r.ID, ID.String) },
+		func(r *Record, s string) { r.ID, _ = ParseID(s) },
+		"must be a GUID in format D, in lower case"},
+	{"duration", func(r *Record) string { return unlessZero(r.Duration, durationText) },
+		func(r *Record, s string) { r.Duration = parseDuration(s) },
+		"must be a duration as Go writes it, such as 1m0s, or infinite"},
+	{"until", func(r *Record) string { return unlessZero(r.Until, timeText) },
+		func(r *Record, s string) { r.Until = parseTime(s) },
+		"must be a time such as 2012-01-26T23:30:33.5Z, in UTC and without trailing zeros"},
+	{"owner", func(r *Record) string { return r.Owner },
+		func(r *Record, s string) { r.Owner = s },
+		"must not be empty"},
+}
+
+// unlessZero returns the text of v, and "" for its zero value.
+func unlessZero[T comparable](v T, text func(T) string) string {
+	var zero T
+	if v == zero {
+		return ""
+	}
+	return text(v)
+}
+
+func durationText(d time.Duration) string {
+	if d == Infinite {
+		return "infinite"
+	}
+	return d.String()
+}
+
+func parseDuration(s string) time.Duration {
+	if s == "infinite" {
+		return Infinite
+	}
+	d, _ := time.ParseDuration(s)
+	return d
+}
+
+func timeText(t time.Time) string { return t.Format(time.RFC3339Nano) }
+
+func parseTime(s string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, s)
+	return t.UTC()
+}
+
+// A form is a record as it was found: the text of each field that is there.
+type form map[string]string
+
+// add takes in one field.
+func (f form) add(key, value string) error {
+	wrong := ""
+	if _, twice := f[key]; twice {
+		wrong = "must not be given twice"
+	} else if !known(key) {
+		wrong = "is not a field of a record"
+	}
+	if wrong != "" {
+		return &FieldError{Field: "Record", Value: quote(key), Bound: wrong, Code: ErrCorrupt}
+	}
+	f[key] = value
+	return nil
+}
+
+func known(key string) bool {
+	for _, field := range recordFields {
+		if field.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// record reads the form. No field may be missing, or written in another way than the
+// record would be written, and the record must be valid.
+func (f form) record() (Record, error) {
+	var r Record
+	for _, field := range recordFields {
+		value, given := f[field.key]
+		if given {
+			field.set(&r, value)
+		}
+		switch again := field.get(&r); {
+		case !given && again != "":
+			return Record{}, corrupt(field.key, "", "must be given")
+		case given && (value != again || value == ""):
+			return Record{}, corrupt(field.key, value, field.rule)
+		}
+	}
+	return r, r.Valid()
+}
+
+func corrupt(key, value, rule string) error {
+	return &FieldError{Field: "Record." + key, Value: quote(value), Bound: rule, Code: ErrCorrupt}
 }
 
 // MarshalJSON writes the record as an object such as
 //
-//	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1",
-//	 "duration":"15s","until":"2012-01-26T23:30:33Z","epoch":7}
+//	{"state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5",
+//	 "duration":"15s","until":"2012-01-26T23:30:33Z","owner":"worker-1"}
 //
 // Fields that are zero are left out, but for state and epoch; the duration of an infinite
 // lease is "infinite". A record that is not [Record.Valid] is not written.
@@ -32,30 +133,86 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if err := r.Valid(); err != nil {
 		return nil, err
 	}
-	return json.Marshal(recordFields{r.State, r.ID, r.Owner, duration(r.Duration), instant(r.Until), r.Epoch})
+	b := []byte{'{'}
+	for _, field := range recordFields {
+		text := field.get(&r)
+		if text == "" {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, field.key), ':')
+		if field.key == "epoch" {
+			b = append(b, text...)
+			continue
+		}
+		value, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, value...)
+	}
+	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. An unknown field, a missing state or epoch
-// and a record that is not [Record.Valid] are errors that lead to [ErrCorrupt]; *r is then
-// unchanged.
+// UnmarshalJSON reads what MarshalJSON writes, in any order and with any white space: an
+// engine may keep an object in a form of its own. Each value must be written as
+// MarshalJSON writes it, and its key in lower case; a field that is missing, unknown, null
+// or given twice, and a record that is not [Record.Valid], are a [*FieldError] with the
+// Code [ErrCorrupt]; *r is then unchanged.
 func (r *Record) UnmarshalJSON(data []byte) error {
-	var f struct {
-		recordFields
-		State *State  `json:"state"`
-		Epoch *uint64 `json:"epoch"`
+	f, err := parseJSON(data)
+	if err != nil {
+		return err
 	}
+	next, err := f.record()
+	if err != nil {
+		return err
+	}
+	*r = next
+	return nil
+}
+
+// parseJSON reads the object token by token, since the decoding of structs ignores the
+// case of keys and lets the last of several equal ones win.
+func parseJSON(data []byte) (form, error) {
+	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return corrupt(data, err.Error())
+	d.UseNumber()
+	if open, err := d.Token(); err != nil || open != json.Delim('{') || !utf8.Valid(data) {
+		return nil, object
+	}
+	f := form{}
+	for d.More() {
+		token, err := d.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			return nil, object
+		}
+		if token, err = d.Token(); err != nil {
+			return nil, object
+		}
+		value, ok := token.(string)
+		if key == "epoch" {
+			var number json.Number
+			number, ok = token.(json.Number)
+			value = number.String()
+		}
+		if !ok {
+			return nil, object
+		}
+		if err := f.add(key, value); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, object
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return corrupt(data, "must be one JSON object")
+		return nil, object
 	}
-	if f.State == nil || f.Epoch == nil {
-		return corrupt(data, "must have a state and an epoch")
-	}
-	return r.set(Record{*f.State, f.ID, f.Owner, time.Duration(f.Duration), time.Time(f.Until), *f.Epoch})
+	return f, nil
 }
 
 // MarshalText writes the record as one line of words, in this order, such as
@@ -63,117 +220,63 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 //	leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"
 //
 // Fields that are zero are left out, but for state and epoch. A record that is not
-// [Record.Valid] is not written.
+// [Record.Valid] is not written. Two records are equal exactly if their texts are.
 func (r Record) MarshalText() ([]byte, error) {
 	if err := r.Valid(); err != nil {
 		return nil, err
 	}
-	b := fmt.Appendf(nil, "%s epoch=%d", r.State, r.Epoch)
-	if !r.ID.IsZero() {
-		b = fmt.Appendf(b, " id=%s duration=%s", r.ID, duration(r.Duration))
-	}
-	if !r.Until.IsZero() {
-		b = append(b, " until="...)
-		b = r.Until.AppendFormat(b, time.RFC3339Nano)
-	}
-	if r.Owner != "" {
-		b = append(b, " owner="...)
-		b = strconv.AppendQuote(b, r.Owner)
+	b := []byte(r.State.String())
+	for _, field := range recordFields[1:] {
+		text := field.get(&r)
+		if text == "" {
+			continue
+		}
+		b = append(append(append(b, ' '), field.key...), '=')
+		if field.key == "owner" {
+			b = strconv.AppendQuote(b, text)
+		} else {
+			b = append(b, text...)
+		}
 	}
 	return b, nil
 }
 
-// UnmarshalText reads what MarshalText writes, under the rules of UnmarshalJSON.
+// UnmarshalText reads what MarshalText writes, and nothing else: any other text is a
+// [*FieldError] with the Code [ErrCorrupt], and *r is then unchanged.
 func (r *Record) UnmarshalText(text []byte) error {
-	var next Record
-	words, owner, owned := strings.Cut(string(text), " owner=")
-	if owned {
-		var err error
-		if next.Owner, err = strconv.Unquote(owner); err != nil || next.Owner == "" || owner[0] != '"' {
-			return corrupt(text, "must end with a quoted owner, if any")
-		}
-	}
-	word, rest, _ := strings.Cut(words, " ")
-	if err := next.State.UnmarshalText([]byte(word)); err != nil {
-		return corrupt(text, "must begin with a state")
-	}
-	fields := []struct {
-		key      string
-		required bool
-		set      func(string) error
-	}{
-		{"epoch=", true, func(s string) (err error) {
-			next.Epoch, err = strconv.ParseUint(s, 10, 64)
-			return err
-		}},
-		{"id=", false, func(s string) error { return next.ID.UnmarshalText([]byte(s)) }},
-		{"duration=", false, func(s string) error { return (*duration)(&next.Duration).UnmarshalText([]byte(s)) }},
-		{"until=", false, func(s string) error { return (*instant)(&next.Until).UnmarshalText([]byte(s)) }},
-	}
-	for _, f := range fields {
-		if !strings.HasPrefix(rest, f.key) {
-			if f.required {
-				return corrupt(text, "must have "+f.key)
-			}
-			continue
-		}
-		word, rest, _ = strings.Cut(rest, " ")
-		if err := f.set(word[len(f.key):]); err != nil {
-			return corrupt(text, err.Error())
-		}
-	}
-	if rest != "" {
-		return corrupt(text, "must have no other words")
-	}
-	return r.set(next)
-}
-
-func (r *Record) set(next Record) error {
-	if err := next.Valid(); err != nil {
+	f, err := parseText(string(text))
+	if err != nil {
 		return err
+	}
+	next, err := f.record()
+	if err != nil {
+		return err
+	}
+	if again, err := next.MarshalText(); err != nil || !bytes.Equal(again, text) {
+		return &FieldError{Field: "Record", Value: quote(string(text)), Bound: "must be written as " + string(again), Code: ErrCorrupt}
 	}
 	*r = next
 	return nil
 }
 
-func corrupt(text []byte, rule string) error {
-	return &FieldError{Field: "Record", Value: quote(string(text)), Bound: rule, Code: ErrCorrupt}
-}
-
-// A duration is a Duration as text, "infinite" for Infinite.
-type duration time.Duration
-
-func (d duration) String() string {
-	if time.Duration(d) == Infinite {
-		return "infinite"
+func parseText(s string) (form, error) {
+	words, owner, owned := strings.Cut(s, " owner=")
+	state, words, more := strings.Cut(words, " ")
+	f := form{"state": state}
+	for more {
+		var word string
+		word, words, more = strings.Cut(words, " ")
+		key, value, _ := strings.Cut(word, "=")
+		if err := f.add(key, value); err != nil {
+			return nil, err
+		}
 	}
-	return time.Duration(d).String()
-}
-
-func (d duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-func (d *duration) UnmarshalText(text []byte) error {
-	if string(text) == "infinite" {
-		*d = duration(Infinite)
-		return nil
+	if owned {
+		name, err := strconv.Unquote(owner)
+		if err != nil {
+			return nil, corrupt("owner", owner, "must be quoted, and the last word")
+		}
+		return f, f.add("owner", name)
 	}
-	v, err := time.ParseDuration(string(text))
-	if err == nil && v == Infinite {
-		err = fmt.Errorf("duration %s must be written as infinite", text)
-	}
-	*d = duration(v)
-	return err
-}
-
-// An instant is a Time as RFC 3339 text in UTC.
-type instant time.Time
-
-func (t instant) IsZero() bool { return time.Time(t).IsZero() }
-
-func (t instant) MarshalText() ([]byte, error) { return time.Time(t).MarshalText() }
-
-func (t *instant) UnmarshalText(text []byte) error {
-	v, err := time.Parse(time.RFC3339Nano, string(text))
-	*t = instant(v.UTC())
-	return err
+	return f, nil
 }

@@ -228,8 +228,19 @@ func labelError(field, s string, code Code) error {
 }
 
 func checkLabel(s string, bad Code) Code {
-	if s == "" || len(s) > MaxLabel || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
+	if s == "" || len(s) > MaxLabel {
 		return bad
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == 0:
+			return bad
+		case c >= utf8.RuneSelf: // until here all was ASCII, and cheap
+			if strings.IndexByte(s[i:], 0) >= 0 || !utf8.ValidString(s[i:]) {
+				return bad
+			}
+			return 0
+		}
 	}
 	return 0
 }

@@ -60,6 +60,8 @@ const Infinite time.Duration = math.MaxInt64
 var (
 	firstTime = time.Time{}
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	firstUnix = firstTime.Unix()
+	lastUnix  = lastTime.Unix()
 )
 
 // A Record is all that an authority remembers of one lease. It is comparable, and the
@@ -87,14 +89,21 @@ type Record struct {
 // table lists as the action "Duration expires". A lease whose Until has come is over:
 // Leased becomes Expired and Breaking becomes Broken at now >= Until.
 func (r Record) At(now time.Time) Record {
-	if !r.Until.IsZero() && !now.Before(r.Until) {
-		if r.State == Leased {
-			r.State, r.Until = Expired, time.Time{}
-		} else if r.State == Breaking {
-			r.State, r.Until = Broken, time.Time{}
-		}
-	}
+	r.pass(now)
 	return r
+}
+
+// pass is At in place.
+func (r *Record) pass(now time.Time) {
+	if r.Until.IsZero() || now.Before(r.Until) {
+		return
+	}
+	r.Until = time.Time{}
+	if r.State == Leased {
+		r.State = Expired
+	} else {
+		r.State = Broken
+	}
 }
 
 // Remaining returns how long the lease stays locked from now on if nothing else

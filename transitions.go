@@ -96,34 +96,38 @@ type Request struct {
 // A sum of time that cannot be written saturates: a lease that would end after the year
 // 9999 is granted as infinite, a break that would end later ends then. A now before the
 // year 1 is refused with [ErrTime].
-func Step(r Record, req Request, now time.Time) (Record, error) {
-	r = r.At(now)
-	code := check(&req)
-	if code == 0 && now.Before(firstTime) {
-		code = ErrTime
+func Step(r Record, req Request, now time.Time) (next Record, err error) {
+	next = r
+	next.pass(now)
+	if code := step(&next, &req, now); code != 0 {
+		return next, code
 	}
-	if code == 0 {
-		switch req.Action {
-		case Acquire:
-			code = acquire(&r, &req, now)
-		case Renew:
-			code = renew(&r, &req, now)
-		case Change:
-			code = change(&r, &req)
-		case Release:
-			code = release(&r, &req)
-		case Break:
-			code = breaks(&r, &req, now)
-		case Read:
-			code = use(&r, &req)
-		case Write:
-			code = write(&r, &req)
-		}
+	return next, nil
+}
+
+// step is Step in place, on a record that is as time has left it.
+func step(r *Record, req *Request, now time.Time) Code {
+	if code := check(req); code != 0 {
+		return code
 	}
-	if code != 0 {
-		return r, code
+	if now.Unix() < firstUnix {
+		return ErrTime
 	}
-	return r, nil
+	switch req.Action {
+	case Acquire:
+		return acquire(r, req, now)
+	case Renew:
+		return renew(r, req, now)
+	case Change:
+		return change(r, req)
+	case Release:
+		return release(r, req)
+	case Break:
+		return breaks(r, req, now)
+	case Write:
+		return write(r, req)
+	}
+	return use(r, req)
 }
 
 // check looks at the arguments that the action needs.
@@ -211,10 +215,11 @@ func start(r *Record, now time.Time) {
 
 // after returns now+d, and false, with the last time that can be written, if it is later.
 func after(now time.Time, d time.Duration) (time.Time, bool) {
-	if !now.After(lastTime) {
-		// Round strips the monotonic reading.
-		if t := now.Round(0).UTC().Add(d); !t.After(lastTime) {
-			return t, true
+	if sec := now.Unix(); sec <= lastUnix {
+		sec += int64(d / time.Second)
+		t := time.Unix(sec, int64(now.Nanosecond())+int64(d%time.Second)) // has no monotonic reading
+		if t.Unix() <= lastUnix {
+			return t.UTC(), true
 		}
 	}
 	return lastTime, false
