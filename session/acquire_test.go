@@ -1,0 +1,492 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// True: held now. False without an error: another has it. It does not wait. SPEC H1.
+func TestAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		began := time.Now()
+		first := a.acquire(t)
+		a.alive(t, true)
+		if r := n.record(t); r.ID != a.ID() || r.Owner != a.Owner() || r.Token() != first || a.Token() != first {
+			t.Errorf("the record is %+v; the holder has %v", r, first)
+		}
+		b.refused(t)
+		b.alive(t, false)
+		if _, held := b.Until(); held || b.Token() != "" {
+			t.Error("b holds something")
+		}
+		a.release(t)
+		if second := b.acquire(t); second.Compare(first) <= 0 {
+			t.Errorf("token %v after %v", second, first)
+		}
+		a.refused(t)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("waited %v", took)
+		}
+		a.notLost(t)
+	})
+}
+
+// What is no certain no is an error. SPEC H1.
+func TestAcquireUnknown(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fault
+		is    error
+	}{
+		{"the request is lost", loseRequest, context.DeadlineExceeded},
+		{"the answer is lost", loseAnswer, context.DeadlineExceeded},
+		{"the request fails", failRequest, errNet},
+		{"the answer fails", failAnswer, errNet},
+		{"a conflict", refuse(lease.ErrConflict, lease.Result{}), lease.ErrConflict},
+		{"a corrupt record", refuse(lease.ErrCorrupt, lease.Result{}), lease.ErrCorrupt},
+		{"no newer token", refuse(lease.ErrEpochLimit, lease.Result{}), lease.ErrEpochLimit},
+		{"a bad argument", refuse(lease.ErrDuration, lease.Result{}), lease.ErrDuration},
+		{"breaking, under an ID that is not told", refuse(lease.ErrBreaking, lease.Result{}), lease.ErrBreaking},
+		{"a grant of nothing", func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			return lease.Result{}, nil
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.meet(lease.Acquire, c.fault)
+				h.unknown(t, c.is)
+				h.alive(t, false)
+				h.acquire(t) // the next one is none the worse
+				h.notLost(t)
+			})
+		})
+	}
+}
+
+// Breaking under a foreign ID is a certain no. SPEC H1.
+func TestAcquireOfABreakingLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		a.acquire(t)
+		n.breaks(t, 5*time.Second)
+		b.refused(t)
+		n.meet(lease.Acquire, refuse(lease.ErrBreaking, lease.Result{Record: n.record(t), Now: time.Now()}))
+		b.refused(t)
+	})
+}
+
+// A context that is done makes no request; one that ends ends the acquire at once. SPEC H2.
+func TestAcquireContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.Canceled) || n.count() != 0 {
+			t.Errorf("%v, %v with a done context, and %d requests", ok, err, n.count())
+		}
+		n.meet(lease.Acquire, slow(3*time.Second, 0))
+		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("%v, %v after %v", ok, err, time.Since(began))
+		}
+		var op *lease.OpError
+		if _, err := h.Acquire(ctx); !errors.As(err, &op) || op.Op != "acquire" || op.Name != name {
+			t.Errorf("the error is %#v", err)
+		}
+	})
+}
+
+// An acquire that was abandoned is undone by its ID once its request has settled, and no
+// other is sent before. SPEC H3, H6.
+func TestAbandonedAcquireIsUndone(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		fault    fault
+		releases int
+	}{
+		{"granted late", slow(2*time.Second, 0), 1},
+		{"answered late", slow(0, 2*time.Second), 1},
+		{"its answer lost", loseAnswer, 1},
+		{"its request lost", loseRequest, 1},
+		{"refused", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(2 * time.Second)
+			return lease.Result{}, lease.ErrHeld
+		}, 0},
+		{"breaking", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(2 * time.Second)
+			return lease.Result{}, lease.ErrBreaking
+		}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				a, b := n.open(t, nil), n.open(t, nil)
+				n.meet(lease.Acquire, c.fault)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				abandoned := a.ID()
+				if ok, err := a.Acquire(ctx); ok || err == nil {
+					t.Fatalf("%v, %v", ok, err)
+				}
+				if a.ID() == abandoned {
+					t.Error("the ID was not retired")
+				}
+				a.acquire(t) // waits for its turn
+				if n.together(lease.Acquire) != 1 {
+					t.Error("two acquires overlapped")
+				}
+				releases := n.requests(lease.Release)
+				if len(releases) != c.releases {
+					t.Fatalf("%d releases, want %d", len(releases), c.releases)
+				}
+				for _, r := range releases {
+					if r.ID != abandoned {
+						t.Errorf("%v was released, not %v", r.ID, abandoned)
+					}
+				}
+				all := n.requests()
+				if last := all[len(all)-1]; last.Action != lease.Acquire || last.Proposed == abandoned {
+					t.Errorf("the last request was %+v", last.Request)
+				}
+				a.release(t)
+				b.acquire(t)
+				a.notLost(t)
+			})
+		})
+	}
+}
+
+// A late win never surfaces. SPEC H3.
+func TestLateWinNeverSurfaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, slow(2*time.Second, 2*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if ok, _ := h.Acquire(ctx); ok {
+			t.Fatal("acquired")
+		}
+		for range 100 {
+			if h.CheckAlive() || h.Token() != "" {
+				t.Fatal("the late grant is believed")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("the record is %+v", r)
+		}
+		h.notLost(t)
+	})
+}
+
+// An acquire that an authority does not answer is given up after twice the Timeout, and so
+// is the wait for its turn behind such a one.
+func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Timeout: time.Second})
+		n.meet(lease.Acquire, n.hangAfter)
+		for range 2 {
+			began := time.Now()
+			h.unknown(t, context.DeadlineExceeded)
+			if took := time.Since(began); took != 2*time.Second {
+				t.Errorf("gave up after %v", took)
+			}
+		}
+		if n.count(lease.Acquire) != 1 {
+			t.Errorf("%d acquires were sent", n.count(lease.Acquire))
+		}
+		n.heal()
+		h.acquire(t)
+		if n.count(lease.Release) != 1 {
+			t.Error("what hung was not undone")
+		}
+	})
+}
+
+// sure is an authority that answers after a time, when only so much was certain.
+func sure(d, after time.Duration) fault {
+	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		res, err := send(ctx)
+		res.Sure = d
+		time.Sleep(after)
+		return res, err
+	}
+}
+
+// A grant that is answered at or after its own U is an error, and undone. SPEC H4.
+func TestGrantAnsweredTooLate(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		held  bool
+	}{{time.Second - 1, true}, {time.Second, false}, {time.Second + 1, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, &session.Options{ClockRate: 1e-12, Margin: time.Second - 1}) // and 1 ns of drift
+			n.meet(lease.Acquire, sure(2*time.Second, c.after))
+			n.keep(lease.Renew, failRequest)
+			if c.held {
+				h.acquire(t)
+				h.alive(t, true)
+				time.Sleep(1)
+				h.alive(t, false)
+				return
+			}
+			id := h.ID()
+			h.unknown(t, lease.ErrExpired)
+			h.alive(t, false)
+			if synctest.Wait(); h.ID() == id || n.record(t).State != lease.Available {
+				t.Errorf("the next ID is %v, the record %+v", h.ID(), n.record(t))
+			}
+			h.notLost(t)
+		})
+	}
+}
+
+// An acquire while holding makes no request, whatever its context. SPEC H5.
+func TestAcquireWhileHolding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		tok, ok, err := h.AcquireWithToken(ctx)
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		cancel()
+		again, ok, err := h.AcquireWithToken(ctx)
+		if !ok || err != nil || again != tok || n.count() != 1 {
+			t.Errorf("%v, %v, %v, and %d requests", again, ok, err, n.count())
+		}
+		time.Sleep(time.Hour)
+		h.alive(t, true) // its context cannot end the incarnation
+		h.notLost(t)
+	})
+}
+
+// Any number of acquires at the same time make one incarnation of one request. SPEC H3, H5.
+func TestConcurrentAcquires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.keep(lease.Acquire, slow(time.Second, time.Second))
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		tokens := map[lease.Token]int{}
+		for range 50 {
+			wg.Go(func() {
+				tok, ok, err := h.AcquireWithToken(context.Background())
+				if !ok || err != nil {
+					t.Errorf("%v, %v", ok, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				tokens[tok]++
+			})
+		}
+		wg.Wait()
+		if len(tokens) != 1 || n.count() != 1 {
+			t.Errorf("tokens %v of %d requests", tokens, n.count())
+		}
+	})
+}
+
+// An acquire of unknown outcome may propose its ID again: then an earlier grant of it is no
+// obstacle. SPEC H6.
+func TestUnknownAcquireIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, failAnswer)
+		id := h.ID()
+		h.unknown(t, errNet)
+		if n.record(t).State != lease.Leased {
+			t.Fatal("the fault did not commit")
+		}
+		h.acquire(t)
+		if h.ID() != id || n.record(t).ID != id || n.count(lease.Release) != 0 {
+			t.Errorf("holds %v, proposed %v first, %d releases", h.ID(), id, n.count(lease.Release))
+		}
+	})
+}
+
+// Each incarnation has its own ID; a no does not retire it, so that a holder can be told it.
+// SPEC H6.
+func TestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		seen := map[lease.ID]bool{}
+		proposed := b.ID()
+		for range 20 {
+			if seen[a.ID()] {
+				t.Fatalf("%v again", a.ID())
+			}
+			seen[a.ID()] = true
+			a.acquire(t)
+			b.refused(t)
+			a.release(t)
+		}
+		if b.ID() != proposed {
+			t.Error("a refusal retired the ID")
+		}
+		b.acquire(t)
+		n.breaks(t, 0)
+		time.Sleep(time.Minute)
+		if b.lostOnce(t, lease.ErrBroken); b.ID() == proposed {
+			t.Error("a loss did not retire the ID")
+		}
+	})
+}
+
+// An unknown acquire that Release gives up is released by its ID, which is not proposed again.
+// SPEC H6, H17.
+func TestReleaseOfAnUnknownAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, failAnswer)
+		id := h.ID()
+		h.unknown(t, errNet)
+		h.release(t)
+		if n.record(t).State != lease.Available || h.ID() == id {
+			t.Errorf("the record is %+v, the next ID %v", n.record(t), h.ID())
+		}
+	})
+}
+
+// A refusal that names an ID whose release is unsettled retries that release, and is an
+// error, never a certain no. SPEC H7.
+func TestRefusalNamesAnUnsettledID(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(t *testing.T, n *network, h *holder)
+	}{
+		{"a release that failed", func(t *testing.T, n *network, h *holder) {
+			h.acquire(t)
+			n.meet(lease.Release, failRequest)
+			if err := h.Release(context.Background()); !errors.Is(err, errNet) {
+				t.Fatal(err)
+			}
+		}},
+		{"an acquire that lands after its undoing was refused", func(t *testing.T, n *network, h *holder) {
+			n.meet(lease.Acquire, late(10*time.Second-1))
+			h.unknown(t, errNet)
+			h.release(t)
+			time.Sleep(10 * time.Second)
+		}},
+		{"a loss whose release failed", func(t *testing.T, n *network, h *holder) {
+			h.acquire(t)
+			n.keep(lease.Release, failRequest)
+			n.keep(lease.Renew, failAnswer)
+			time.Sleep(35 * time.Second)
+			h.lostOnce(t, lease.ErrExpired)
+			n.keep(lease.Release, nil)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				c.before(t, n, h)
+				if n.record(t).State != lease.Leased {
+					t.Fatal("not in force")
+				}
+				h.unknown(t, nil)
+				synctest.Wait()
+				if r := n.record(t); r.State != lease.Available {
+					t.Fatalf("not released: %+v", r)
+				}
+				h.acquire(t)
+			})
+		})
+	}
+}
+
+// Who is not told the ID in force cannot be certain that it is another's while he owes one.
+// SPEC H1, H7.
+func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, b := n.open(t, nil), n.open(t, nil)
+		n.keep(lease.Acquire, hideIDs)
+		h.acquire(t)
+		n.meet(lease.Release, failRequest)
+		_ = h.Release(context.Background())
+		h.unknown(t, nil)
+		h.acquire(t)
+		b.refused(t)
+	})
+}
+
+// An infinite orphan would stay for ever: an acquire and a release of its ID, which both
+// write, leave nothing that the lost request could still change. SPEC H3.
+func TestInfiniteOrphanIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		n.meet(lease.Acquire, loseRequest)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		id := h.ID()
+		if ok, err := h.Acquire(ctx); ok || err == nil {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(time.Minute)
+		var got []lease.Action
+		for _, r := range n.requests() {
+			got = append(got, r.Action)
+			if r.ID != id && r.Proposed != id {
+				t.Errorf("a request without the ID: %+v", r.Request)
+			}
+		}
+		want := []lease.Action{lease.Acquire, lease.Release, lease.Acquire, lease.Release}
+		if len(got) != len(want) {
+			t.Fatalf("sent %v, want %v", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("sent %v, want %v", got, want)
+			}
+		}
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+}
+
+// A finite orphan lasts its duration at most, and is not fenced. SPEC H3.
+func TestFiniteOrphanIsLeftToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, loseRequest)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = h.Acquire(ctx)
+		time.Sleep(time.Minute)
+		if n.count(lease.Acquire) != 1 || n.count(lease.Release) != 1 {
+			t.Errorf("sent %v", n.requests())
+		}
+		h.release(t) // which owes nothing more
+		if n.count(lease.Release) != 1 {
+			t.Error("released once more")
+		}
+	})
+}

@@ -1,0 +1,400 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A held lease renews itself for as long as it is held, under one token. SPEC H9, H11.
+func TestRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		tok := h.acquire(t)
+		end := time.Now().Add(24 * time.Hour)
+		for time.Now().Before(end) {
+			time.Sleep(7 * time.Second)
+			if !h.CheckAlive() || h.Token() != tok || n.record(t).State != lease.Leased {
+				t.Fatalf("not held: %+v", n.record(t))
+			}
+		}
+		h.notLost(t)
+		renewals := n.requests(lease.Renew)
+		for i, r := range renewals[1:] {
+			if gap := r.at.Sub(renewals[i].at); gap > 10*time.Second || gap < 9*time.Second {
+				t.Fatalf("%v from renewal %d to the next", gap, i)
+			}
+		}
+		if n.together(lease.Renew) != 1 {
+			t.Error("two renewals overlapped")
+		}
+	})
+}
+
+// CheckAlive is false from U on, and U counts from before the request. SPEC H9.
+func TestCheckAliveEndsAtU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{ClockRate: 0.5, Interval: time.Second, Timeout: 2 * time.Second})
+		began := time.Now()
+		n.meet(lease.Acquire, slow(time.Second, 2*time.Second))
+		h.acquire(t)
+		n.keep(lease.Renew, failRequest)
+		end := began.Add(10*time.Second - 1 - time.Millisecond) // 30 s * 0.5/1.5, less the margin
+		if u := until(t, h); !u.Equal(end) {
+			t.Fatalf("U is %v after the sending, want %v", u.Sub(began), end.Sub(began))
+		}
+		time.Sleep(time.Until(end) - 1)
+		h.alive(t, true)
+		h.notLost(t)
+		time.Sleep(1)
+		h.alive(t, false)
+		if _, held := h.Until(); held || h.Token() != "" {
+			t.Error("something is held")
+		}
+		if _, held := h.Confirmed(); held {
+			t.Error("something is confirmed")
+		}
+		lost := h.lostOnce(t, lease.ErrExpired)
+		if !errors.Is(lost, lease.ErrExpired) || lost.Token != lease.TokenOf(1) {
+			t.Errorf("lost %#v", lost)
+		}
+	})
+}
+
+// A loss is told at U though a request hangs, and not again when the request comes back.
+// SPEC H15, H11.
+func TestLossThoughARenewalHangs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		hang func(*network) fault
+	}{
+		{"before the effect", func(n *network) fault { return n.hang }},
+		{"after the effect", func(n *network) fault { return n.hangAfter }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.keep(lease.Renew, c.hang(n))
+				h.acquire(t)
+				time.Sleep(time.Until(until(t, h)) - 1)
+				h.alive(t, true)
+				h.notLost(t)
+				time.Sleep(1)
+				h.lostOnce(t, lease.ErrExpired)
+				if n.count(lease.Renew) != 1 {
+					t.Errorf("%d renewals in flight at once", n.count(lease.Renew))
+				}
+				n.heal()
+				time.Sleep(time.Hour)
+				h.lostOnce(t, lease.ErrExpired)
+				if n.record(t).State.Locked() {
+					t.Errorf("the record is %+v", n.record(t))
+				}
+			})
+		})
+	}
+}
+
+// A renewal that errs is tried again, with jitter, until U. SPEC H11.
+func TestRenewalIsRetried(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fault
+	}{
+		{"request lost", loseRequest}, {"answer lost", loseAnswer},
+		{"request fails", failRequest}, {"answer fails", failAnswer},
+		{"conflict", refuse(lease.ErrConflict, lease.Result{})},
+		{"corrupt", refuse(lease.ErrCorrupt, lease.Result{})},
+		{"a bad argument", refuse(lease.ErrID, lease.Result{})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.meet(lease.Renew, c.fault, c.fault)
+				tok := h.acquire(t)
+				time.Sleep(time.Hour)
+				h.alive(t, true)
+				h.notLost(t)
+				if h.Token() != tok {
+					t.Error("another token")
+				}
+				for i, r := range n.requests(lease.Renew)[:3] {
+					if i > 0 {
+						gap := r.at.Sub(n.requests(lease.Renew)[i-1].at)
+						if gap < 1250*time.Millisecond || gap > 7500*time.Millisecond { // Retry is 2.5 s, Timeout 5 s
+							t.Errorf("retry %d after %v", i, gap)
+						}
+					}
+				}
+			})
+		})
+	}
+	t.Run("until U", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			n.keep(lease.Renew, failRequest)
+			h.acquire(t)
+			end := until(t, h)
+			time.Sleep(time.Hour)
+			h.lostOnce(t, lease.ErrExpired)
+			renewals := n.requests(lease.Renew)
+			last := renewals[len(renewals)-1].at
+			if len(renewals) < 8 || len(renewals) > 16 || end.Sub(last) > 2500*time.Millisecond || !last.Before(end) {
+				t.Errorf("%d renewals, the last %v before U", len(renewals), end.Sub(last))
+			}
+		})
+	})
+}
+
+// The time between renewals is drawn anew each time. SPEC N4.
+func TestRenewalsAreJittered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		time.Sleep(10 * time.Minute)
+		gaps := map[time.Duration]bool{}
+		renewals := n.requests(lease.Renew)
+		for i := range renewals[1:] {
+			gaps[renewals[i+1].at.Sub(renewals[i].at)] = true
+		}
+		if len(gaps) < len(renewals)/2 {
+			t.Errorf("%d gaps of %d renewals", len(gaps), len(renewals))
+		}
+	})
+}
+
+// A refusal is a loss, told at once, unless the record that came with it shows the holder's
+// own ID in force. SPEC H11.
+func TestRefusedRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.act(t, lease.Request{Action: lease.Release, ID: h.ID()})
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: time.Hour})
+		time.Sleep(10 * time.Second)
+		lost := h.lostOnce(t, lease.ErrIDMismatch)
+		if lost.Err == nil || !errors.Is(lost, lease.ErrIDMismatch) {
+			t.Errorf("lost %v", lost)
+		}
+		if n.count(lease.Release) != 0 {
+			t.Error("released what is another's")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		self := func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, _ := send(ctx)
+			return res, lease.ErrIDMismatch
+		}
+		n.keep(lease.Renew, self)
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+		h.notLost(t)
+		for i, r := range n.requests(lease.Renew)[1:] {
+			if gap := r.at.Sub(n.requests(lease.Renew)[i].at); gap < 9*time.Second {
+				t.Fatalf("renewed again after %v", gap)
+			}
+		}
+	})
+}
+
+// What a refusal shows never shortens a belief, and is asked about again. SPEC H11.
+func TestRefusalThatShowsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		end := until(t, h)
+		n.keep(lease.Renew, refuse(lease.ErrIDMismatch, lease.Result{Record: n.record(t), Now: time.Now()}))
+		time.Sleep(time.Until(end) - 1)
+		if h.alive(t, true); n.count(lease.Renew) < 4 {
+			t.Errorf("asked %d times", n.count(lease.Renew))
+		}
+		time.Sleep(1)
+		h.lostOnce(t, lease.ErrExpired)
+	})
+}
+
+// A renewal never resurrects an incarnation that ended, and one that commits after the loss
+// is released by its ID. SPEC H12.
+func TestRenewalAfterTheLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		// It arrives while the lease is still leased, and after the release at the loss failed.
+		n.keep(lease.Release, failRequest)
+		n.meet(lease.Renew, slow(19_950*time.Millisecond, time.Second))
+		h.acquire(t)
+		id := h.ID()
+		time.Sleep(30 * time.Second)
+		h.lostOnce(t, lease.ErrExpired)
+		if r := n.record(t); r.State != lease.Leased || r.ID != id {
+			t.Fatalf("the renewal did not commit: %+v", r)
+		}
+		n.keep(lease.Release, nil)
+		time.Sleep(5 * time.Second)
+		h.lostOnce(t, lease.ErrExpired)
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+		for _, r := range n.requests(lease.Release) {
+			if r.ID != id {
+				t.Errorf("released %v", r.ID)
+			}
+		}
+	})
+}
+
+// The answer to a renewal of a dead incarnation does not reach the next one. SPEC H19, H12.
+func TestAnswerOfADeadIncarnation(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(*testing.T, *network, *holder)
+		lost int
+	}{
+		{"released", func(t *testing.T, _ *network, h *holder) { h.release(t) }, 0},
+		{"lost", func(*testing.T, *network, *holder) { time.Sleep(30 * time.Second) }, 1},
+	} {
+		for _, answer := range []struct {
+			name  string
+			fault fault
+		}{
+			{"a refusal", func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+				time.Sleep(35 * time.Second)
+				return lease.Result{}, lease.ErrBroken
+			}},
+			{"a grant", func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+				res, err := send(ctx)
+				time.Sleep(35 * time.Second)
+				return res, err
+			}},
+			{"an error", func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+				time.Sleep(35 * time.Second)
+				return lease.Result{}, errNet
+			}},
+		} {
+			t.Run(c.name+"/"+answer.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, nil)
+					n.meet(lease.Renew, answer.fault)
+					first := h.acquire(t)
+					time.Sleep(10 * time.Second)
+					c.end(t, n, h)
+					h.alive(t, false)
+					second := h.acquire(t)
+					if second.Compare(first) <= 0 {
+						t.Errorf("token %v after %v", second, first)
+					}
+					time.Sleep(time.Hour)
+					h.alive(t, true)
+					if h.Token() != second || len(h.losses()) != c.lost {
+						t.Errorf("holds %v, not %v; lost %v", h.Token(), second, h.losses())
+					}
+					if n.together(lease.Renew) > 2 { // one of each incarnation
+						t.Error("renewals of one incarnation overlapped")
+					}
+				})
+			})
+		}
+	}
+}
+
+// What expired is released, so that nobody waits for a lease that nobody believes in.
+// SPEC H12.
+func TestExpiredLeaseIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, b := n.open(t, nil), n.open(t, nil)
+		n.keep(lease.Renew, failAnswer)
+		h.acquire(t)
+		id := h.ID()
+		renewals := 0
+		for h.CheckAlive() {
+			renewals = n.count(lease.Renew)
+			time.Sleep(time.Second)
+		}
+		if h.lostOnce(t, lease.ErrExpired); renewals == 0 {
+			t.Fatal("never renewed")
+		}
+		if rs := n.requests(lease.Release); len(rs) != 1 || rs[0].ID != id {
+			t.Errorf("released %+v", rs)
+		}
+		b.acquire(t)
+	})
+}
+
+// An infinite lease has no U, but is asked about, and how old the knowledge is can be told.
+// SPEC H9.
+func TestInfiniteLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		h.acquire(t)
+		for range 1000 {
+			time.Sleep(time.Second)
+			asked, held := h.Confirmed()
+			if !held || time.Since(asked) > 15*time.Second { // Interval and Timeout
+				t.Fatalf("confirmed %v ago", time.Since(asked))
+			}
+			if u, held := h.Until(); !held || !u.IsZero() {
+				t.Fatalf("U is %v", u)
+			}
+		}
+		n.keep(lease.Renew, loseRequest)
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+		if asked, _ := h.Confirmed(); time.Since(asked) < time.Hour {
+			t.Errorf("confirmed %v ago", time.Since(asked))
+		}
+		n.keep(lease.Renew, nil)
+		n.breaks(t, 0)
+		time.Sleep(10 * time.Second)
+		h.lostOnce(t, lease.ErrBroken)
+	})
+}
+
+// A lease that is granted for less than was asked is renewed in time nevertheless.
+// SPEC H9, H11.
+func TestGrantForLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		less := sure(4*time.Second, 0)
+		n.keep(lease.Acquire, less)
+		n.keep(lease.Renew, less)
+		h.acquire(t)
+		if u := until(t, h); time.Until(u) >= 4*time.Second {
+			t.Errorf("believes for %v", time.Until(u))
+		}
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+		h.notLost(t)
+	})
+}
+
+// A renewal that is granted for less time than its answer took is a loss. SPEC H9.
+func TestRenewalAnsweredTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Renew, sure(time.Second, time.Second))
+		h.acquire(t)
+		time.Sleep(11 * time.Second)
+		h.lostOnce(t, lease.ErrExpired)
+	})
+}
