@@ -1,0 +1,54 @@
+package pglease
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+)
+
+// Mark returns the mark of a resource within a transaction: the newest fencing token that the
+// resource was shown, in the table lease_mark, which is where the data is. Call
+// [fencing.Admit] at the beginning of every transaction that reads or writes the resource under
+// a lease:
+//
+//	tx, err := pool.Begin(ctx)
+//	if err := fencing.Admit(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
+//		return err // of a holder that has been replaced: roll back
+//	}
+//	// read, compute, write
+//	err = tx.Commit(ctx)
+//
+// Transactions that show a token to the same mark run one after the other. One that stops
+// half-way holds up its successor: bound it with idle_in_transaction_session_timeout.
+func Mark(tx pgx.Tx, name string) fencing.Mark {
+	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
+}
+
+// MarkSQL is Mark for a transaction of database/sql.
+func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
+	return mark{func(ctx context.Context, query string, args ...any) row {
+		return tx.QueryRowContext(ctx, query, args...)
+	}, name}
+}
+
+type mark struct {
+	query func(ctx context.Context, query string, args ...any) row
+	name  string
+}
+
+// Raise locks the mark also if it does not change: tokens sort as the strings they are.
+func (m mark) Raise(ctx context.Context, tok lease.Token) (lease.Token, error) {
+	const raise = `
+insert into lease_mark as m (name, token) values ($1, $2)
+on conflict (name) do update set token = greatest(m.token, excluded.token)
+returning m.token`
+	var seen lease.Token
+	if err := m.query(ctx, raise, m.name, string(tok)).Scan(&seen); err != nil {
+		return "", explain("raise the mark of", m.name, err)
+	}
+	return seen, nil
+}

@@ -1,0 +1,68 @@
+package pglease
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A Store keeps leases in PostgreSQL, over pgx. It is a [lease.Store] with the clock of the
+// server, a [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines.
+type Store struct {
+	rows
+	listening *pgx.ConnConfig
+
+	turn chan struct{} // of whoever makes the listener
+
+	mu       sync.Mutex
+	listener *listener // nil: nobody listens
+	closed   bool
+}
+
+// New makes a Store of a pool. It makes no request. A nil pool, and options out of range, are a
+// [*lease.FieldError].
+func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
+	if pool == nil {
+		return nil, &lease.FieldError{Field: "pool", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+	}
+	s := &Store{turn: make(chan struct{}, 1)}
+	if err := s.init(o); err != nil {
+		return nil, err
+	}
+	s.query = func(ctx context.Context, sql string, args ...any) row { return pool.QueryRow(ctx, sql, args...) }
+	s.again = func(n int, err error) bool { return n <= int(pool.Config().MaxConns) && broken(err) }
+	s.listening = pool.Config().ConnConfig
+	if o != nil && o.Listen != nil {
+		s.listening = o.Listen.Copy()
+	}
+	return s, nil
+}
+
+// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
+// [session.Session].
+func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
+	return session.New(s.Authority(), name, o)
+}
+
+// Authority returns an authority over the Store, as [lease.NewAuthority] does.
+func (s *Store) Authority() lease.Authority { return lease.NewAuthority(s) }
+
+// broken reports whether a connection broke that had been made: a pool hands out the
+// connections that a restart of the server has ended, each of them once.
+func broken(err error) bool {
+	var connect *pgconn.ConnectError
+	switch state := sqlState(err); {
+	case errors.As(err, &connect):
+		return false // there is no server to make one with
+	case state != "":
+		return state == adminShutdown || state == crashShutdown
+	}
+	return true
+}
