@@ -67,8 +67,8 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 //
 // If s is a [Limiter], every request is held against its Limits, and a record that claims
 // more than the longest duration counts as ending after that duration from when it is
-// first seen by a request that is refused because of it. If s is a [Watcher], so is the
-// Authority. NewAuthority panics if s is nil.
+// first seen by a request other than a Read. If s is a [Watcher], so is the Authority.
+// NewAuthority panics if s is nil.
 func NewAuthority(s Store) Authority {
 	if s == nil {
 		panic("lease: NewAuthority of a nil Store")
@@ -120,18 +120,18 @@ func (a *authority) do(ctx context.Context, name string, req Request) (Result, e
 			}
 		}
 		now := old.Now
-		seen := a.limits.clamp(old.Record.At(now), now)
-		next, err := Step(seen, req, now)
-		if err != nil {
-			if seen.Until != old.Record.Until && seen.State.Locked() && req.Action != Read {
-				// A record that claims too much: what counts from this first sight is written
-				// down, or it would count anew from every other. If it cannot be, the next try will.
+		loaded := old.Record.At(now)
+		seen := a.limits.clamp(loaded, now)
+		next, refusal := Step(seen, req, now)
+		// A renewal is written even if it changes nothing: a holder believes nothing that no swap
+		// confirmed.
+		if refusal != nil || next == seen && req.Action != Renew {
+			if seen.Until != loaded.Until && req.Action != Read {
+				// The record claims too much: what counts from this first sight is written down, or
+				// it would count anew from every other. If it cannot be, the next request tries.
 				_, _ = a.store.Swap(ctx, name, old, seen)
 			}
-			return result(seen, now, old.Lag), err
-		}
-		if next == seen && req.Action != Renew { // a holder believes nothing that no swap confirmed
-			return result(next, now, old.Lag), nil
+			return result(seen, now, old.Lag), refusal
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {

@@ -38,8 +38,8 @@ func (l Limits) Valid() error {
 
 // Check returns nil if [Step] could grant the request in some state and it keeps the
 // limits. Otherwise it returns a [*FieldError] that names the field, its value and the
-// bound, with the Code that Step has for it. The durations of a request in the dialect
-// before [Version20120212] are not looked at: there they are not arguments.
+// bound, with the Code that Step has for it. In the dialect before [Version20120212] a break
+// has no period, and the duration of an Acquire is always 60 seconds.
 func (l Limits) Check(req Request) error {
 	switch code := check(&req); code {
 	case 0:
@@ -61,10 +61,10 @@ func (l Limits) Check(req Request) error {
 	case ErrOwner:
 		return &FieldError{"Request.Owner", quote(req.Owner), labelBound, code}
 	}
-	if req.Version.old() {
-		return nil
-	}
 	d := req.Duration
+	if !req.Version.DurationRequired() {
+		d = oldDuration
+	}
 	switch {
 	case req.Action == Acquire && d != Infinite && (d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration):
 		bound := fmt.Sprintf("must be infinite or at least %v", l.MinDuration)
@@ -72,25 +72,25 @@ func (l Limits) Check(req Request) error {
 			bound = fmt.Sprintf("must be infinite or from %v to %v", l.MinDuration, l.MaxDuration)
 		}
 		return &FieldError{"Request.Duration", d.String(), bound, ErrDuration}
-	case req.Action == Break && l.MaxPeriod > 0 && req.Period.d > l.MaxPeriod:
+	case req.Action == Break && !req.Version.old() && l.MaxPeriod > 0 && req.Period.d > l.MaxPeriod:
 		return &FieldError{"Request.Period", req.Period.String(), fmt.Sprintf("must be from 0s to %v", l.MaxPeriod), ErrPeriod}
 	}
 	return nil
 }
 
-// clamp bounds what a record can claim at now: a finite lease counts as ending at most
-// MaxDuration, and a break at most the longer of MaxDuration and MaxPeriod, from now on.
-// It protects against a record that was written by hand, or under other limits.
+// clamp bounds what a record can claim at now: a finite lease, and the break of one, counts
+// as granted for at most MaxDuration and as ending at most that long from now on; the break
+// of an infinite one as ending at most MaxPeriod from now on. It protects against a record
+// that was written by hand, or under other limits.
 func (l Limits) clamp(r Record, now time.Time) Record {
 	most := l.MaxDuration
-	if r.State == Breaking {
-		most = max(most, l.MaxPeriod)
+	if r.Duration == Infinite {
+		most = l.MaxPeriod
+	} else if most > 0 {
+		r.Duration = min(r.Duration, most)
 	}
-	if l.MaxDuration > 0 && !r.Until.IsZero() && r.Until.Sub(now) > most {
+	if most > 0 && !r.Until.IsZero() && r.Until.Sub(now) > most {
 		r.Until, _ = after(now, most)
-		if r.Duration != Infinite {
-			r.Duration = min(r.Duration, l.MaxDuration)
-		}
 	}
 	return r
 }
