@@ -112,8 +112,8 @@ var differences = []difference{
 	{
 		name: "block-beside-snapshot",
 		evidence: "DOC Put Block: required if the blob has an active lease. Azurite knows it too (its test Block blob should refresh lease state), " +
-			"but once the blob has a snapshot it takes that for the blob.",
-		witness: []op{use("snapshot", "", "PUT", "/blob?comp=snapshot", ""), acquire(onBlob, "A", "15"), block("A")},
+			"but it takes the last snapshot for the blob, with the lease of that time.",
+		witness: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), use("snapshot", "", "PUT", "/blob?comp=snapshot", ""), block("")},
 		is:      func(s step) bool { return s.verb == "block" && s.snapshots },
 		parts:   true,
 	},

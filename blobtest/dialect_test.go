@@ -1,0 +1,139 @@
+package blobtest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease/blobtest"
+)
+
+// The changes of version 2012-02-12, one by one: what was before it, and since.
+func TestDialects(t *testing.T) {
+	old := func(t *testing.T, version string) *client {
+		c := newClient(t, blobtest.Options{})
+		c.version = version
+		return c
+	}
+	t.Run("duration", func(t *testing.T) {
+		// "A call to Lease Blob to acquire a lease now must include a lease duration header."
+		c := old(t, "2011-08-18")
+		id := c.lease(201, "acquire", "x-ms-lease-duration", "nothing of this version").header.Get("x-ms-lease-id")
+		c.h.Clock().Advance(60*time.Second - 1)
+		c.put(412)
+		c.put(201, "x-ms-lease-id", id)
+		c.h.Clock().Advance(1)
+		c.put(201)
+		c.version = "2012-02-12"
+		if a := c.lease(400, "acquire"); a.code() != "MissingRequiredHeader" {
+			t.Error(a.code())
+		}
+	})
+	t.Run("renew", func(t *testing.T) {
+		// "You can no longer renew a lease after releasing it."
+		c := old(t, "2011-08-18")
+		id := c.lease(201, "acquire").header.Get("x-ms-lease-id")
+		c.lease(200, "release", "x-ms-lease-id", id)
+		c.version = "2012-02-12"
+		if a := c.lease(409, "renew", "x-ms-lease-id", id); a.code() != "LeaseIdMismatchWithLeaseOperation" {
+			t.Error(a.code())
+		}
+		c.version = "2011-08-18"
+		c.lease(200, "renew", "x-ms-lease-id", id)
+		c.lease(200, "release", "x-ms-lease-id", id)
+		c.put(201)
+		c.lease(409, "renew", "x-ms-lease-id", id) // modified
+	})
+	t.Run("break", func(t *testing.T) {
+		// "You can no longer break a lease after releasing it."
+		c := old(t, "2011-08-18")
+		id := c.lease(201, "acquire").header.Get("x-ms-lease-id")
+		c.lease(200, "release", "x-ms-lease-id", id)
+		c.version = "2012-02-12"
+		if a := c.lease(409, "break"); a.code() != "LeaseNotPresentWithLeaseOperation" {
+			t.Error(a.code())
+		}
+		c.version = "2011-08-18"
+		if a := c.lease(202, "break"); a.header.Get("x-ms-lease-time") != "0" {
+			t.Error(a.header)
+		}
+	})
+	t.Run("again", func(t *testing.T) {
+		// "You can now break a breaking or broken lease, making break operations idempotent."
+		c := old(t, "2011-08-18")
+		c.lease(201, "acquire")
+		if a := c.lease(202, "break", "x-ms-lease-break-period", "0"); a.header.Get("x-ms-lease-time") != "60" {
+			t.Errorf("time %s: the period is nothing of this version", a.header.Get("x-ms-lease-time"))
+		}
+		if a := c.lease(409, "break"); a.code() != "LeaseAlreadyBroken" {
+			t.Error(a.code())
+		}
+		c.version = "2012-02-12"
+		c.lease(202, "break")
+	})
+	t.Run("change", func(t *testing.T) {
+		// "change: Version 2012-02-12 and newer."
+		c := old(t, "2011-08-18")
+		id := c.lease(201, "acquire").header.Get("x-ms-lease-id")
+		a := c.lease(400, "change", "x-ms-lease-id", id, "x-ms-proposed-lease-id", idB)
+		if a.code() != "InvalidHeaderValue" {
+			t.Error(a.code())
+		}
+	})
+	t.Run("headers", func(t *testing.T) {
+		for _, o := range []struct {
+			version string
+			lease   string // how a lease operation tells the entity tag
+			head    string // how a read does
+			state   bool   // whether the state of the lease is told
+		}{
+			{"2009-09-19", "none", "bare", false},
+			{"2011-08-18", "none", "quoted", false},
+			{"2012-02-12", "none", "quoted", true},
+			{"2013-08-15", "quoted", "quoted", true},
+		} {
+			c := old(t, o.version)
+			a := c.lease(201, "acquire", "x-ms-lease-duration", "15")
+			if got := form(a.header.Get("ETag")); got != o.lease {
+				t.Errorf("%s: the entity tag of a lease operation is %s", o.version, got)
+			}
+			a = c.must(200, "HEAD", path, nil, "")
+			if got := form(a.header.Get("ETag")); got != o.head {
+				t.Errorf("%s: the entity tag of a read is %s", o.version, got)
+			}
+			if got := a.header.Get("x-ms-lease-state") != ""; got != o.state {
+				t.Errorf("%s: state told %v", o.version, got)
+			}
+			if a.header.Get("x-ms-lease-status") != "locked" || a.header.Get("x-ms-version") != o.version {
+				t.Errorf("%s: %v", o.version, a.header)
+			}
+		}
+	})
+	t.Run("none", func(t *testing.T) {
+		// A request without a version gets the default, which is the oldest.
+		c := old(t, "")
+		c.lease(201, "acquire")
+		if v := c.must(200, "HEAD", path, nil, "").header.Get("x-ms-version"); v != "2009-09-19" {
+			t.Error(v)
+		}
+	})
+	t.Run("lease of nothing", func(t *testing.T) {
+		// A lease ID for a blob that is not there was not looked at before 2013-08-15.
+		c := old(t, "2012-02-12")
+		h := []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}
+		c.must(201, "PUT", path+"-new", h, "")
+		c.version = "2013-08-15"
+		if a := c.must(412, "PUT", path+"-newer", h, ""); a.code() != "LeaseNotPresentWithBlobOperation" {
+			t.Error(a.code())
+		}
+	})
+}
+
+func form(etag string) string {
+	switch {
+	case etag == "":
+		return "none"
+	case etag[0] == '"':
+		return "quoted"
+	}
+	return "bare"
+}
