@@ -1,0 +1,274 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Nil: given up, or nothing to give up. SPEC H17.
+func TestRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		if h.release(t); n.count() != 0 {
+			t.Error("a release of nothing makes a request")
+		}
+		h.acquire(t)
+		id := h.ID()
+		h.release(t)
+		h.alive(t, false)
+		if r := n.record(t); r.State != lease.Available || n.requests(lease.Release)[0].ID != id {
+			t.Errorf("the record is %+v", r)
+		}
+		if h.release(t); n.count(lease.Release) != 1 {
+			t.Error("released twice")
+		}
+		time.Sleep(time.Hour)
+		if n.count(lease.Renew) != 0 {
+			t.Error("renewed after the release")
+		}
+		h.notLost(t)
+		n.meet(lease.Acquire, refuse(lease.ErrHeld, lease.Result{}))
+		h.refused(t)
+		if h.release(t); n.count(lease.Release) != 1 {
+			t.Error("released what another has")
+		}
+	})
+}
+
+// From the call on CheckAlive is false, also if Release errs; an error means to call it
+// again. SPEC H17.
+func TestReleaseThatErrs(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fault
+		is    error
+		took  time.Duration
+	}{
+		{"request lost", loseRequest, context.DeadlineExceeded, 5 * time.Second},
+		{"answer lost", loseAnswer, context.DeadlineExceeded, 5 * time.Second},
+		{"request fails", failRequest, errNet, 0},
+		{"answer fails", failAnswer, errNet, 0},
+		{"conflict", refuse(lease.ErrConflict, lease.Result{}), lease.ErrConflict, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				h.acquire(t)
+				n.meet(lease.Release, first(func() { h.alive(t, false) }), c.fault)
+				h.release(t) // to show that it is false before the request
+				h.acquire(t)
+				began := time.Now()
+				err := h.Release(context.Background())
+				if !errors.Is(err, c.is) || time.Since(began) != c.took {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				var op *lease.OpError
+				if !errors.As(err, &op) || op.Name != name {
+					t.Errorf("%#v names no lease", err)
+				}
+				h.alive(t, false)
+				h.release(t)
+				if n.record(t).State != lease.Available {
+					t.Errorf("the record is %+v", n.record(t))
+				}
+				h.notLost(t)
+			})
+		})
+	}
+}
+
+// A done context still ends the belief, and the request is sent. SPEC H17.
+func TestReleaseWithADoneContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		n.meet(lease.Release, slow(time.Second, 0))
+		if err := h.Release(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("release: %v", err)
+		}
+		h.alive(t, false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+		h.notLost(t)
+	})
+}
+
+// An authority that hangs is given up.
+func TestReleaseGivesUpAnAuthorityThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Timeout: time.Second})
+		h.acquire(t)
+		n.meet(lease.Release, n.hang)
+		began := time.Now()
+		if err := h.Release(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		n.heal()
+		h.release(t)
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+}
+
+// A release supersedes the acquire under way, wherever that is, and waits until it is undone.
+// SPEC H17, H3.
+func TestReleaseSupersedesAcquire(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		fault    fault
+		requests int
+	}{
+		{"before the effect", slow(2*time.Second, 0), 2},
+		{"after the effect", slow(0, 2*time.Second), 2},
+		{"refused", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(2 * time.Second)
+			return lease.Result{}, lease.ErrHeld
+		}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.meet(lease.Acquire, c.fault)
+				done := make(chan error, 2)
+				for range 2 { // one is under way, one waits for its turn
+					go func() {
+						ok, err := h.Acquire(context.Background())
+						if ok {
+							t.Error("acquired")
+						}
+						done <- err
+					}()
+				}
+				time.Sleep(time.Second)
+				began := time.Now()
+				h.release(t)
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("released after %v", took)
+				}
+				for range 2 {
+					if err := <-done; !errors.Is(err, lease.ErrReleased) {
+						t.Errorf("acquire: %v", err)
+					}
+				}
+				h.alive(t, false)
+				if n.record(t).State != lease.Available || n.count() != c.requests {
+					t.Errorf("the record is %+v after %v", n.record(t), n.requests())
+				}
+				h.acquire(t)
+				h.notLost(t)
+			})
+		})
+	}
+}
+
+// The answer to an acquire that arrives just as Release is called is not believed: from the
+// call on CheckAlive is false. SPEC H17, H3.
+func TestReleaseJustBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		var h *holder
+		released := make(chan error, 1)
+		h = n.open(t, nil)
+		n.meet(lease.Acquire, then(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			released <- h.Release(ctx) // returns before the answer does
+		}))
+		h.unknown(t, lease.ErrReleased)
+		h.alive(t, false)
+		if err := <-released; !errors.Is(err, context.Canceled) {
+			t.Errorf("release: %v", err)
+		}
+		synctest.Wait()
+		h.alive(t, false)
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+}
+
+// A release that took effect is no loss, whatever comes after. SPEC H15.
+func TestNoLossAfterRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.meet(lease.Renew, slow(4*time.Second, 0))
+		time.Sleep(12 * time.Second) // a renewal is in flight
+		h.release(t)
+		time.Sleep(time.Hour)
+		h.notLost(t)
+		if n.count(lease.Release) != 1 {
+			t.Errorf("released %d times", n.count(lease.Release))
+		}
+	})
+}
+
+// A release at or after U finds a loss, which is told once. SPEC H15.
+func TestReleaseAtU(t *testing.T) {
+	for _, c := range []struct {
+		at   time.Duration // from U
+		lost int
+	}{{-1, 0}, {0, 1}, {1, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			n.keep(lease.Renew, n.hang)
+			h.acquire(t)
+			time.Sleep(time.Until(until(t, h)) + c.at)
+			h.release(t)
+			time.Sleep(time.Minute)
+			if lost := h.losses(); len(lost) != c.lost {
+				t.Errorf("released %v from U, and told %v", c.at, lost)
+			}
+		})
+	}
+}
+
+// Debts are released newest first, and the rest is left for later if that fails. SPEC H6.
+func TestReleaseOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		var ids []lease.ID
+		n.keep(lease.Release, failAnswer)
+		for range 3 {
+			h.acquire(t)
+			ids = append(ids, h.ID())
+			if err := h.Release(context.Background()); err == nil {
+				t.Fatal("the release did not fail")
+			}
+		}
+		n.keep(lease.Release, nil)
+		before := n.count(lease.Release)
+		if before != 3 {
+			t.Errorf("%d releases so far", before)
+		}
+		h.release(t)
+		for i, r := range n.requests(lease.Release)[before:] {
+			if r.ID != ids[2-i] {
+				t.Errorf("release %d was of %v", i, r.ID)
+			}
+		}
+		if n.count(lease.Release) != before+3 {
+			t.Errorf("%d releases", n.count(lease.Release)-before)
+		}
+	})
+}
