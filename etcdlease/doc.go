@@ -16,8 +16,8 @@
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
 // Every valid name fits: no name is longer than a key may be. etcd's own leases are not used,
-// and no key is ever deleted. Whoever deletes one by hand takes the lease from its holder, as
-// a break does, and nothing worse: see Tokens.
+// and no key is ever deleted; even looking at a lease creates its key. Whoever deletes one by
+// hand takes the lease from its holder, as a break does, and nothing worse: see Tokens.
 //
 // A user of etcd needs the permission readwrite on the prefix:
 //
@@ -48,6 +48,6 @@
 //
 // # Exchanges
 //
-// A renewal and a release are one exchange, an acquire is one if the store has seen the lease
-// before and two if not; a refusal is one. Waiting costs none: it is a watch.
+// A renewal and a release are one exchange, an acquire is one if the store has seen last how the
+// lease is and two if not; a refusal is one. Waiting costs none: it is a watch.
 package etcdlease

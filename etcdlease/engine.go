@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -13,54 +12,45 @@ import (
 	"github.com/fencedlease/lease/internal/observe"
 )
 
-// An engine is etcd as package observe wants it. The version of a key that exists is its
-// modification revision, which no two writes in a cluster share.
+// An engine is etcd as package observe wants it. The version of a lease is the modification
+// revision of its key, which no two writes in a cluster share.
 type engine struct {
 	client *clientv3.Client
 	prefix string
 }
 
-// nobody is what a key is created with. It says no epoch: see floor.
+// nobody is what a key is created with. It says no epoch: see floor. A key is never created with
+// a lease: a writer who saw that there was none, and slept through a whole life of the key up to
+// its deletion, would grant an old token.
 var nobody = observe.Kept{}
 
-// absent begins the version of a key that does not exist. The revision as of which it did not
-// follows, so that it is another one after every life of the key.
-const absent = "absent-"
-
+// Load reads the key, and creates it if it does not exist.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key := e.prefix + name
 	res, err := e.client.Get(ctx, key)
 	if err != nil {
 		return observe.Entry{}, e.explain("read", key, err)
 	}
-	return entry(key, res.Kvs, res.Header.Revision)
+	if len(res.Kvs) == 0 {
+		return e.Open(ctx, name)
+	}
+	return entry(res.Kvs[0])
 }
 
-// Open creates the key if it does not exist.
+// Open is Load in one exchange, also if the key does not exist; to etcd it is a write.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	found, _, err := e.put(ctx, e.prefix+name, 0, nobody)
 	return found, err
 }
 
-// Swap puts next in the place of the version old. A key that does not exist is created first,
-// as nobody's: were it created with a record, then a writer who saw it absent, and slept
-// through a whole life of the key up to its deletion, would grant an old token.
+// Swap puts next in the place of the version old. If the key was deleted, nothing comes with the
+// conflict.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
-	key := e.prefix + name
 	revision, err := strconv.ParseInt(old, 10, 64)
-	if strings.HasPrefix(old, absent) {
-		found, created, err := e.put(ctx, key, 0, nobody)
-		if err != nil {
-			return observe.Entry{}, err
-		}
-		if !created || next.Record.Epoch <= found.Record.Epoch {
-			return found, lease.ErrConflict
-		}
-		revision = found.Revision
-	} else if err != nil || revision <= 0 {
+	if err != nil || revision <= 0 {
 		return observe.Entry{}, fmt.Errorf("etcdlease: version %q is not of this store", old)
 	}
-	found, swapped, err := e.put(ctx, key, revision, next)
+	found, swapped, err := e.put(ctx, e.prefix+name, revision, next)
 	if err == nil && !swapped {
 		err = lease.ErrConflict
 	}
@@ -68,7 +58,7 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 }
 
 // put writes next if the key was last modified by the revision, 0 if it does not exist. It
-// returns the entry as it is now, and whether it is next.
+// returns what is there now, and whether it is next.
 func (e *engine) put(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -82,28 +72,26 @@ func (e *engine) put(ctx context.Context, key string, revision int64, next obser
 	if err != nil {
 		return observe.Entry{}, false, e.explain("write", key, err)
 	}
-	now := res.Header.Revision
-	if !res.Succeeded {
-		found, err := entry(key, res.Responses[0].GetResponseRange().Kvs, now)
-		return found, false, err
+	if res.Succeeded {
+		now := res.Header.Revision
+		if revision == 0 {
+			next.Record.Epoch = floor(now)
+		}
+		return observe.Entry{Kept: next, Version: strconv.FormatInt(now, 10), Revision: now}, true, nil
 	}
-	if revision == 0 {
-		next.Record.Epoch = max(next.Record.Epoch, floor(now))
+	kvs := res.Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 {
+		return observe.Entry{}, false, nil
 	}
-	return observe.Entry{Kept: next, Version: strconv.FormatInt(now, 10), Revision: now}, true, nil
+	found, err := entry(kvs[0])
+	return found, false, err
 }
 
-// entry reads the key as it was at a revision of the cluster.
-func entry(key string, found []*mvccpb.KeyValue, now int64) (observe.Entry, error) {
-	if len(found) == 0 {
-		e := observe.Entry{Version: absent + strconv.FormatInt(now, 10), Revision: now}
-		e.Record.Epoch = uint64(now)
-		return e, nil
-	}
-	kv := found[0]
+// entry reads what a key holds.
+func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	e := observe.Entry{Version: strconv.FormatInt(kv.ModRevision, 10), Revision: kv.ModRevision}
 	if err := e.UnmarshalJSON(kv.Value); err != nil {
-		return observe.Entry{}, fmt.Errorf("etcdlease: key %q: %w; put it right with etcdctl put, or free the lease with etcdctl del", key, err)
+		return observe.Entry{}, fmt.Errorf("etcdlease: key %q: %w; put it right with etcdctl put, or free the lease with etcdctl del", kv.Key, err)
 	}
 	e.Record.Epoch = max(e.Record.Epoch, floor(kv.CreateRevision))
 	return e, nil

@@ -79,14 +79,13 @@ func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
 // Load returns the record under name, by a linearizable read, with the time that it has left
-// as far as this Store has observed.
+// as far as this Store has observed. It creates a key that does not exist.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
 // Swap writes next, with the time that it has left, if the key is still what old shows. A
-// conflict comes with the current Snapshot. A name whose key does not exist takes two
-// exchanges, and may conflict once with nobody.
+// conflict comes with the current Snapshot, unless the key was deleted.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }

@@ -43,17 +43,18 @@ import (
 type Engine interface {
 	lease.Watcher
 
-	// Load returns the entry under a name as it is now. For a name that is not known it is
-	// Available, with an Epoch no lower than any that was granted under this name before.
+	// Load returns the entry under a name as it is now. A name that is not known is Available,
+	// with an Epoch no lower than any that was granted under this name before; it may be made
+	// known by that.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is Load for somebody who is about to lease the name: it may write, so that a
-	// name that was not known becomes one that is Available.
+	// Open is Load for somebody who is about to lease the name: it may cost what a write does,
+	// where that saves an exchange.
 	Open(ctx context.Context, name string) (Entry, error)
 
 	// Swap puts next in the place of the version old and returns the entry as committed. It
-	// fails as the Swap of a [lease.Store]; with a conflict comes the current entry, or an
-	// empty one.
+	// fails as the Swap of a [lease.Store]; with a conflict comes the current entry, or one
+	// without a version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 }
 

@@ -1,0 +1,259 @@
+package etcdtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/fencedlease/lease/etcdlease"
+)
+
+// asServer is the variable that makes the test binary a server: the JSON of a member.
+const asServer = "ETCDTEST_MEMBER"
+
+// shared is the server of the tests that do no harm to it.
+var shared *member
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(asServer); text != "" {
+		serve(text)
+		return
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "etcdtest")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		members, err := newMembers(dir, 1)
+		if err == nil {
+			shared = members[0]
+			err = shared.start()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer shared.stop()
+		return m.Run()
+	}())
+}
+
+// A member is one of a cluster, in this process.
+type member struct {
+	Name, Dir, Client, Peer, Cluster string
+
+	etcd *embed.Etcd
+}
+
+// newMembers prepares a cluster on free ports of the loopback.
+func newMembers(dir string, n int) ([]*member, error) {
+	members := make([]*member, n)
+	cluster := ""
+	for i := range members {
+		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
+		for _, address := range []*string{&m.Client, &m.Peer} {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return nil, err
+			}
+			defer l.Close() // only once all are chosen
+			*address = "http://" + l.Addr().String()
+		}
+		if cluster != "" {
+			cluster += ","
+		}
+		cluster += m.Name + "=" + m.Peer
+		members[i] = m
+	}
+	for _, m := range members {
+		m.Cluster = cluster
+	}
+	return members, nil
+}
+
+// start starts the member, also again over what it has kept, and returns when it is ready.
+func (m *member) start() error {
+	cfg := embed.NewConfig()
+	cfg.Name, cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = m.Name, m.Dir, "panic", true
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	client, _ := url.Parse(m.Client)
+	peer, _ := url.Parse(m.Peer)
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	cfg.InitialCluster = m.Cluster
+	cfg.TickMs, cfg.ElectionMs = 20, 200
+	etcd, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	select {
+	case <-etcd.Server.ReadyNotify():
+		m.etcd = etcd
+		return nil
+	case <-time.After(30 * time.Second):
+		etcd.Close()
+		return errors.New("etcd is not ready after 30s")
+	}
+}
+
+func (m *member) stop() { m.etcd.Close() }
+
+// crash is the end of a member that leaves no time for anything.
+func (m *member) crash() {
+	m.etcd.Server.HardStop()
+	m.etcd.Close()
+}
+
+// serve is the life of a child: it runs a member until its parent closes the pipe.
+func serve(text string) {
+	m := new(member)
+	if err := json.Unmarshal([]byte(text), m); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := m.start(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("ready")
+	_, _ = bufio.NewReader(os.Stdin).ReadByte()
+	m.stop()
+}
+
+// A child is a member in a process of its own, that can be stopped, continued and killed. It
+// does not outlive the tests.
+type child struct {
+	*member
+	cmd   *exec.Cmd
+	stdin interface{ Close() error }
+	ended chan struct{}
+}
+
+func newChild(t *testing.T) *child {
+	t.Helper()
+	members, err := newMembers(t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{member: members[0]}
+	c.start(t)
+	t.Cleanup(c.kill)
+	return c
+}
+
+// start starts the child, also again, and returns when it is ready.
+func (c *child) start(t *testing.T) {
+	t.Helper()
+	text, err := json.Marshal(c.member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.cmd = exec.Command(exe)
+	c.cmd.Env = append(os.Environ(), asServer+"="+string(text))
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan error)
+	c.ended = make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the child dies with the thread that started it
+		defer runtime.UnlockOSThread()
+		defer close(c.ended)
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_, _ = c.cmd.Process.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+}
+
+func (c *child) signal(s syscall.Signal) { _ = c.cmd.Process.Signal(s) }
+
+func (c *child) kill() {
+	c.signal(syscall.SIGKILL)
+	<-c.ended
+	c.stdin.Close()
+}
+
+// client makes a client that ends with the test.
+func client(t testing.TB, endpoint string, o ...grpc.DialOption) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialOptions: o,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func store(t testing.TB, c *clientv3.Client, o *etcdlease.Options) *etcdlease.Store {
+	t.Helper()
+	s, err := etcdlease.New(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A meter counts the exchanges of a client.
+type meter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (m *meter) option() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		m.mu.Lock()
+		m.n++
+		m.mu.Unlock()
+		return invoke(ctx, method, req, reply, cc, o...)
+	})
+}
+
+// count returns how many exchanges f makes.
+func (m *meter) count(f func()) int {
+	m.mu.Lock()
+	before := m.n
+	m.mu.Unlock()
+	f()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.n - before
+}
