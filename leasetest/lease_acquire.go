@@ -124,7 +124,7 @@ var acquireRules = []rule{
 		}
 	}},
 	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, Detach(p.TB, gate.HoldRequest)))
 		a.abandon(p.D / 40)
 		a.abandon(p.D / 40)
@@ -149,7 +149,7 @@ var acquireRules = []rule{
 		a.acquire()
 	}},
 	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire comes after its undoing does not stay with nobody", Injecting | Infinite, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		w := p.worldOver(ScriptStore(memory.New(nil), Nth(1, Swap, Detach(p.TB, gate.HoldRequest))))
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		a.abandon(p.D / 20)
@@ -245,7 +245,7 @@ var acquireRules = []rule{
 		if a.release() == nil {
 			p.Errorf("a release that did not arrive returned nil")
 		}
-		_, _, _ = a.tryAcquire(p.ctx)
+		a.until(5, "after a release that did not arrive")
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next is not told that another has it", Injecting, func(p *probe) {

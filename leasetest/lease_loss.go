@@ -60,8 +60,7 @@ var lossRules = []rule{
 		b.toldSoFar(0)
 	}},
 	{"H15/told-at-the-end-though-a-request-hangs", "a loss is told at the end of what is certain, though a request hangs that does not look at its context", Injecting, func(p *probe) {
-		gate := NewGate()
-		p.Cleanup(gate.Open)
+		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, From(1, lease.Renew, deaf(gate)))
 		tok := a.acquire()
 		p.pass(p.D + p.Slack)

@@ -90,7 +90,7 @@ var releaseRules = []rule{
 		b.acquire()
 	}},
 	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
 		acquired, released := make(chan bool, 1), make(chan error, 1)
@@ -112,7 +112,7 @@ var releaseRules = []rule{
 		b.acquire()
 	}},
 	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Release, Repeat(p.TB, gate.HoldRequest)))
 		a.acquire()

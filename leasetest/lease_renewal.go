@@ -23,8 +23,7 @@ var renewalRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H11/one-renewal-at-a-time", "at most one renewal is in flight", Injecting, func(p *probe) {
-		gate := NewGate()
-		p.Cleanup(gate.Open)
+		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, From(1, lease.Renew, deaf(gate)))
 		a.acquire()
 		p.pass(p.D * 3 / 2)
@@ -102,7 +101,7 @@ var renewalRules = []rule{
 		w.unlocked("after a renewal that came too late")
 	}},
 	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Renew, Repeat(p.TB, gate.HoldRequest)))
 		a.acquire()
@@ -125,7 +124,7 @@ var renewalRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H19/a-refusal-reaches-no-later-incarnation", "a renewal of an earlier incarnation that is refused is no loss of a later one", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Renew, deaf(gate)))
 		a.acquire()
 		p.reach(gate)
@@ -136,7 +135,7 @@ var renewalRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Renew, deafAnswer(gate))), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -149,7 +148,7 @@ var renewalRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", Injecting, func(p *probe) {
-		gate := NewGate()
+		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Renew, deafAnswer(gate)), From(2, lease.Renew, FailRequest))
 		a.acquire()
@@ -175,10 +174,9 @@ func deafAnswer(g *Gate) Fault {
 	return func(ctx context.Context, c *Call) error { return g.HoldAnswer(context.WithoutCancel(ctx), c) }
 }
 
-// reach waits until a call is at the gate, and sees that it is opened at last.
+// reach waits until a call is at the gate.
 func (p *probe) reach(g *Gate) {
 	p.Helper()
-	p.Cleanup(g.Open)
 	select {
 	case <-g.Reached():
 	case <-time.After(p.D + p.patience()):

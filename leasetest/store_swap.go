@@ -98,6 +98,9 @@ var swapRules = []rule{
 						s.Errorf("load: %v", err)
 						return
 					}
+					if s.Bubble {
+						time.Sleep(time.Nanosecond) // the others load too
+					}
 					_, err = s.Swap(s.ctx, s.name, old, s.leased(old, 100*s.D))
 					if err == nil {
 						break

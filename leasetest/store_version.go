@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -11,11 +12,11 @@ var versionRules = []rule{
 		s := p.store()
 		snap := s.load(s.name)
 		seen := map[string]bool{snap.Version: true}
-		for range 40 {
-			next := s.leased(snap, 100*s.D)
-			if snap.Record.State == lease.Leased {
-				next = lease.Record{Epoch: snap.Record.Epoch} // back to available
-			}
+		one := s.leased(snap, 100*s.D)
+		another := one
+		another.Owner = "another"
+		released := lease.Record{Epoch: one.Epoch}
+		for _, next := range slices.Repeat([]lease.Record{one, another, one, released}, 10) {
 			snap = s.put(s.name, snap, next)
 			if seen[snap.Version] {
 				s.Fatalf("version %q recurred", snap.Version)

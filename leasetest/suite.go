@@ -98,6 +98,7 @@ type probe struct {
 	ctx     context.Context
 	name    string        // a lease that no other rule uses
 	D       time.Duration // the duration of its leases
+	gates   []*Gate       // to be opened before what waits at them is cleaned up
 }
 
 func (p *probe) Errorf(format string, args ...any) {

@@ -30,6 +30,13 @@ func (p *probe) world() *world {
 // worldOver makes a world over a store.
 func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
+// gate makes a gate that is opened at the end of the rule.
+func (p *probe) gate() *Gate {
+	g := NewGate()
+	p.gates = append(p.gates, g)
+	return g
+}
+
 // now is the record as the authority has it.
 func (w *world) now() lease.Record {
 	w.Helper()
@@ -84,6 +91,11 @@ func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
 		h.Over = passOn(wire, wire.Authority)
 	}
 	p := &party{Lease: w.suite.newLease(w.TB, h), w: w, who: who, wire: wire, lost: new(losses)}
+	w.Cleanup(func() {
+		for _, g := range w.gates {
+			g.Open()
+		}
+	})
 	p.OnLost(p.lost.handle)
 	return p
 }

@@ -1,0 +1,257 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A dumbStore is a store in its simplest form: one mutex, one map, one counter. Each of the
+// bugs that it may have is one that somebody's store could have.
+type dumbStore struct {
+	bug string
+
+	mu      sync.Mutex
+	records map[string]dumbRecord
+	swaps   int
+	floor   uint64
+	absent  int // changes with every forgetting
+	now     time.Time
+	watches map[string][]dumbWatch
+	first   map[string]lease.Snapshot // the first answer to a Load
+}
+
+type dumbRecord struct {
+	lease.Record
+	version string
+	changed time.Time
+}
+
+type dumbWatch struct {
+	ctx context.Context
+	ch  chan struct{}
+}
+
+func newDumbStore(bug string) *dumbStore {
+	return &dumbStore{bug: bug, records: map[string]dumbRecord{}, watches: map[string][]dumbWatch{}, first: map[string]lease.Snapshot{}}
+}
+
+func (s *dumbStore) key(name string) (string, error) {
+	switch s.bug {
+	case "takes hostile names":
+		return name, nil
+	case "folds case":
+		name = strings.ToLower(name)
+	case "shortens names":
+		name = name[:min(63, len(name))]
+	case "replaces separators":
+		name = strings.NewReplacer("/", "_", ".", "_").Replace(name)
+	}
+	return name, lease.CheckName(name)
+}
+
+func (s *dumbStore) time() time.Time {
+	now := time.Now().Round(0).UTC()
+	switch {
+	case s.bug == "its clock stands still" && !s.now.IsZero():
+		return s.now
+	case s.bug == "its clock goes back" && s.swaps%2 == 1:
+		return now.Add(-time.Minute)
+	}
+	s.now = now
+	return now
+}
+
+func (s *dumbStore) current(name string) lease.Snapshot {
+	snap := lease.Snapshot{Record: lease.Record{Epoch: s.floor}, Version: fmt.Sprint("absent-", s.absent), Now: s.time()}
+	if r, ok := s.records[name]; ok {
+		snap.Record, snap.Version = r.Record, r.version
+	}
+	return snap
+}
+
+func (s *dumbStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	name, err := s.key(name)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := s.current(name)
+	if first, ok := s.first[name]; ok && s.bug == "answers from a cache" && s.swaps%3 != 0 {
+		return first, nil
+	}
+	s.first[name] = snap
+	return snap, ctx.Err()
+}
+
+func (s *dumbStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	name, err := s.key(name)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	if s.bug == "compares before it writes" {
+		s.mu.Lock()
+		now := s.current(name)
+		s.mu.Unlock()
+		time.Sleep(time.Nanosecond) // another comes between
+		if now.Version != old.Version {
+			return now, lease.ErrConflict
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.current(name)
+	conflict := now.Version != old.Version
+	over := now.Record.At(old.Now) != now.Record.At(now.Now)
+	switch s.bug {
+	case "compares nothing", "compares before it writes":
+		conflict = false
+	case "compares records":
+		conflict = now.Record != old.Record
+	case "does not look at the time":
+		over = false
+	case "conflicts for ever once a state is over":
+		over = over || !now.Record.Until.IsZero() && !now.Now.Before(now.Record.Until)
+	case "applies what conflicts":
+		if conflict {
+			s.put(name, next, now.Now)
+			return lease.Snapshot{}, lease.ErrConflict
+		}
+	case "takes nothing for a conflict":
+		if conflict {
+			return now, nil
+		}
+	case "shows the wrong record with a conflict":
+		if conflict {
+			now.Record = next
+		}
+	case "reports a conflict as any error":
+		if conflict {
+			return now, fmt.Errorf("precondition failed")
+		}
+	}
+	if conflict || over {
+		return now, lease.ErrConflict
+	}
+	s.put(name, next, now.Now)
+	return s.current(name), ctx.Err()
+}
+
+func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
+	s.swaps++
+	version := fmt.Sprint("swap-", s.swaps)
+	switch s.bug {
+	case "versions are hashes":
+		version = fmt.Sprint(next)
+	case "versions begin anew with a name":
+		version = fmt.Sprint("swap-", next.Epoch-s.floor)
+		if next.Epoch == s.floor {
+			version += "-released"
+		}
+	case "forgets the owner":
+		next.Owner = ""
+	case "rounds durations":
+		next.Duration = next.Duration.Round(time.Second)
+	case "keeps milliseconds":
+		next.Until = next.Until.Truncate(time.Millisecond)
+	case "keeps epochs in 32 bits":
+		next.Epoch = uint64(uint32(next.Epoch))
+	}
+	if next.State == lease.Available && s.bug == "deletes what is released" {
+		delete(s.records, name)
+	} else {
+		s.records[name] = dumbRecord{next, version, now}
+	}
+	for i, w := range s.watches[name] {
+		switch {
+		case w.ctx.Err() != nil, s.bug == "signals no more than one watch" && i > 0, s.bug == "signals every other change" && s.swaps%2 == 0:
+			continue
+		}
+		select {
+		case w.ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *dumbStore) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := dumbWatch{ctx, make(chan struct{}, 1)}
+	if s.bug == "drops signals that nobody waits for" {
+		w.ch = make(chan struct{})
+	}
+	s.watches[name] = append(s.watches[name], w)
+	if s.bug != "never closes a watch" {
+		context.AfterFunc(ctx, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.watches[name] = slices.DeleteFunc(s.watches[name], func(o dumbWatch) bool { return o.ch == w.ch })
+			close(w.ch)
+		})
+	}
+	return w.ch, nil
+}
+
+const dumbRetention = time.Hour
+
+// forget forgets whatever may be forgotten.
+func (s *dumbStore) forget(testing.TB, lease.Store) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.time()
+	maps.DeleteFunc(s.records, func(_ string, r dumbRecord) bool {
+		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*dumbRetention
+		switch s.bug {
+		case "forgets what is locked":
+			idle = true
+		case "forgets what just expired":
+			idle = !r.At(now).State.Locked()
+		}
+		if idle && s.bug != "forgets the epoch too" {
+			s.floor = max(s.floor, r.Epoch)
+		}
+		return idle
+	})
+	if s.bug != "absence has one version" {
+		s.absent++
+	}
+	if s.bug == "versions begin anew after forgetting" {
+		s.swaps = 0
+	}
+	return dumbRetention
+}
+
+// reopen is what a process that starts again finds.
+func (s *dumbStore) reopen(testing.TB, lease.Store) lease.Store {
+	next := newDumbStore(s.bug)
+	if s.bug != "loses what it acknowledged" {
+		next.records = s.records
+	}
+	if s.bug != "versions begin anew after reopening" {
+		next.swaps = s.swaps
+	}
+	next.floor, next.absent = s.floor, s.absent+1
+	return next
+}
+
+// dumbStores is a suite over stores with that bug.
+func dumbStores(bug string) *suite {
+	o := &Options{Bubble: true, Seed: 1,
+		Reopen: func(t testing.TB, s lease.Store) lease.Store { return s.(*dumbStore).reopen(t, s) },
+		Forget: func(t testing.TB, s lease.Store) time.Duration { return s.(*dumbStore).forget(t, s) },
+	}
+	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
+		return newDumbStore(bug)
+	}}
+}
+
+func TestDumbStore(t *testing.T) { dumbStores("").test(t) }
