@@ -1,0 +1,186 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A holder that learns of a break keeps the lease until the break's certain end, is told, and
+// then loses it as broken. SPEC H13.
+func TestBreakingWithGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, next := n.open(t, &session.Options{Duration: time.Minute}), n.open(t, nil)
+		h.acquire(t)
+		tok := h.Token()
+		n.breaks(t, 40*time.Second)
+		over := time.Now().Add(40 * time.Second)
+		if len(h.breaks()) != 0 {
+			t.Error("told before it was asked")
+		}
+		time.Sleep(20 * time.Second) // Interval
+		told := h.breaks()
+		if len(told) != 1 || told[0].After(over) || over.Sub(told[0]) > 100*time.Millisecond {
+			t.Fatalf("told %v of a break until %v", told, over)
+		}
+		if u := until(t, h); !u.Equal(told[0]) {
+			t.Errorf("U is %v, told %v", u, told[0])
+		}
+		next.refused(t)
+		time.Sleep(time.Until(told[0]) - 1)
+		if h.alive(t, true); h.Token() != tok || n.record(t).State != lease.Breaking {
+			t.Errorf("token %v; %+v", h.Token(), n.record(t))
+		}
+		time.Sleep(1)
+		lost := h.lostOnce(t, lease.ErrBroken)
+		if lost.Token != tok {
+			t.Errorf("lost %v, held %v", lost.Token, tok)
+		}
+		if len(h.breaks()) != 1 {
+			t.Errorf("told %v", h.breaks())
+		}
+		time.Sleep(100 * time.Millisecond)
+		next.acquire(t)
+		if n.count(lease.Release) != 0 {
+			t.Error("what is broken was released")
+		}
+	})
+}
+
+// A release during the grace ends the break early, and is no loss. SPEC H13, H15.
+func TestReleaseWhileBreaking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, next := n.open(t, nil), n.open(t, nil)
+		h.acquire(t)
+		n.breaks(t, 20*time.Second)
+		time.Sleep(10 * time.Second)
+		if len(h.breaks()) != 1 {
+			t.Fatalf("told %v", h.breaks())
+		}
+		h.release(t)
+		next.acquire(t)
+		time.Sleep(time.Hour)
+		h.notLost(t)
+	})
+}
+
+// A break that is shortened is told again, with its new end. SPEC H13.
+func TestShortenedBreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: time.Minute, Interval: 5 * time.Second, Timeout: time.Second})
+		h.acquire(t)
+		n.breaks(t, 50*time.Second)
+		time.Sleep(10 * time.Second)
+		n.breaks(t, 20*time.Second)
+		over := time.Now().Add(20 * time.Second)
+		time.Sleep(10 * time.Second)
+		told := h.breaks()
+		if len(told) != 2 || !told[1].Before(told[0]) || told[1].After(over) {
+			t.Fatalf("told %v of a break until %v", told, over)
+		}
+		if u := until(t, h); !u.Equal(told[1]) {
+			t.Errorf("U is %v", u)
+		}
+		time.Sleep(10 * time.Second)
+		h.lostOnce(t, lease.ErrBroken)
+	})
+}
+
+// A break that ends later than the belief does is told with the end of the belief. SPEC H13.
+func TestBreakLongerThanTheBelief(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		u := until(t, h)
+		n.act(t, lease.Request{Action: lease.Break}) // when what is left has passed
+		time.Sleep(10 * time.Second)
+		if told := h.breaks(); len(told) != 1 || !told[0].Equal(u) {
+			t.Errorf("told %v, U was %v", told, u)
+		}
+		time.Sleep(time.Until(u))
+		h.lostOnce(t, lease.ErrBroken)
+	})
+}
+
+// An infinite lease gets its U with the break. SPEC H13.
+func TestBreakOfAnInfiniteLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		h.acquire(t)
+		n.breaks(t, time.Minute)
+		over := time.Now().Add(time.Minute)
+		time.Sleep(10 * time.Second)
+		told := h.breaks()
+		if len(told) != 1 || told[0].After(over) || over.Sub(told[0]) > 200*time.Millisecond {
+			t.Fatalf("told %v of a break until %v", told, over)
+		}
+		time.Sleep(time.Until(told[0]))
+		h.lostOnce(t, lease.ErrBroken)
+	})
+}
+
+// Where the end of a break is not told, or there is none left, the lease is lost at once.
+// SPEC H13.
+func TestBreakWithoutGrace(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fault
+	}{
+		{"over at once", nil},
+		{"nothing is shown", refuse(lease.ErrBroken, lease.Result{})},
+		{"no end is told", func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, err := send(ctx)
+			res.Sure = 0
+			return res, err
+		}},
+		{"less is left than the margin", func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, err := send(ctx)
+			res.Sure = time.Millisecond
+			return res, err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				h.acquire(t)
+				n.breaks(t, map[bool]time.Duration{true: 0, false: 20 * time.Second}[c.fault == nil])
+				n.keep(lease.Renew, c.fault)
+				for n.count(lease.Renew) == 0 {
+					h.alive(t, true)
+					time.Sleep(100 * time.Millisecond)
+				}
+				h.lostOnce(t, lease.ErrBroken)
+				if len(h.breaks()) != 0 {
+					t.Errorf("told %v", h.breaks())
+				}
+			})
+		})
+	}
+}
+
+// While the break lasts its end is not forgotten if nobody answers. SPEC H13, H15.
+func TestBreakingThenSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.breaks(t, 20*time.Second)
+		time.Sleep(10 * time.Second)
+		n.keep(lease.Renew, n.hang)
+		u := until(t, h)
+		time.Sleep(time.Until(u) - 1)
+		h.alive(t, true)
+		time.Sleep(1)
+		h.lostOnce(t, lease.ErrBroken)
+	})
+}

@@ -1,0 +1,223 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// lose makes a holder that holds lose its lease.
+func (n *network) lose(t *testing.T, h *holder) {
+	t.Helper()
+	n.breaks(t, 0)
+	for deadline := time.Now().Add(time.Minute); h.CheckAlive(); time.Sleep(time.Second) {
+		if time.Now().After(deadline) {
+			t.Fatal("not lost")
+		}
+	}
+	synctest.Wait()
+}
+
+// One loss is told once to every handler that is registered then. SPEC H15, H16.
+func TestOnLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		var a, b, c atomic.Int32
+		count := func(i *atomic.Int32) func(error) { return func(error) { i.Add(1) } }
+		h.OnLost(count(&a))
+		stop := h.OnLost(count(&b))
+		same := count(&c)
+		h.OnLost(same)
+		h.OnLost(same) // registered twice, told twice
+		expect := func(wa, wb, wc int32) {
+			t.Helper()
+			synctest.Wait()
+			if a.Load() != wa || b.Load() != wb || c.Load() != wc {
+				t.Errorf("told %d, %d, %d times; want %d, %d, %d", a.Load(), b.Load(), c.Load(), wa, wb, wc)
+			}
+		}
+		n.meet(lease.Acquire, failRequest, refuse(lease.ErrHeld, lease.Result{}))
+		h.unknown(t, nil)
+		h.refused(t)
+		h.release(t)
+		expect(0, 0, 0) // nothing was held
+		h.acquire(t)
+		n.lose(t, h)
+		expect(1, 1, 2)
+		h.release(t)
+		h.acquire(t)
+		h.release(t)
+		expect(1, 1, 2)
+		if !stop() || stop() {
+			t.Error("stop is true once")
+		}
+		h.acquire(t)
+		n.lose(t, h)
+		expect(2, 1, 4)
+	})
+}
+
+// A handler that registers after a loss is not told of it, and one that is unregistered by
+// another handler of the same loss may go untold, but the others do not. SPEC H16.
+func TestHandlersThatChangeHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		var late, kept atomic.Int32
+		var stop func() bool
+		h.OnLost(func(error) {
+			h.OnLost(func(error) { late.Add(1) })
+			stop()
+		})
+		stop = h.OnLost(func(error) {})
+		h.OnLost(func(error) { kept.Add(1) })
+		h.acquire(t)
+		n.lose(t, h)
+		if late.Load() != 0 || kept.Load() != 1 || stop() {
+			t.Errorf("late told %d times, kept %d times", late.Load(), kept.Load())
+		}
+		h.acquire(t)
+		n.lose(t, h)
+		if late.Load() != 1 || kept.Load() != 2 {
+			t.Errorf("late told %d times, kept %d times", late.Load(), kept.Load())
+		}
+	})
+}
+
+// Every method may be called inside a handler. SPEC H16.
+func TestHandlersMayCallAnything(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		call func(t *testing.T, h *holder)
+	}{
+		{"Acquire", func(t *testing.T, h *holder) {
+			if _, err := h.Acquire(ctx); err != nil {
+				t.Errorf("acquire: %v", err)
+			}
+		}},
+		{"Release", func(t *testing.T, h *holder) { h.release(t) }},
+		{"CheckAlive", func(t *testing.T, h *holder) { h.CheckAlive() }},
+		{"Token", func(t *testing.T, h *holder) { h.Token() }},
+		{"ID", func(t *testing.T, h *holder) { h.ID() }},
+		{"Until", func(t *testing.T, h *holder) { h.Until() }},
+		{"Confirmed", func(t *testing.T, h *holder) { h.Confirmed() }},
+		{"Wait", func(t *testing.T, h *holder) { _ = h.Wait(ctx) }},
+		{"HandOver", func(t *testing.T, h *holder) { _ = h.HandOver(ctx, lease.ID{9}) }},
+		{"OnLost", func(t *testing.T, h *holder) { h.OnLost(func(error) {})() }},
+		{"OnBreaking", func(t *testing.T, h *holder) { h.OnBreaking(func(time.Time) {})() }},
+		{"WhileHeld", func(t *testing.T, h *holder) { _, cancel := h.WhileHeld(ctx); cancel() }},
+		{"Close", func(t *testing.T, h *holder) {
+			if err := h.Close(ctx); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				var calls atomic.Int32
+				for range 3 { // at the same time as each other
+					h.OnLost(func(error) { c.call(t, h); calls.Add(1) })
+				}
+				h.OnBreaking(func(time.Time) { c.call(t, h); calls.Add(1) })
+				h.acquire(t)
+				n.breaks(t, 15*time.Second)
+				time.Sleep(30 * time.Second)
+				if synctest.Wait(); calls.Load() < 1 {
+					t.Error("no call came to its end")
+				}
+				if c.name != "Release" && c.name != "HandOver" && c.name != "Close" && calls.Load() != 4 {
+					t.Errorf("%d calls came to their end", calls.Load())
+				}
+			})
+		})
+	}
+}
+
+// A panic in one handler stops no other, and is reported. SPEC H16.
+func TestHandlerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		var mu sync.Mutex
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return out.Write(p)
+		}), nil))
+		h := n.open(t, &session.Options{Logger: log})
+		var calls atomic.Int32
+		h.OnLost(func(error) { panic("boom") })
+		h.OnLost(func(error) { runtime.Goexit() })
+		h.OnLost(func(error) { calls.Add(1) })
+		h.acquire(t)
+		n.lose(t, h)
+		if calls.Load() != 1 {
+			t.Errorf("the other was called %d times", calls.Load())
+		}
+		mu.Lock()
+		if text := out.String(); !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "handlers_test.go") {
+			t.Errorf("reported %q", text)
+		}
+		mu.Unlock()
+		h.acquire(t) // none the worse
+	})
+}
+
+// A handler that blocks for ever holds up nothing but Close, which its context ends.
+// SPEC H16.
+func TestHandlerBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		free := make(chan struct{})
+		h.OnLost(func(error) { <-free })
+		h.acquire(t)
+		n.lose(t, h)
+		h.acquire(t)
+		h.release(t)
+		h.acquire(t)
+		n.lose(t, h)
+		if len(h.losses()) != 2 {
+			t.Errorf("told %v", h.losses())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := h.Close(ctx); err == nil {
+			t.Error("closed, but a handler runs")
+		}
+		close(free)
+	})
+}
+
+// A loss is not told before the acquire that it ended was decided, however soon after.
+// SPEC H15.
+func TestLossComesAfterTheAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{ClockRate: 1e-12, Margin: time.Second - 1})
+		n.meet(lease.Acquire, sure(2*time.Second, time.Second-1)) // 1 ns is left
+		n.keep(lease.Renew, n.hang)
+		h.acquire(t)
+		h.notLost(t)
+		time.Sleep(1)
+		h.lostOnce(t, lease.ErrExpired)
+	})
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

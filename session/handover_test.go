@@ -1,0 +1,245 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+func (h *holder) handOver(t testing.TB, to lease.ID) {
+	t.Helper()
+	if err := h.HandOver(context.Background(), to); err != nil {
+		t.Fatalf("hand over: %v", err)
+	}
+}
+
+// A hand-over gives the lease to the receiver's ID: nobody can come between, the receiver's
+// token is newer, and the giver is not told of a loss. SPEC H14.
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		giver, receiver, third := n.open(t, nil), n.open(t, nil), n.open(t, nil)
+		first := giver.acquire(t)
+		receiver.refused(t) // which does not change its ID
+		to := receiver.ID()
+		giver.handOver(t, to)
+		giver.alive(t, false)
+		third.refused(t)
+		giver.refused(t)
+		second := receiver.acquire(t)
+		if second.Compare(first) <= 0 || receiver.ID() != to {
+			t.Errorf("token %v after %v, ID %v given to %v", second, first, receiver.ID(), to)
+		}
+		time.Sleep(time.Hour)
+		receiver.alive(t, true)
+		giver.notLost(t)
+		if giver.release(t); n.count(lease.Release) != 0 {
+			t.Error("the giver released what it gave")
+		}
+		if op := n.requests(lease.Change); len(op) != 1 {
+			t.Errorf("changed %v", op)
+		}
+	})
+}
+
+// What cannot be handed over ends nothing. SPEC H14.
+func TestHandOverArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx := context.Background()
+		if err := h.HandOver(ctx, lease.ID{9}); !errors.Is(err, lease.ErrNotHeld) {
+			t.Errorf("nothing is held: %v", err)
+		}
+		h.acquire(t)
+		for _, to := range []lease.ID{{}, h.ID()} {
+			var field *lease.FieldError
+			if err := h.HandOver(ctx, to); !errors.As(err, &field) || field.Code != lease.ErrProposed {
+				t.Errorf("to %v: %v", to, err)
+			}
+		}
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := h.HandOver(done, lease.ID{9}); !errors.Is(err, context.Canceled) {
+			t.Errorf("a done context: %v", err)
+		}
+		if h.alive(t, true); n.count(lease.Change) != 0 {
+			t.Error("a request was made")
+		}
+	})
+}
+
+// A hand-over whose outcome is unknown ends the incarnation, and can be called again.
+// SPEC H14.
+func TestHandOverIsRepeated(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fault
+	}{
+		{"request lost", loseRequest}, {"answer lost", loseAnswer},
+		{"request fails", failRequest}, {"answer fails", failAnswer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				giver, receiver := n.open(t, nil), n.open(t, nil)
+				first := giver.acquire(t)
+				n.meet(lease.Change, c.fault, c.fault)
+				for range 2 {
+					if err := giver.HandOver(context.Background(), receiver.ID()); err == nil {
+						t.Fatal("the hand-over did not fail")
+					}
+					giver.alive(t, false)
+				}
+				giver.handOver(t, receiver.ID())
+				if second := receiver.acquire(t); second.Compare(first) <= 0 {
+					t.Errorf("token %v after %v", second, first)
+				}
+				if n.count(lease.Release) != 0 {
+					t.Error("released")
+				}
+				if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) {
+					t.Errorf("once more: %v", err)
+				}
+				giver.notLost(t)
+			})
+		})
+	}
+}
+
+// A renewal in flight does not come between, whenever it is answered. SPEC H14, H12.
+func TestHandOverDuringARenewal(t *testing.T) {
+	for _, f := range []fault{slow(2*time.Second, 0), slow(0, 2*time.Second), failAnswer} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			giver, receiver := n.open(t, nil), n.open(t, nil)
+			giver.acquire(t)
+			n.keep(lease.Renew, f)
+			n.meet(lease.Change, slow(time.Second, time.Second), failRequest)
+			for n.count(lease.Renew) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+			defer cancel()
+			if err := giver.HandOver(ctx, receiver.ID()); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("hand over: %v", err)
+			}
+			time.Sleep(10 * time.Second)
+			receiver.acquire(t)
+			if n.count(lease.Release) != 0 {
+				t.Error("released")
+			}
+			giver.notLost(t)
+		})
+	}
+}
+
+// A Release, or an acquire that finds the ID still in force, gives up a hand-over whose
+// outcome is unknown. SPEC H14, H7.
+func TestHandOverGivenUp(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(t *testing.T, h *holder)
+	}{
+		{"released", func(t *testing.T, h *holder) { h.release(t) }},
+		{"acquired", func(t *testing.T, h *holder) { h.unknown(t, nil) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				giver, receiver := n.open(t, nil), n.open(t, nil)
+				giver.acquire(t)
+				n.meet(lease.Change, failRequest)
+				if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
+					t.Fatal(err)
+				}
+				c.end(t, giver)
+				if synctest.Wait(); n.record(t).State != lease.Available {
+					t.Errorf("the record is %+v", n.record(t))
+				}
+				if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) {
+					t.Errorf("once more: %v", err)
+				}
+				giver.acquire(t)
+			})
+		})
+	}
+}
+
+// The debts of earlier incarnations do not touch one that is being handed over. SPEC H14.
+func TestHandOverBesideADebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		giver, receiver := n.open(t, nil), n.open(t, nil)
+		giver.acquire(t)
+		n.meet(lease.Release, failAnswer)
+		_ = giver.Release(context.Background())
+		giver.acquire(t)
+		n.meet(lease.Change, failRequest)
+		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
+			t.Fatal(err)
+		}
+		before := n.record(t)
+		n.meet(lease.Acquire, refuse(lease.ErrHeld, lease.Result{})) // it is not told whose
+		giver.unknown(t, nil)
+		synctest.Wait()
+		if r := n.record(t); r != before {
+			t.Errorf("the record is %+v", r)
+		}
+		giver.handOver(t, receiver.ID())
+		receiver.acquire(t)
+	})
+}
+
+// A lease that is breaking is not handed over; it is released, since nobody believes in it
+// any more. One that is another's is left alone. SPEC H14.
+func TestHandOverRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		giver, receiver := n.open(t, nil), n.open(t, nil)
+		giver.acquire(t)
+		n.breaks(t, 5*time.Second)
+		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrBreaking) {
+			t.Errorf("hand over: %v", err)
+		}
+		giver.alive(t, false)
+		receiver.acquire(t)
+		giver.notLost(t)
+		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) {
+			t.Errorf("once more: %v", err)
+		}
+	})
+}
+
+// A receiver whose ID was changed to, and then broken, does not hold. SPEC H1, H14.
+func TestHandOverThenBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		giver, receiver := n.open(t, nil), n.open(t, nil)
+		giver.acquire(t)
+		giver.handOver(t, receiver.ID())
+		n.breaks(t, 5*time.Second)
+		receiver.unknown(t, lease.ErrBreaking)
+		synctest.Wait()
+		receiver.acquire(t) // the ID was released
+	})
+}
+
+// A hand-over over an authority that hangs is given up.
+func TestHandOverGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Timeout: time.Second})
+		h.acquire(t)
+		n.meet(lease.Change, n.hang)
+		began := time.Now()
+		if err := h.HandOver(context.Background(), lease.ID{9}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package session
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// granting is an authority that grants everything.
+type granting struct{}
+
+func (granting) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
+	r := lease.Record{State: lease.Leased, ID: req.Proposed, Duration: term, Until: origin.Add(term), Epoch: 1}
+	if req.Action == lease.Renew {
+		r.ID = req.ID
+	}
+	return lease.Result{Record: r, Now: origin, Sure: term}, nil
+}
+
+// A handler that was unregistered before its call began is not called. SPEC H16.
+func TestStopBeforeTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(granting{}, "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan string, 2)
+		stopped := s.onLost.add(func(error) { told <- "stopped" })
+		s.onLost.add(func(error) { told <- "kept" })
+		s.mu.Lock() // which the calls need to begin
+		dispatch(s, &s.onLost, error(lease.ErrLost))
+		if !s.onLost.remove(stopped) || s.onLost.remove(stopped) {
+			t.Error("removed once")
+		}
+		s.mu.Unlock()
+		synctest.Wait()
+		if close(told); <-told != "kept" || <-told != "" {
+			t.Error("the handler was called")
+		}
+	})
+}
+
+// An alarm that rings for nothing does nothing: before its time, and after the end. SPEC H18.
+func TestNeedlessAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(granting{}, "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		s.ring()
+		if s.renewing || !s.CheckAlive() {
+			t.Error("renewed before its time")
+		}
+		if err := s.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.ring()
+		if s.renewing || s.tasks != 0 {
+			t.Error("renewed after the release")
+		}
+	})
+}
+
+// A machine that slept through U has lost the lease as soon as anybody looks, though no timer
+// has run. SPEC H9, H10.
+func TestSleptThroughU(t *testing.T) {
+	c := &sleeper{now: time.Now()}
+	s, err := New(granting{}, "n", &Options{Duration: term, Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error, 1)
+	s.OnLost(func(err error) { lost <- err })
+	if ok, err := s.Acquire(t.Context()); !ok {
+		t.Fatal(err)
+	}
+	c.now = asleep(t, c.now, term-time.Second, term-time.Second)
+	if !s.CheckAlive() {
+		t.Error("lost before U")
+	}
+	c.now = asleep(t, c.now, time.Second, time.Second)
+	if s.CheckAlive() {
+		t.Error("alive after U")
+	}
+	if tok, ok, err := s.AcquireWithToken(t.Context()); !ok || err != nil || tok == "" {
+		t.Errorf("acquire: %v, %v", ok, err)
+	}
+	if err := <-lost; lease.CodeOf(err) != lease.ErrExpired {
+		t.Errorf("lost: %v", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sleeper is a Clock that stands still.
+type sleeper struct{ now time.Time }
+
+func (c *sleeper) Now() time.Time                       { return c.now }
+func (c *sleeper) After(time.Duration) <-chan time.Time { return nil }
+
+// A source of randomness that fails costs the jitter, and IDs come from elsewhere. SPEC H6.
+func TestRandFails(t *testing.T) {
+	s, err := New(granting{}, "n", &Options{Rand: dry{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.ID()
+	s.retire()
+	if b := s.ID(); a.IsZero() || a == b {
+		t.Errorf("IDs %v and %v", a, b)
+	}
+	if got := s.shorten(time.Minute, 0.5); got != 45*time.Second {
+		t.Errorf("half a minute at random became %v", got)
+	}
+}
+
+type dry struct{}
+
+func (dry) Read([]byte) (int, error) { return 0, context.Canceled }
+
+// bits is a source of bytes that are all the same.
+type bits byte
+
+func (b bits) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(b)
+	}
+	return len(p), nil
+}
+
+// Jitter only ever shortens, by less than the part that is given. SPEC N4.
+func TestShorten(t *testing.T) {
+	for _, c := range []struct {
+		rand bits
+		want time.Duration
+	}{{0, time.Minute}, {0x7f, time.Minute - 3*time.Second + 11_718_750}, {0xff, time.Minute - 6*time.Second + 1}} {
+		s, err := New(granting{}, "n", &Options{Rand: c.rand})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.shorten(time.Minute, 0.1)
+		if d := got - c.want; d < -12*time.Millisecond || d > 12*time.Millisecond || got > time.Minute || got <= 54*time.Second {
+			t.Errorf("%v with %#x, want about %v", got, byte(c.rand), c.want)
+		}
+	}
+}
