@@ -1,7 +1,6 @@
 package blobtest
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
@@ -233,11 +232,9 @@ func (c *call) wouldRefuse(use lease.Action) error {
 
 // forget ends whatever lease an earlier resource left under the name: a new one has none.
 func (c *call) forget() (time.Time, error) {
-	ctx, name := context.WithoutCancel(c.ctx), c.leaseName()
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
+	name := c.leaseName()
 	for range 3 { // again only if somebody leases the name meanwhile
-		res, err := c.auth.Do(ctx, name, lease.Request{Action: lease.Write})
+		res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.Write})
 		if err == nil {
 			if res.Now.IsZero() {
 				return c.o.Clock.Now(), nil
@@ -245,10 +242,10 @@ func (c *call) forget() (time.Time, error) {
 			return res.Now, nil
 		}
 		if lease.CodeOf(err) != lease.ErrIDMissing {
-			return time.Time{}, err
+			return time.Time{}, c.refused(lease.Write, res, err)
 		}
-		if _, err := c.auth.Do(ctx, name, lease.Request{Action: lease.Break, Period: lease.In(0)}); err != nil && !lease.CodeOf(err).Refusal() {
-			return time.Time{}, err
+		if res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.Break, Period: lease.In(0)}); err != nil && !lease.CodeOf(err).Refusal() {
+			return time.Time{}, c.refused(lease.Break, res, err)
 		}
 	}
 	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q is taken again and again", name)

@@ -1,0 +1,105 @@
+package blobtest_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/fencedlease/lease/blobtest"
+)
+
+// sign signs a text with the emulator's key.
+func sign(t *testing.T, text string) string {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(blobtest.DefaultKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// What a client signs, written out, is let in; anything else is not.
+func TestSharedKey(t *testing.T) {
+	h, err := blobtest.NewHandler(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t, h, ""}
+	const date = "Thu, 26 Jan 2012 23:30:18 GMT"
+	put := func(auth string, more ...string) answer {
+		return c.do("PUT", account+"/box?restype=container&timeout=30", append([]string{"Authorization", auth, "x-ms-version", "2012-02-12",
+			"x-ms-date", date, "x-ms-meta-b", "2", "x-ms-meta-a", " 1 "}, more...), "")
+	}
+	text := "PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:" + date + "\nx-ms-meta-a:1\nx-ms-meta-b:2\nx-ms-version:2012-02-12\n" +
+		"/devstoreaccount1/devstoreaccount1/box\nrestype:container\ntimeout:30"
+	good := "SharedKey devstoreaccount1:" + sign(t, text)
+	lite := "SharedKeyLite devstoreaccount1:" + sign(t, "PUT\n\n\n\nx-ms-date:"+date+"\nx-ms-meta-a:1\nx-ms-meta-b:2\nx-ms-version:2012-02-12\n/devstoreaccount1/devstoreaccount1/box")
+	for _, o := range []struct {
+		auth   string
+		status int
+		code   string
+	}{
+		{"", 401, "NoAuthenticationInformation"},
+		{"SharedKey", 400, "InvalidAuthenticationInfo"},
+		{"SharedKey devstoreaccount1", 400, "InvalidAuthenticationInfo"},
+		{"Bearer devstoreaccount1:x", 400, "InvalidAuthenticationInfo"},
+		{"SharedKey somebody:" + sign(t, text), 403, "AuthenticationFailed"},
+		{"SharedKey devstoreaccount1:" + sign(t, text+"x"), 403, "AuthenticationFailed"},
+		{"SharedKey devstoreaccount1:", 403, "AuthenticationFailed"},
+		{"SharedKey devstoreaccount1:%%%", 403, "AuthenticationFailed"},
+		{strings.Replace(good, "SharedKey", "SharedKeyLite", 1), 403, "AuthenticationFailed"},
+		{good, 201, ""},
+		{lite, 409, "ContainerAlreadyExists"},
+	} {
+		a := put(o.auth)
+		if a.status != o.status || a.code() != o.code {
+			t.Errorf("%s: %d %s, want %d %s", o.auth, a.status, a.code(), o.status, o.code)
+		}
+		if o.status == 403 && o.auth == "SharedKey devstoreaccount1:"+sign(t, text+"x") {
+			if m := a.message(t); !strings.Contains(m.Detail, "'"+text+"'") {
+				t.Errorf("the answer does not say what was signed: %q", m.Detail)
+			}
+		}
+	}
+	if a := put(good, "x-ms-meta-c", "3"); a.status != 403 {
+		t.Errorf("a header that is not signed: %d", a.status)
+	}
+	if a := put(good, "Content-Type", "text/plain"); a.status != 403 {
+		t.Errorf("a type that is not signed: %d", a.status)
+	}
+	if a := c.do("PUT", account+"/box?restype=container", []string{"Authorization", good}, ""); a.status != 403 {
+		t.Errorf("no date: %d", a.status)
+	}
+	if a := c.do("HEAD", path, nil, ""); a.status != 401 || a.header.Get("WWW-Authenticate") == "" || a.body != "" {
+		t.Errorf("%d %v %q", a.status, a.header, a.body)
+	}
+}
+
+// Accounts are configurable, and do not share anything.
+func TestAccounts(t *testing.T) {
+	h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Accounts: map[string]string{"one": "a2V5", "two": "a2V5"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t, h, today}
+	c.must(201, "PUT", "/one/box?restype=container", nil, "")
+	c.must(201, "PUT", "/two/box?restype=container", nil, "")
+	acquire := []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1"}
+	c.must(201, "PUT", "/one/box?restype=container&comp=lease", acquire, "")
+	c.must(201, "PUT", "/two/box?restype=container&comp=lease", acquire, "")
+	c.must(409, "PUT", "/two/box?restype=container&comp=lease", acquire, "")
+	c.must(400, "GET", account+"/box?restype=container", nil, "")
+	// The account may also be the first label of the host.
+	r := httptest.NewRequest("GET", "http://one.blob.example/box?restype=container", nil)
+	r.Header.Set("x-ms-version", today)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != 200 || w.Header().Get("x-ms-lease-state") != "leased" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}

@@ -1,0 +1,285 @@
+package blobtest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/blobtest"
+)
+
+func newServer(t testing.TB, o *blobtest.Options) *blobtest.Server {
+	t.Helper()
+	s, err := blobtest.NewServer(nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// dial opens a connection to a server and sends raw bytes.
+func dial(t *testing.T, s *blobtest.Server, raw string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	addr, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), "/")
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := c.Write([]byte(raw)); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(c)
+}
+
+func request(method, target string, h ...string) string {
+	s := method + " " + account + target + " HTTP/1.1\r\nHost: localhost\r\nx-ms-version: " + today + "\r\n"
+	for i := 0; i < len(h); i += 2 {
+		s += h[i] + ": " + h[i+1] + "\r\n"
+	}
+	return s + "\r\n"
+}
+
+// The reason phrase of an error is its text, for HEAD too, on a connection that goes on;
+// and the other responses keep theirs.
+func TestReasonPhrases(t *testing.T) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true})
+	_, r := dial(t, s, request("HEAD", "/box?restype=container")+
+		request("GET", "/box?restype=container")+
+		request("PUT", "/box?restype=container", "Content-Length", "0")+
+		request("PUT", "/box?restype=container", "Content-Length", "0")+
+		request("PUT", "/box/blob", "Content-Length", "5", "Expect", "100-continue")+"hello"+
+		request("HEAD", "/box?restype=container"))
+	for i, o := range []struct{ method, want string }{
+		{"HEAD", "404 The specified container does not exist."},
+		{"GET", "404 The specified container does not exist."},
+		{"PUT", "201 Created"},
+		{"PUT", "409 The specified container already exists."},
+		{"PUT", "400 An HTTP header that's mandatory for this request is not specified."},
+	} {
+		req, _ := http.NewRequest(o.method, "/", nil)
+		res, err := http.ReadResponse(r, req)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		a := answerOf(t, res)
+		if res.Status != o.want {
+			t.Errorf("%d: %q, want %q", i, res.Status, o.want)
+		}
+		if res.StatusCode >= 400 && a.code() == "" {
+			t.Errorf("%d: no code", i)
+		}
+		if o.method == "HEAD" && a.body != "" {
+			t.Errorf("%d: a HEAD with a body: %q", i, a.body)
+		}
+	}
+}
+
+// The signed path of a quick start: what the examples of the SDKs do first.
+func TestServerFace(t *testing.T) {
+	s := newServer(t, nil)
+	if s.Account != blobtest.DefaultAccount || s.Key != blobtest.DefaultKey || !strings.HasSuffix(s.URL, "/"+s.Account) {
+		t.Errorf("%s %s %s", s.URL, s.Account, s.Key)
+	}
+	before := s.Clock().Now()
+	s.Advance(time.Hour)
+	s.Advance(-time.Hour)
+	if d := s.Clock().Now().Sub(before); d != time.Hour {
+		t.Errorf("the clock moved by %v, want 1h", d)
+	}
+	if _, err := s.Authority().Do(t.Context(), s.LeaseName("box", "blob"), lease.Request{Action: lease.Acquire, Proposed: lease.MustParseID(idA), Owner: "worker", Duration: 15 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Lease(t.Context(), "box", "blob")
+	if err != nil || r.State != lease.Leased || r.Owner != "worker" || r.Token() != lease.TokenOf(1) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	s.Close()
+	s.Close()
+	if res, err := http.Get(s.URL); err == nil {
+		res.Body.Close()
+		t.Error("a closed server answers")
+	}
+}
+
+// A request that hangs in the authority does not keep Close from returning.
+func TestCloseEndsRequests(t *testing.T) {
+	entered := make(chan struct{}, 1)
+	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return lease.Result{}, ctx.Err()
+	})
+	s, err := blobtest.NewServer(auth, &blobtest.Options{AllowAnyone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
+	<-entered
+	s.Close()
+}
+
+type authorityFunc func(context.Context, string, lease.Request) (lease.Result, error)
+
+func (f authorityFunc) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	return f(ctx, name, req)
+}
+
+// A client that does not send what it announced is left after the time-out.
+func TestSlowClients(t *testing.T) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: 50 * time.Millisecond})
+	for _, raw := range []string{
+		"GET " + account,
+		"PUT " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhello",
+	} {
+		c, r := dial(t, s, raw)
+		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := r.ReadString('\n'); err != nil {
+				if ne, ok := err.(net.Error); ok && ne.Timeout() {
+					t.Errorf("%.40q: the connection stays open", raw)
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	c := newClient(t, blobtest.Options{MaxBody: 10, MaxBlob: 15})
+	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, "0123456789")
+	if a := c.must(413, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, "0123456789a"); a.code() != "RequestBodyTooLarge" {
+		t.Error(a.code())
+	}
+	c.must(201, "PUT", path+"?comp=block&blockid=MDAx", nil, "0123456789")
+	c.must(413, "PUT", path+"?comp=blocklist", nil, "<BlockList><Latest>MDAx</Latest><Latest>MDAx</Latest></BlockList>")
+	if a := c.must(400, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="}, "hellO"); a.code() != "Md5Mismatch" {
+		t.Error(a.code())
+	}
+	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="}, "hello")
+	for _, target := range []string{"/box/" + strings.Repeat("x", 1025), "/BOX/blob", "/b/blob", "/bo--x/blob", "/-box/blob"} {
+		if a := c.must(400, "GET", account+target, nil, ""); a.code() != "InvalidResourceName" {
+			t.Errorf("%.20s: %s", target, a.code())
+		}
+	}
+	for _, target := range []string{"/", "/nobody/box/blob", account + "/box/%00", account + "/box/%ff"} {
+		if a := c.must(400, "GET", target, nil, ""); a.code() != "InvalidUri" {
+			t.Errorf("%s: %s", target, a.code())
+		}
+	}
+	long := account + "/box/" + strings.Repeat("%C3%A9", 1024) // 2048 bytes, but 1024 characters
+	c.must(201, "PUT", long, []string{"x-ms-blob-type", "BlockBlob"}, "x")
+	c.must(201, "PUT", long+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
+}
+
+// What is not served is refused, and not done by half.
+func TestNotServed(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	for _, o := range []struct {
+		method, target string
+		h              []string
+		status         int
+		code           string
+	}{
+		{"PUT", path, []string{"x-ms-blob-type", "PageBlob"}, 400, "UnsupportedHeader"},
+		{"PUT", path, []string{"x-ms-blob-type", "AppendBlob"}, 400, "UnsupportedHeader"},
+		{"PUT", path, []string{"x-ms-blob-type", "Pebble"}, 400, "InvalidHeaderValue"},
+		{"PUT", path, nil, 400, "MissingRequiredHeader"},
+		{"PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-tags", "a=b"}, 400, "UnsupportedHeader"},
+		{"PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-copy-source", "http://127.0.0.1" + path}, 400, "UnsupportedHeader"},
+		{"PUT", path + "?comp=lease", []string{"x-ms-lease-action", "break", "x-ms-if-tags", "a='b'"}, 400, "UnsupportedHeader"},
+		{"PUT", path + "?comp=tier", nil, 400, "UnsupportedQueryParameter"},
+		{"PUT", path + "?comp=page", nil, 400, "UnsupportedQueryParameter"},
+		{"GET", path + "?comp=lease", nil, 405, "UnsupportedHttpVerb"},
+		{"POST", path, nil, 405, "UnsupportedHttpVerb"},
+		{"BREW", path, nil, 405, "UnsupportedHttpVerb"},
+		{"PUT", account + "/box?restype=directory", nil, 400, "InvalidQueryParameterValue"},
+		{"GET", account + "/box?restype=container&comp=acl", nil, 400, "UnsupportedQueryParameter"},
+		{"GET", account + "?comp=properties", nil, 400, "UnsupportedQueryParameter"},
+		{"GET", account + "/blob-of-no-container", nil, 404, "ContainerNotFound"},
+	} {
+		a := c.do(o.method, o.target, o.h, "")
+		if a.status != o.status || a.code() != o.code {
+			t.Errorf("%s %s %q: %d %s, want %d %s", o.method, o.target, o.h, a.status, a.code(), o.status, o.code)
+		}
+	}
+	if a := c.must(200, "GET", path, nil, ""); a.body != "hello" {
+		t.Errorf("the blob was changed: %q", a.body)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for field, o := range map[string]blobtest.Options{
+		"Accounts":       {Accounts: map[string]string{"no": "a2V5"}},
+		"MaxBody":        {MaxBody: -1},
+		"MaxBlob":        {MaxBody: 10, MaxBlob: 9},
+		"Timeout":        {Timeout: -1},
+		"CORS":           {CORS: []blobtest.CORSRule{{}}},
+		"DefaultVersion": {DefaultVersion: 1},
+	} {
+		_, err := blobtest.NewServer(nil, &o)
+		if fe, ok := err.(*lease.FieldError); !ok || fe.Field != "Options."+field || lease.CodeOf(err) != lease.ErrOption {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// Lease names are injective and short enough for every authority.
+func TestLeaseNames(t *testing.T) {
+	long := strings.Repeat("x", 1024)
+	seen := map[string]string{}
+	for _, blob := range []string{"", "a", "a/b", long, long + "y", long[:900], strings.Repeat("é", 600), strings.Repeat("é", 601)} {
+		name := blobtest.LeaseName("account", "box", blob)
+		if err := lease.CheckName(name); err != nil {
+			t.Error(err)
+		}
+		seen[name] = blob
+		seen[blobtest.LeaseName("account", "box", strings.TrimPrefix(name, "account/box/"))] = name // the name of a name
+	}
+	if len(seen) < 11 {
+		t.Error("two blobs share a name: ", fmt.Sprint(len(seen)))
+	}
+}
+
+func TestCORS(t *testing.T) {
+	c := newClient(t, blobtest.Options{CORS: []blobtest.CORSRule{
+		{Origins: []string{"https://a.example"}, Methods: []string{"GET", "PUT"}, AllowedHeaders: []string{"x-ms-meta-*", "x-ms-version"}, ExposedHeaders: []string{"x-ms-lease-id"}, MaxAge: time.Minute},
+		{Origins: []string{"*"}, Methods: []string{"GET"}},
+	}})
+	a := c.must(200, "GET", path, []string{"Origin", "https://a.example"}, "")
+	for name, want := range map[string]string{"Access-Control-Allow-Origin": "https://a.example", "Access-Control-Allow-Credentials": "true", "Access-Control-Expose-Headers": "x-ms-lease-id", "Vary": "Origin"} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	a = c.must(200, "GET", path, []string{"Origin", "https://b.example"}, "")
+	if a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Error(a.header)
+	}
+	a = c.put(201, "Origin", "https://b.example")
+	if a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Error(a.header)
+	}
+	a = c.must(404, "GET", path+"-none", []string{"Origin", "https://a.example"}, "")
+	if a.header.Get("Access-Control-Allow-Origin") == "" {
+		t.Error("no header on an error")
+	}
+	a = c.must(200, "OPTIONS", path, []string{"Origin", "https://a.example", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "X-Ms-Meta-a, x-ms-version"}, "")
+	if a.header.Get("Access-Control-Allow-Methods") != "PUT" || a.header.Get("Access-Control-Max-Age") != "60" || a.header.Get("Access-Control-Allow-Headers") != "X-Ms-Meta-a,x-ms-version" {
+		t.Error(a.header)
+	}
+	a = c.must(403, "OPTIONS", path, []string{"Origin", "https://a.example", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-other"}, "")
+	if a.code() != "CorsPreflightFailure" {
+		t.Error(a.code())
+	}
+	c.must(400, "OPTIONS", path, nil, "")
+}

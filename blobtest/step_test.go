@@ -1,0 +1,177 @@
+package blobtest_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// The answer of the lease and the change of the blob are one step: a writer whose write was
+// admitted, and that is slow to carry it out, still comes before whoever breaks its lease
+// and takes it over.
+func TestOneStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := blobtest.NewClock(start)
+		real := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))
+		admitted, goOn := make(chan struct{}), make(chan struct{})
+		auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+			res, err := real.Do(ctx, name, req)
+			if req.Action == lease.Write && req.ID == lease.MustParseID(idA) {
+				close(admitted)
+				<-goOn
+			}
+			return res, err
+		})
+		h, err := blobtest.NewHandler(auth, &blobtest.Options{AllowAnyone: true, Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{t, h, today}
+		c.must(201, "PUT", account+"/box?restype=container", nil, "")
+		c.put(201)
+		c.acquire(idA, "-1")
+
+		var mu sync.Mutex
+		var order []string
+		var wg sync.WaitGroup
+		in := func(what string, f func()) {
+			wg.Go(func() {
+				f()
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, what)
+			})
+		}
+		in("old writes", func() { c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}, "old") })
+		<-admitted
+		in("new writes", func() {
+			c.lease(202, "break", "x-ms-lease-break-period", "0")
+			c.acquire(idB, "-1")
+			c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idB}, "new")
+		})
+		c.must(201, "PUT", account+"/box/other", []string{"x-ms-blob-type", "BlockBlob"}, "") // no other blob waits
+		synctest.Wait()
+		if len(order) != 0 {
+			t.Errorf("%v while a write is admitted and not done", order)
+		}
+		// A request that waits for its turn gives up with its context.
+		ctx, cancel := context.WithCancel(t.Context())
+		var hasty *httptest.ResponseRecorder
+		wg.Go(func() {
+			hasty = httptest.NewRecorder()
+			h.ServeHTTP(hasty, httptest.NewRequest("GET", path, nil).WithContext(ctx))
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if hasty.Code != 500 {
+			t.Errorf("%d", hasty.Code)
+		}
+		close(goOn)
+		wg.Wait()
+		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || strings.Join(order, ", ") != "old writes, new writes" {
+			t.Errorf("%q after %v", a.body, order)
+		}
+	})
+}
+
+// What an authority does not answer is an internal error, and changes nothing.
+func TestFaults(t *testing.T) {
+	clock := blobtest.NewClock(start)
+	real := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))
+	var fault error
+	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+		if fault != nil {
+			return lease.Result{}, fault
+		}
+		return real.Do(ctx, name, req)
+	})
+	h, err := blobtest.NewHandler(auth, &blobtest.Options{AllowAnyone: true, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t, h, today}
+	c.must(201, "PUT", account+"/box?restype=container", nil, "")
+	c.put(201)
+	for err, want := range map[error]string{
+		errors.New("the network is gone"):                                                       "InternalError",
+		context.DeadlineExceeded:                                                                "OperationTimedOut",
+		&lease.OpError{Op: "write", Name: "x", Err: lease.ErrEpochLimit}:                        "InternalError",
+		&lease.OpError{Op: "write", Name: "x", Err: lease.CheckName("")}:                        "InvalidResourceName",
+		&lease.OpError{Op: "write", Name: "x", Err: &lease.FieldError{Code: lease.ErrDuration}}: "InvalidHeaderValue",
+	} {
+		fault = err
+		for _, o := range []struct {
+			method, target string
+			h              []string
+		}{
+			{"PUT", path, []string{"x-ms-blob-type", "BlockBlob"}},
+			{"PUT", path, []string{"x-ms-blob-type", "BlockBlob", "If-Match", "x"}},
+			{"DELETE", path, nil},
+			{"GET", path, nil},
+			{"PUT", path + "-new", []string{"x-ms-blob-type", "BlockBlob"}},
+			{"PUT", path + "?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}},
+			{"PUT", account + "/another?restype=container", nil},
+			{"DELETE", account + "/box?restype=container", nil},
+		} {
+			if a := c.do(o.method, o.target, o.h, "changed"); a.code() != want {
+				t.Errorf("%v: %s %s %q: %d %s, want %s", err, o.method, o.target, o.h, a.status, a.code(), want)
+			}
+		}
+	}
+	fault = nil
+	if a := c.must(200, "GET", path, nil, ""); a.body != "hello" {
+		t.Errorf("changed: %q", a.body)
+	}
+	c.must(404, "GET", path+"-new", nil, "")
+}
+
+// Of many clients that race for a lease, one gets it; of many that write with stale and
+// good IDs, only the good ones change the blob.
+func TestRace(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	got := map[int]int{}
+	for range 20 {
+		wg.Go(func() {
+			a := c.do("PUT", path+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
+			mu.Lock()
+			defer mu.Unlock()
+			got[a.status]++
+		})
+	}
+	wg.Wait()
+	if got[201] != 1 || got[409] != 19 {
+		t.Errorf("%v, want one 201 and 19 times 409", got)
+	}
+	c.lease(202, "break", "x-ms-lease-break-period", "0")
+	c.acquire(idA, "-1")
+	for i := range 40 {
+		wg.Go(func() {
+			id, status := idA, 201
+			if i%2 == 0 {
+				id, status = idB, 412
+			}
+			a := c.do("PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", id, "x-ms-meta-id", id}, strconv.Itoa(i))
+			if a.status != status {
+				t.Errorf("%d: %d", i, a.status)
+			}
+			c.do("GET", account+"/box?restype=container&comp=list", nil, "")
+			c.do("PUT", account+"/box?restype=container&comp=metadata", nil, "")
+		})
+	}
+	wg.Wait()
+	if a := c.must(200, "GET", path, nil, ""); a.header.Get("x-ms-meta-id") != idA {
+		t.Error("a stale ID wrote last")
+	}
+}
