@@ -1,0 +1,303 @@
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+)
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: d}
+}
+
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.Renew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+
+// do carries out a request that must be granted, or refused with the code.
+func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
+	t.Helper()
+	res, err := a.Do(t.Context(), name, req)
+	if lease.CodeOf(err) != want || want == 0 && err != nil {
+		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
+	}
+	return res
+}
+
+func TestReadable(t *testing.T) {
+	c := client(t, shared.Client)
+	do(t, store(t, c, nil).Authority(), t.Name(), acquire(idA, 15*time.Second), 0)
+	res, err := c.Get(t.Context(), "lease/"+t.Name())
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatal(res, err)
+	}
+	want := fmt.Sprintf(`{"state":"leased","id":"%s","owner":"worker-1","duration":"15s","left":"15s","epoch":%d}`, idA, res.Kvs[0].CreateRevision)
+	if got := string(res.Kvs[0].Value); got != want {
+		t.Errorf("etcdctl shows %s\nwant %s", got, want)
+	}
+}
+
+// One exchange for a renewal and a release, at most two for an uncontended acquire.
+func TestExchanges(t *testing.T) {
+	var m meter
+	a := store(t, client(t, shared.Client, m.option()), nil).Authority()
+	other := store(t, client(t, shared.Client), nil).Authority()
+	name := t.Name()
+	for _, s := range []struct {
+		what string
+		want int
+		f    func()
+	}{
+		{"first acquire of a name", 2, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
+		{"renewal", 1, func() { do(t, a, name, renew(idA), 0) }},
+		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
+		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
+		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeld) }},
+		{"acquire after another's release", 2, func() {
+			do(t, other, name, release(idA), 0)
+			do(t, a, name, acquire(idB, time.Minute), 0)
+		}},
+	} {
+		if n := m.count(s.f); n != s.want {
+			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
+		}
+	}
+}
+
+// SPEC S3: tokens are newer through the deletion of the key and its restoration, whoever has
+// seen what before.
+func TestTokensOutliveTheKey(t *testing.T) {
+	c := client(t, shared.Client)
+	key, ctx := "lease/"+t.Name(), t.Context()
+	stores := []*etcdlease.Store{store(t, c, nil), store(t, c, nil)}
+	var newest lease.Token
+	granted := func(what string, a lease.Authority) {
+		t.Helper()
+		res := do(t, a, t.Name(), acquire(idA, time.Minute), 0)
+		if tok := res.Record.Token(); tok.Compare(newest) <= 0 {
+			t.Errorf("%s: token %s after %s", what, tok, newest)
+		}
+		newest = res.Record.Token()
+	}
+	granted("first", stores[0].Authority())
+	copied, err := c.Get(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		granted("again", stores[i%2].Authority())
+	}
+	asleep, err := stores[1].Load(ctx, t.Name()) // a writer who has seen this life of the key
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Delete(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	granted("after the deletion", stores[0].Authority())
+	granted("by one who remembers the key", stores[1].Authority())
+	if _, err := stores[1].Swap(ctx, t.Name(), asleep, asleep.Record); lease.CodeOf(err) != lease.ErrConflict {
+		t.Errorf("a swap of a version from the life before: %v", err)
+	}
+	if _, err := c.Delete(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(ctx, key, string(copied.Kvs[0].Value)); err != nil {
+		t.Fatal(err)
+	}
+	granted("after the restoration of an old copy", stores[0].Authority())
+	granted("and by one who knows nothing", store(t, c, nil).Authority())
+}
+
+// A holder whose key is deleted notices at its next renewal.
+func TestDeletedKeyIsALoss(t *testing.T) {
+	c := client(t, shared.Client)
+	a := store(t, c, nil).Authority()
+	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
+	if _, err := c.Delete(t.Context(), "lease/"+t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
+}
+
+// SPEC S6: prefixes are told apart from names only by what is put together.
+func TestPrefix(t *testing.T) {
+	c := client(t, shared.Client)
+	mine := store(t, c, &etcdlease.Options{Prefix: "mine/"}).Authority()
+	yours := store(t, c, &etcdlease.Options{Prefix: "yours/"}).Authority()
+	do(t, mine, t.Name(), acquire(idA, time.Minute), 0)
+	do(t, yours, t.Name(), acquire(idB, time.Minute), 0)
+	long := strings.Repeat("n", lease.MaxLabel) // fits, as the package promises
+	do(t, mine, long, acquire(idA, time.Minute), 0)
+	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeld)
+}
+
+// Contenders are woken: what they ask for does not depend on how long they wait.
+func TestWaitingCostsNothing(t *testing.T) {
+	var m meter
+	s := store(t, client(t, shared.Client, m.option()), nil)
+	holder := store(t, client(t, shared.Client), nil).Authority()
+	do(t, holder, t.Name(), acquire(idA, time.Hour), 0)
+	waiter, err := s.Lease(t.Name(), &session.Options{Duration: 3 * time.Second, Interval: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	woken := make(chan time.Time, 1)
+	n := m.count(func() {
+		go func() {
+			if err := waiter.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			woken <- time.Now()
+		}()
+		select {
+		case <-woken:
+			t.Error("woken while the lease is held")
+		case <-time.After(time.Second):
+		}
+	})
+	if n > 2 {
+		t.Errorf("waiting for a second took %d exchanges", n)
+	}
+	released := time.Now()
+	do(t, holder, t.Name(), release(idA), 0)
+	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
+}
+
+// SPEC S7: a watch follows the key over a restart of the server.
+func TestWatchOutlivesARestart(t *testing.T) {
+	server := newChild(t)
+	c := client(t, server.Client)
+	s := store(t, c, nil)
+	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.kill()
+	server.start(t)
+	eventually(t, "renewal after the restart", func(ctx context.Context) error {
+		_, err := s.Authority().Do(ctx, t.Name(), renew(idA))
+		return err
+	})
+	select {
+	case _, open := <-signals:
+		if !open { // lost, as it may be: then there is another
+			if _, err := s.Watch(t.Context(), t.Name()); err != nil {
+				t.Error(err)
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("neither a signal nor a loss")
+	}
+}
+
+// eventually tries f, each time for a second, until it succeeds.
+func eventually(t testing.TB, what string, f func(context.Context) error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := f(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Run("unreachable", func(t *testing.T) {
+		members, err := newMembers(t.TempDir(), 1) // which nobody starts
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := store(t, client(t, members[0].Client), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err = s.Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
+		says(t, err, context.DeadlineExceeded, "jobs/nightly", members[0].Client, "majority")
+	})
+	t.Run("corrupt", func(t *testing.T) {
+		c := client(t, shared.Client)
+		s := store(t, c, nil)
+		for i, value := range []string{"free", `{"state":"available","epoch":1,"ttl":3}`, `{"state":"leased","epoch":1}`} {
+			name := fmt.Sprint(t.Name(), i)
+			if _, err := c.Put(t.Context(), "lease/"+name, value); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Authority().Do(t.Context(), name, acquire(idA, time.Minute))
+			says(t, err, lease.ErrCorrupt, "lease/"+name, "etcdctl del")
+		}
+	})
+	t.Run("permissions", func(t *testing.T) {
+		server := newChild(t)
+		root := client(t, server.Client)
+		ctx := t.Context()
+		for _, err := range []error{
+			second(root.RoleAdd(ctx, "root")), second(root.UserAdd(ctx, "root", "secret")), second(root.UserGrantRole(ctx, "root", "root")),
+			second(root.UserAdd(ctx, "worker", "secret")), second(root.AuthEnable(ctx)),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := store(t, root, nil).Load(ctx, "jobs/nightly"); err == nil || !strings.Contains(err.Error(), "user and a password") {
+			t.Errorf("without a user: %v", err)
+		}
+		worker, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Client}, Username: "worker", Password: "secret"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer worker.Close()
+		_, err = store(t, worker, nil).Load(ctx, "jobs/nightly")
+		says(t, err, nil, "jobs/nightly", "etcdctl role grant-permission ROLE readwrite lease/ --prefix")
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// says requires an error that leads to cause and says the words.
+func says(t *testing.T, err, cause error, words ...string) {
+	t.Helper()
+	if err == nil || cause != nil && !strings.Contains(err.Error(), cause.Error()) && lease.CodeOf(err) != cause {
+		t.Errorf("%v, want one because of %v", err, cause)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	c := client(t, shared.Client)
+	for what, err := range map[string]error{
+		"client":             second(etcdlease.New(nil, nil)),
+		"Options.Prefix":     second(etcdlease.New(c, &etcdlease.Options{Prefix: "a\x00b"})),
+		"Options.Names":      second(etcdlease.New(c, &etcdlease.Options{Names: -1})),
+		"Options.ClockRate":  second(etcdlease.New(c, &etcdlease.Options{ClockRate: 1})),
+		"Limits.MinDuration": second(etcdlease.New(c, &etcdlease.Options{Limits: lease.Limits{MinDuration: -1}})),
+	} {
+		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
