@@ -1,0 +1,135 @@
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A kind is a record up to what cannot matter: which ID and owner it has, where the clock
+// stands, and how many grants there were.
+type kind struct {
+	state    lease.State
+	known    bool          // an ID
+	duration time.Duration // in whole seconds, or Infinite
+	left     time.Duration // until Until; 0 if it is not set
+}
+
+func (k kind) record() lease.Record {
+	r := lease.Record{State: k.state, Duration: k.duration, Epoch: 7}
+	if k.known {
+		r.ID, r.Owner = ids["A"], "one"
+	}
+	if k.left != 0 {
+		r.Until = noon.Add(k.left)
+	}
+	return r
+}
+
+func kindOf(r lease.Record, now time.Time) kind {
+	k := kind{r.State, r.ID != lease.ID{}, r.Duration, 0}
+	if !r.Until.IsZero() {
+		k.left = r.Until.Sub(now)
+	}
+	return k
+}
+
+// soon returns how far time goes from k to the next moment that counts: a nanosecond
+// before, at or after a whole second that is left.
+func (k kind) soon() time.Duration {
+	switch k.left % time.Second {
+	case 0, 1:
+		return 1
+	}
+	return time.Second - 2
+}
+
+// azure returns every request that the Blob service can be sent, up to which ID is which: A
+// is the last one, B and C are others. Of the arguments that a dialect does not look at,
+// each has a few values.
+func azure() []lease.Request {
+	var all []lease.Request
+	for _, v := range []lease.Version{0, lease.Version20110818} {
+		durations, periods := []time.Duration{0, 15 * time.Second, lease.Infinite}, []time.Duration{-1, 0, time.Second}
+		if v == 0 {
+			durations, periods = []time.Duration{-1, 0, lease.Infinite}, []time.Duration{-1}
+			for s := time.Duration(0); s <= 60; s++ {
+				periods = append(periods, s*time.Second)
+				if s >= 15 {
+					durations = append(durations, s*time.Second)
+				}
+			}
+		}
+		for _, id := range []lease.ID{{}, ids["A"], ids["B"]} {
+			for _, a := range []lease.Action{lease.Renew, lease.Release, lease.Read, lease.Write} {
+				all = append(all, lease.Request{Version: v, Action: a, ID: id})
+			}
+			for _, d := range durations {
+				all = append(all, lease.Request{Version: v, Action: lease.Acquire, Proposed: id, Owner: "two", Duration: d})
+			}
+			for _, p := range []lease.ID{{}, ids["A"], ids["B"], ids["C"]} {
+				all = append(all, lease.Request{Version: v, Action: lease.Change, ID: id, Proposed: p})
+			}
+		}
+		all = append(all, lease.Request{Version: v, Action: lease.Break})
+		for _, p := range periods {
+			all = append(all, lease.Request{Version: v, Action: lease.Break, Period: lease.In(p)})
+		}
+	}
+	return all
+}
+
+// Every record that can be reached with the durations of the Blob service, 15 to 60 seconds
+// or infinite, and its break periods, 0 to 60 seconds, in whole seconds; every request in
+// both dialects; every moment a nanosecond before, at and after each whole second that is
+// left; and each request also at the record's end and a nanosecond to both sides of it, as
+// found in a store, without the passing of time having been noticed in between. What Step
+// says is what the dumb machine says, and nothing is reached that is not valid.
+// SPEC M1, M2, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M16, M17, M18, M19, R1.
+func TestClosure(t *testing.T) {
+	const states, transitions = 10_672, 11_463_532
+	requests := azure()
+	seen := map[kind]bool{{}: true}
+	todo := []kind{{}}
+	steps := 0
+	reach := func(k kind) {
+		if !seen[k] {
+			seen[k] = true
+			todo = append(todo, k)
+		}
+	}
+	for len(todo) > 0 && !t.Failed() {
+		k := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		r := k.record()
+		if err := r.Valid(); err != nil {
+			t.Fatal(err)
+		}
+		times := []time.Duration{0}
+		if k.left != 0 {
+			times = append(times, k.left-1, k.left, k.left+1)
+			later := noon.Add(k.soon())
+			reach(kindOf(r.At(later), later))
+			steps++
+		}
+		from := dumbOf(r, -1)
+		for _, after := range times {
+			now := noon.Add(after)
+			for i := range requests {
+				d := from
+				code := d.do(requests[i], int64(after))
+				next, err := lease.Step(r, requests[i], now)
+				if err != nil && err != error(code) || err == nil && code != 0 || next != d.record(int64(after)) {
+					t.Fatalf("%+v\n%+v at %v\n got %+v, %v\nwant %+v, %v", r, requests[i], now, next, err, d.record(int64(after)), code)
+				}
+				reach(kindOf(next, now))
+				steps++
+			}
+		}
+	}
+	t.Logf("%d states, %d transitions, %d requests", len(seen), steps, len(requests))
+	if len(seen) != states || steps != transitions {
+		t.Errorf("%d states and %d transitions, want %d and %d", len(seen), steps, states, transitions)
+	}
+}

@@ -1,0 +1,199 @@
+package lease_test
+
+import (
+	"math"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A dumb machine is written from the document, as Step is, but in another way: it keeps
+// flags and one end instead of a state, looks its verdicts up in the tables instead of
+// deciding them, and lets no time pass: what state it is in is asked when it matters.
+type dumb struct {
+	id       lease.ID // zero: no lease is remembered
+	owner    string
+	duration time.Duration
+	end      int64 // of the lock, in nanoseconds from noon
+	broken   bool
+	released bool
+	epoch    uint64
+}
+
+const never = math.MaxInt64
+
+// The columns of the tables, in the order of the document.
+const (
+	available = iota
+	leased
+	breaking
+	broken
+	expired
+)
+
+var columns = [...]lease.State{lease.Available, lease.Leased, lease.Breaking, lease.Broken, lease.Expired}
+
+func (d *dumb) column(now int64) int {
+	unlocked := d.end != never && now >= d.end
+	switch {
+	case d.id == lease.ID{} || d.released:
+		return available
+	case d.broken && unlocked:
+		return broken
+	case d.broken:
+		return breaking
+	case unlocked:
+		return expired
+	}
+	return leased
+}
+
+const ok lease.Code = 0
+
+// The tables: for each row the codes of its five columns. A row of an ID other than that of
+// the last lease is the row (B); with no lease remembered every ID is another.
+var (
+	writeA   = [5]lease.Code{lease.ErrLost, ok, ok, lease.ErrLost, lease.ErrLost}
+	writeB   = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	writeNo  = [5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
+	readNo   = [5]lease.Code{}
+	acquireA = [5]lease.Code{ok, ok, lease.ErrBreaking, ok, ok}
+	acquireB = [5]lease.Code{ok, lease.ErrHeld, lease.ErrHeld, ok, ok}
+	breakNew = [5]lease.Code{lease.ErrNotPresent, ok, ok, ok, ok}
+	breakOld = [5]lease.Code{ok, ok, lease.ErrAlreadyBroken, lease.ErrAlreadyBroken, ok}
+	changeAB = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrBreaking, lease.ErrNotPresent, lease.ErrNotPresent}
+	changeBA = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	changeBC = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	renewA   = [5]lease.Code{lease.ErrIDMismatch, ok, lease.ErrBroken, lease.ErrBroken, ok}
+	renewOld = [5]lease.Code{ok, ok, lease.ErrBroken, lease.ErrBroken, ok}
+	mismatch = [5]lease.Code{lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch}
+	releaseA = [5]lease.Code{lease.ErrIDMismatch, ok, ok, ok, ok}
+)
+
+// row finds the row of a request whose arguments are good.
+func (d *dumb) row(req *lease.Request, old bool) [5]lease.Code {
+	none := lease.ID{}
+	same := func(id lease.ID) bool { return id == d.id && d.id != none }
+	choose := func(yes bool, a, b [5]lease.Code) [5]lease.Code {
+		if yes {
+			return a
+		}
+		return b
+	}
+	switch req.Action {
+	case lease.Acquire:
+		return choose(same(req.Proposed), acquireA, acquireB)
+	case lease.Renew:
+		return choose(same(req.ID), choose(old, renewOld, renewA), mismatch)
+	case lease.Release:
+		return choose(same(req.ID), releaseA, mismatch)
+	case lease.Change:
+		return choose(same(req.ID), changeAB, choose(same(req.Proposed), changeBA, changeBC))
+	case lease.Break:
+		return choose(old && d.id == none, breakNew, choose(old, breakOld, breakNew))
+	}
+	if req.ID != none {
+		return choose(same(req.ID), writeA, writeB)
+	}
+	return choose(req.Action == lease.Write, writeNo, readNo)
+}
+
+// arguments returns the code of the first argument that is missing or out of range.
+func arguments(req *lease.Request, old bool) lease.Code {
+	none := lease.ID{}
+	p, _ := req.Period.Get()
+	switch a := req.Action; {
+	case a == lease.Change && old:
+		return lease.ErrVersion
+	case req.ID == none && (a == lease.Renew || a == lease.Change || a == lease.Release):
+		return lease.ErrID
+	case req.Proposed == none && (a == lease.Acquire || a == lease.Change):
+		return lease.ErrProposed
+	case req.Duration <= 0 && a == lease.Acquire && !old:
+		return lease.ErrDuration
+	case p < 0 && a == lease.Break && !old:
+		return lease.ErrPeriod
+	}
+	return ok
+}
+
+func (d *dumb) do(req lease.Request, now int64) lease.Code {
+	old := req.Version == lease.Version20110818
+	if code := arguments(&req, old); code != ok {
+		return code
+	}
+	column := d.column(now)
+	if code := d.row(&req, old)[column]; code != ok {
+		return code
+	}
+	switch req.Action {
+	case lease.Acquire:
+		*d = dumb{id: req.Proposed, owner: req.Owner, duration: req.Duration, epoch: d.epoch + 1}
+		if old {
+			d.duration = time.Minute
+		}
+		d.start(now)
+	case lease.Renew:
+		d.released = false
+		d.start(now)
+	case lease.Change:
+		if req.Proposed != d.id {
+			d.id = req.Proposed
+			d.epoch++
+			if req.Owner != "" {
+				d.owner = req.Owner
+			}
+		}
+	case lease.Release:
+		d.released, d.broken = true, false
+	case lease.Break:
+		left, fixed := int64(0), true // what is left, and whether that is known
+		if column == leased || column == breaking {
+			left, fixed = d.end-now, d.end != never
+		}
+		p, given := req.Period.Get()
+		switch {
+		case given && !old && (!fixed || int64(p) < left):
+			left = int64(p)
+		case !fixed:
+			left = 0
+		}
+		d.broken, d.released, d.end = true, false, now+left
+	case lease.Write:
+		if column == broken || column == expired || column == available {
+			*d = dumb{epoch: d.epoch}
+		}
+	}
+	return ok
+}
+
+func (d *dumb) start(now int64) {
+	d.end = never
+	if d.duration != lease.Infinite {
+		d.end = now + int64(d.duration)
+	}
+}
+
+// record is the Record that the machine must be in at now.
+func (d *dumb) record(now int64) lease.Record {
+	column := d.column(now)
+	r := lease.Record{State: columns[column], ID: d.id, Owner: d.owner, Duration: d.duration, Epoch: d.epoch}
+	if (column == leased || column == breaking) && d.end != never {
+		r.Until = noon.Add(time.Duration(d.end))
+	}
+	return r
+}
+
+// dumbOf is the dumb machine that has come to r, a record at some time before past.
+func dumbOf(r lease.Record, past int64) dumb {
+	d := dumb{
+		id: r.ID, owner: r.Owner, duration: r.Duration, epoch: r.Epoch, end: past,
+		broken: r.State == lease.Breaking || r.State == lease.Broken, released: r.State == lease.Available && r.ID != lease.ID{},
+	}
+	if !r.Until.IsZero() {
+		d.end = int64(r.Until.Sub(noon))
+	} else if r.State == lease.Leased {
+		d.end = never
+	}
+	return d
+}
