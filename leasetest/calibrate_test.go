@@ -164,6 +164,20 @@ var brokenLeases = []mutant{
 	{"gives every acquire the same token", "M4/tokens-rise"},
 }
 
+var brokenGuards = []mutant{
+	{"compares nothing", "G1/no-older-token-after-a-newer"},
+	{"compares tokens as strings", "G1/no-older-token-after-a-newer"},
+	{"lets functions run at once", "G1/older-and-newer-at-the-same-time"},
+	{"looks first and waits then", "G1/who-waited-is-looked-at-again"},
+	{"is not advanced", "G2/advance-before-the-first-read"},
+	{"advances past a function that runs", "G2/advance-waits-for-older-functions"},
+	{"forgets a failure", "G3/a-failure-does-not-lower-the-mark"},
+	{"wants newer tokens only", "G4/equal-tokens-pass"},
+	{"admits anything before the first", "G4/malformed-tokens-never-pass"},
+	{"takes any token", "G4/malformed-tokens-never-pass"},
+	{"does not say why", "G5/a-refusal-tells-both-tokens"},
+}
+
 // The suites are held to broken implementations: each is found by the rule that is named
 // for it, and without its bug it passes that rule.
 func TestCalibration(t *testing.T) {
@@ -175,6 +189,7 @@ func TestCalibration(t *testing.T) {
 		{"store", dumbStores, brokenStores},
 		{"authority", dumbAuthorities, brokenAuthorities},
 		{"lease", dumbLeases, brokenLeases},
+		{"guard", dumbGuards, brokenGuards},
 	} {
 		for _, m := range c.mutants {
 			t.Run(c.kind+"/"+m.bug+"/"+m.rule, func(t *testing.T) {
@@ -199,6 +214,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 	quoted := regexp.MustCompile(`(?:bug (?:==|!=)|case) ("[^\n]*")`)
 	for file, mutants := range map[string][]mutant{
 		"dumbstore_test.go": brokenStores, "dumbauthority_test.go": brokenAuthorities, "dumblease_test.go": brokenLeases,
+		"dumbguard_test.go": brokenGuards,
 	} {
 		source, err := os.ReadFile(file)
 		if err != nil {

@@ -3,7 +3,7 @@
 //
 // # Conformance
 //
-// [TestStore], [TestAuthority] and [TestLease] are one call each. They run a subtest a
+// [TestStore], [TestAuthority], [TestLease] and [TestGuard] are one call each. They run a subtest a
 // rule, named after the clause of SPEC.md and the rule, such as
 //
 //	TestStore/S1/stale-swap-conflicts

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -40,6 +41,10 @@ func TestMemoryWithLimits(t *testing.T) {
 	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
 		return lease.NewAuthority(memory.New(&memory.Options{Limits: lease.AzureLimits}))
 	}, &leasetest.Options{Bubble: true, Limits: lease.AzureLimits})
+}
+
+func TestFencingGuard(t *testing.T) {
+	leasetest.TestGuard(t, func(testing.TB) leasetest.Guard { return new(fencing.Guard) }, &leasetest.Options{Bubble: true})
 }
 
 func TestStepKeepsTheVectors(t *testing.T) { leasetest.TestStep(t, lease.Step) }

@@ -29,7 +29,7 @@ func (r rule) clause() string {
 	return clause
 }
 
-// A suite is rules, and what they are to be held to: one of the three constructors.
+// A suite is rules, and what is to be held to them: one of the constructors.
 type suite struct {
 	rules   []rule
 	options Options
@@ -37,6 +37,7 @@ type suite struct {
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
 	newLease     func(testing.TB, Holder) lease.Lease
+	newGuard     func(testing.TB) Guard
 }
 
 // test runs every rule as a subtest, and lists those that were skipped.

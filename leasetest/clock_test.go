@@ -1,0 +1,180 @@
+package leasetest_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+var _ session.Clock = (*leasetest.Clock)(nil)
+
+// rings waits for an alarm and returns when it rang, by package time.
+func rings(t *testing.T, alarm <-chan time.Time, began time.Time, within time.Duration) time.Duration {
+	t.Helper()
+	select {
+	case <-alarm:
+		return time.Since(began)
+	case <-time.After(within):
+		t.Fatalf("the alarm has not rung within %v", within)
+		return 0
+	}
+}
+
+func TestClock(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		do    func(c *leasetest.Clock)
+		shows time.Duration // the clock has gone so far when 10 s have passed
+		rings time.Duration // an alarm of 10 s that was set before rings after so long
+	}{
+		{"as package time has it", func(*leasetest.Clock) {}, 10 * time.Second, 10 * time.Second},
+		{"stepped forward", func(c *leasetest.Clock) { c.Step(4 * time.Second) }, 14 * time.Second, 6 * time.Second},
+		{"stepped far forward", func(c *leasetest.Clock) { c.Step(time.Hour) }, time.Hour + 10*time.Second, 0},
+		{"stepped backward", func(c *leasetest.Clock) { c.Step(-4 * time.Second) }, 6 * time.Second, 14 * time.Second},
+		{"at twice the rate", func(c *leasetest.Clock) { c.Rate(2) }, 20 * time.Second, 5*time.Second + 1},
+		{"at half the rate", func(c *leasetest.Clock) { c.Rate(0.5) }, 5 * time.Second, 20*time.Second + 1},
+		{"paused and resumed", func(c *leasetest.Clock) { c.Pause(); c.Resume() }, 10 * time.Second, 10 * time.Second},
+		{"at a rate below nothing it stands", func(c *leasetest.Clock) {
+			c.Rate(-1)
+			time.AfterFunc(time.Minute, func() { c.Rate(1) })
+		}, 0, 70 * time.Second},
+		{"stopped for a minute", func(c *leasetest.Clock) {
+			c.Rate(0)
+			time.AfterFunc(time.Minute, func() { c.Rate(1) })
+		}, 0, 70 * time.Second},
+		{"paused for a minute", func(c *leasetest.Clock) {
+			c.Pause()
+			time.AfterFunc(time.Minute, c.Resume)
+		}, 10 * time.Second, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := leasetest.NewClock()
+				began := time.Now()
+				alarm, first := clock.After(10*time.Second), clock.Now()
+				c.do(clock)
+				late := make(chan time.Duration)
+				go func() { late <- rings(t, alarm, began, time.Hour) }()
+				time.Sleep(10 * time.Second)
+				if shows := clock.Now().Sub(first); shows != c.shows {
+					t.Errorf("after 10 s it has gone %v; want %v", shows, c.shows)
+				}
+				if rang := <-late; rang != c.rings {
+					t.Errorf("the alarm rang after %v; want %v", rang, c.rings)
+				}
+			})
+		})
+	}
+}
+
+// A store whose clock is wrong, seen by a holder of ID A and one who waits for the lease.
+func TestSkew(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		do    func(c *leasetest.Clock)
+		after time.Duration // of package time
+		free  bool
+	}{
+		{"right", func(*leasetest.Clock) {}, 59 * time.Second, false},
+		{"right, and over", func(*leasetest.Clock) {}, 60 * time.Second, true},
+		{"stepped forward", func(c *leasetest.Clock) { c.Step(time.Minute) }, 0, true},
+		{"stepped backward", func(c *leasetest.Clock) { c.Step(-time.Hour) }, time.Hour, false},
+		{"stepped backward, and over", func(c *leasetest.Clock) { c.Step(-time.Hour) }, time.Hour + time.Minute, true},
+		{"fast", func(c *leasetest.Clock) { c.Rate(2) }, 30 * time.Second, true},
+		{"slow", func(c *leasetest.Clock) { c.Rate(0.5) }, 119 * time.Second, false},
+		{"stopped", func(c *leasetest.Clock) { c.Rate(0) }, 1000 * time.Hour, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := leasetest.NewClock()
+				auth := lease.NewAuthority(leasetest.Skew(memory.New(nil), clock))
+				res, err := auth.Do(t.Context(), "job", acquire(idA))
+				if err != nil || res.Remaining() != time.Minute {
+					t.Fatalf("granted for %v: %v", res.Remaining(), err)
+				}
+				c.do(clock)
+				time.Sleep(c.after)
+				_, err = auth.Do(t.Context(), "job", acquire(idB))
+				if c.free && err != nil || !c.free && !errors.Is(err, lease.ErrHeld) {
+					t.Errorf("free: %v; the acquire of another: %v", c.free, err)
+				}
+			})
+		})
+	}
+}
+
+func TestRestartable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name string
+			loss leasetest.Loss
+			held bool // right after the restart, and 50 s later
+			then bool
+			next uint64 // epoch of the grant to another at last
+		}{
+			{"LoseMemory", leasetest.LoseMemory, false, false, 1},
+			{"ResetTerm", leasetest.ResetTerm, true, true, 3},
+		} {
+			store, restart := leasetest.Restartable(memory.New(nil), c.loss)
+			auth := lease.NewAuthority(store)
+			for range 2 {
+				if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(40 * time.Second)
+			restart()
+			locked := func() bool {
+				res, err := lease.Inspect(t.Context(), auth, "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res.Record.State.Locked()
+			}
+			if now := locked(); now != c.held {
+				t.Errorf("%s: after the restart it is locked: %v", c.name, now)
+			}
+			time.Sleep(50 * time.Second)
+			if now := locked(); now != c.then {
+				t.Errorf("%s: 50 s after the restart it is locked: %v", c.name, now)
+			}
+			time.Sleep(10 * time.Second)
+			for i := range uint64(2) { // what is written after the restart is kept
+				res, err := auth.Do(t.Context(), "job", acquire(idB))
+				if err != nil || res.Record.Epoch != c.next+i {
+					t.Errorf("%s: epoch %d, %v; want %d", c.name, res.Record.Epoch, err, c.next+i)
+				}
+			}
+		}
+	})
+}
+
+// A record that somebody wrote by hand does not pin the lease for longer than the store's
+// limits, and an answer can be made to tell less than it could.
+func TestTamper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(&memory.Options{Limits: lease.AzureLimits})
+		auth := lease.NewAuthority(leasetest.Tamper(store, func(name string, r *lease.Record) {
+			if r.State == lease.Leased && name == "job" {
+				r.Until = r.Until.AddDate(900, 0, 0)
+			}
+		}))
+		if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
+			t.Fatal(err)
+		}
+		res, err := auth.Do(t.Context(), "job", acquire(idB))
+		if !errors.Is(err, lease.ErrHeld) || res.Remaining() > time.Minute {
+			t.Errorf("the hostile record holds it for %v: %v", res.Remaining(), err)
+		}
+		hiding := leasetest.Answer(auth, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.ID = lease.ID{} })
+		if res, err := lease.Inspect(t.Context(), hiding, "job"); err != nil || !res.Record.ID.IsZero() {
+			t.Errorf("the answer shows %v, %v", res.Record.ID, err)
+		}
+	})
+}

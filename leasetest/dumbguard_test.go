@@ -1,0 +1,100 @@
+package leasetest
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fencedlease/lease"
+)
+
+// A dumbGuard is a guard in its simplest form, with the bugs that somebody's guard could have.
+type dumbGuard struct {
+	bug  string
+	slot chan struct{} // full while a function runs
+	mark atomic.Value  // a lease.Token
+}
+
+func (g *dumbGuard) seen() lease.Token {
+	tok, _ := g.mark.Load().(lease.Token)
+	return tok
+}
+
+func (g *dumbGuard) Advance(tok lease.Token) error {
+	switch g.bug {
+	case "is not advanced":
+		return nil
+	case "advances past a function that runs":
+		if g.older(tok) {
+			return g.stale(tok)
+		}
+		g.mark.Store(tok)
+		return nil
+	}
+	return g.Do(tok, write)
+}
+
+func (g *dumbGuard) older(tok lease.Token) bool {
+	switch g.bug {
+	case "compares tokens as strings":
+		return g.text(tok) < g.text(g.seen())
+	case "wants newer tokens only":
+		return tok.Compare(g.seen()) <= 0
+	case "compares nothing":
+		return false
+	}
+	return tok.Compare(g.seen()) < 0
+}
+
+// text is a number without its zeros, as another's tokens are.
+func (g *dumbGuard) text(tok lease.Token) string {
+	n, _ := tok.Epoch()
+	return fmt.Sprint(n)
+}
+
+func (g *dumbGuard) stale(tok lease.Token) error {
+	if g.bug == "does not say why" {
+		return errors.New("stale")
+	}
+	return fmt.Errorf("token %s is older than %s", tok, g.seen())
+}
+
+func (g *dumbGuard) Do(tok lease.Token, f func() error) (err error) {
+	if tok.Valid() != nil && g.bug != "admits anything before the first" && g.bug != "takes any token" {
+		return tok.Valid()
+	}
+	if g.bug != "looks first and waits then" {
+		g.slot <- struct{}{}
+		defer func() { <-g.slot }()
+	}
+	if g.older(tok) && !(g.bug == "admits anything before the first" && g.seen() == "") {
+		return g.stale(tok)
+	}
+	if g.bug == "looks first and waits then" {
+		g.slot <- struct{}{}
+		defer func() { <-g.slot }()
+	}
+	before := g.seen()
+	g.mark.Store(tok)
+	defer func() {
+		if g.bug == "forgets a failure" && err != nil {
+			g.mark.Store(before)
+		}
+	}()
+	if g.bug == "lets functions run at once" {
+		<-g.slot
+		defer func() { g.slot <- struct{}{} }()
+	}
+	return f()
+}
+
+// dumbGuards is a suite over guards with that bug.
+func dumbGuards(bug string) *suite {
+	o := &Options{Bubble: true, Seed: 1}
+	return &suite{rules: guardRules, options: o.withDefaults(), newGuard: func(testing.TB) Guard {
+		return &dumbGuard{bug: bug, slot: make(chan struct{}, 1)}
+	}}
+}
+
+func TestDumbGuard(t *testing.T) { dumbGuards("").test(t) }

@@ -1,0 +1,212 @@
+package leasetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Guard is what keeps older holders from a resource. fencing.Guard is one.
+type Guard interface {
+	// Advance shows a token before the holder's first read.
+	Advance(tok lease.Token) error
+
+	// Do runs f if tok is not older than the newest that was shown.
+	Do(tok lease.Token, f func() error) error
+}
+
+// TestGuard holds a guard to the clauses G of SPEC.md, a subtest a rule. The function
+// newGuard returns a guard that has seen no token; it is called in the subtest, and its
+// bubble. Without [Options.Bubble] it is called by several goroutines.
+func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
+	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
+	s.test(t)
+}
+
+// write is a function that a guard may run.
+func write() error { return nil }
+
+var guardRules = []rule{
+	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older one is", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		for _, epoch := range []uint64{1, 2, 9, 10, 99, 100, 1<<63 - 1} {
+			p.admits(g, epoch)
+			if epoch > 1 {
+				p.refuses(g, lease.TokenOf(epoch-1))
+			}
+			p.refuses(g, "")
+		}
+	}},
+	{"G1/older-and-newer-at-the-same-time", "of functions under different tokens, called at the same time, none runs after one with a newer token, and no two run at once", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		var running atomic.Int32
+		var newest atomic.Uint64
+		p.together(8, func(i int) {
+			for n := range uint64(20) {
+				epoch := 1 + n + uint64(i)
+				_ = g.Do(lease.TokenOf(epoch), func() error {
+					if running.Add(1) != 1 {
+						p.Errorf("two functions run at once")
+					}
+					if last := newest.Swap(epoch); last > epoch {
+						p.Errorf("epoch %d ran after %d", epoch, last)
+					}
+					p.yield()
+					running.Add(-1)
+					return nil
+				})
+			}
+		})
+	}},
+	{"G1/who-waited-is-looked-at-again", "a function that waited for its turn does not run after one with a newer token", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		running, end := make(chan struct{}), make(chan struct{})
+		var order []uint64 // appended to by one function at a time
+		p.together(4, func(i int) {
+			switch i {
+			case 0:
+				_ = g.Do(lease.TokenOf(1), func() error {
+					close(running)
+					<-end
+					return nil
+				})
+				return
+			case 1:
+				<-running
+				p.Sleep(5 * p.Unit)
+				close(end)
+				return
+			}
+			<-running
+			epoch := uint64(5 - i) // 3, and a Unit later 2
+			p.Sleep(time.Duration(i-1) * p.Unit)
+			_ = g.Do(lease.TokenOf(epoch), func() error {
+				order = append(order, epoch)
+				return nil
+			})
+		})
+		if len(order) == 0 || slices.Contains(order[1:], 2) {
+			p.Errorf("the functions ran under the epochs %v", order)
+		}
+	}},
+	{"G2/advance-before-the-first-read", "a holder that advances the guard before it reads loses no update to an older one", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		old, next, value := lease.TokenOf(7), lease.TokenOf(8), 0
+		add := func(tok lease.Token, read int) error {
+			return g.Do(tok, func() error { value = read + 1; return nil })
+		}
+		p.need(add(old, value), "the first write")
+		stale := value // the older holder has read, and pauses
+		p.need(g.Advance(next), "advance")
+		read := value
+		if add(old, stale) == nil {
+			p.Errorf("the older holder wrote between the newer one's read and its write")
+		}
+		p.need(add(next, read), "the newer holder's write")
+		if value != 2 {
+			p.Errorf("two writes were accepted, and the value is %d", value)
+		}
+	}},
+	{"G2/advance-waits-for-older-functions", "when advance has returned, no function of an older token is running", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		running, end := make(chan struct{}), make(chan struct{})
+		var done atomic.Bool
+		go func() {
+			_ = g.Do(lease.TokenOf(1), func() error {
+				close(running)
+				<-end
+				done.Store(true)
+				return nil
+			})
+		}()
+		<-running
+		advanced := make(chan error, 1)
+		go func() {
+			err := g.Advance(lease.TokenOf(2))
+			if !done.Load() {
+				err = errors.Join(err, errors.New("advance returned while an older function ran"))
+			}
+			advanced <- err
+		}()
+		p.pass(p.Unit)
+		close(end)
+		if err := <-advanced; err != nil {
+			p.Errorf("%v", err)
+		}
+	}},
+	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		p.admits(g, 1)
+		failure := errors.New("the function failed")
+		if err := g.Do(lease.TokenOf(5), func() error { return failure }); !errors.Is(err, failure) {
+			p.Errorf("the function's error comes back as %v", err)
+		}
+		p.refuses(g, lease.TokenOf(4))
+		func() {
+			defer func() { _ = recover() }()
+			_ = g.Do(lease.TokenOf(6), func() error { panic("a function of the suite panics") })
+		}()
+		p.refuses(g, lease.TokenOf(5))
+		p.admits(g, 6)
+	}},
+	{"G4/equal-tokens-pass", "the token of the mark is admitted again and again", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		for range 3 {
+			p.admits(g, 7)
+			p.need(g.Advance(lease.TokenOf(7)), "advance to the mark")
+		}
+	}},
+	{"G4/malformed-tokens-never-pass", "an empty or malformed token is refused, also by a guard that has seen none", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		for _, tok := range []lease.Token{"", "0", "1", "v10", "00000000000000000000", "0000000000000000001", "99999999999999999999",
+			"00000000000000000001 ", "-0000000000000000001", "0000000000000000000a"} {
+			p.refuses(g, tok)
+		}
+		p.admits(g, 1)
+	}},
+	{"G5/a-refusal-tells-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		old, next := lease.TokenOf(41), lease.TokenOf(42)
+		p.need(g.Advance(next), "advance")
+		for _, err := range []error{g.Do(old, write), g.Advance(old)} {
+			if err == nil || !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
+				p.Errorf("the refusal of %s after %s is %v", old, next, err)
+			}
+		}
+	}},
+}
+
+func (p *probe) admits(g Guard, epoch uint64) {
+	p.Helper()
+	ran := false
+	err := g.Do(lease.TokenOf(epoch), func() error { ran = true; return nil })
+	p.history.Printf("do under epoch %d: %v", epoch, err)
+	if err != nil || !ran {
+		p.Errorf("epoch %d: %v, and the function ran: %v", epoch, err, ran)
+	}
+}
+
+func (p *probe) refuses(g Guard, tok lease.Token) {
+	p.Helper()
+	ran := false
+	err := g.Do(tok, func() error { ran = true; return nil })
+	p.history.Printf("do under token %q: %v", tok, err)
+	if err == nil || ran {
+		p.Errorf("token %q: %v, and the function ran: %v", tok, err, ran)
+	}
+	if g.Advance(tok) == nil {
+		p.Errorf("token %q: advance returned nil", tok)
+	}
+}
+
+// yield lets others run.
+func (p *probe) yield() {
+	if p.Bubble {
+		p.Sleep(1)
+	}
+}
