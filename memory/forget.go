@@ -13,7 +13,7 @@ const Idle = 64 * shards
 // absent makes an absence: an entry without a name, which is shown under every name that
 // the Store does not know and is never changed.
 func (s *Store) absent(epoch uint64) *entry {
-	return &entry{record: lease.Record{Epoch: epoch}, version: version(s.term, ofAbsence, s.forgotten.Add(1))}
+	return &entry{record: lease.Record{Epoch: epoch}, version: s.term.version(ofAbsence, s.forgotten.Add(1))}
 }
 
 func (e *entry) absent() bool { return e.name == "" }

@@ -55,7 +55,7 @@ type Store struct {
 	absence   atomic.Pointer[entry] // what every unknown name shows; see forget
 	forgotten atomic.Uint64         // numbers the versions of absences
 	seed      maphash.Seed          // of the hash that chooses a name's shard
-	term      uint64                // tells the versions of this Store from those of any other
+	term      term                  // tells the versions of this Store from those of any other
 	authority lease.Authority       // over this Store, for its Leases
 	shards    [shards]shard
 }
@@ -125,7 +125,7 @@ func New(o *Options) *Store {
 		s.retention = DefaultRetention
 	}
 	s.clock.start(o.Clock)
-	s.term = rand.Uint64()
+	s.term = newTerm(rand.Uint64())
 	floor, _ := o.Floor.Epoch() // 0 if empty
 	s.absence.Store(s.absent(floor))
 	s.authority = lease.NewAuthority(s)
@@ -189,7 +189,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	case sh.swaps%8 == 0:
 		looks = 1 // where no new name comes, old ones are forgotten too
 	}
-	sh.put(e, next, version(s.term, ofSwap, sh.swaps), elapsed)
+	sh.put(e, next, s.term.version(ofSwap, sh.swaps), elapsed)
 	sh.signal(name)
 	committed := e.snapshot(now)
 	s.sweep(sh, looks, now, elapsed)
