@@ -1,0 +1,276 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A context bound to the holding ends with its incarnation, with the cause. SPEC H20.
+func TestWhileHeld(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name  string
+		end   func(t *testing.T, n *network, h *holder)
+		cause error
+	}{
+		{"lost at U", func(t *testing.T, n *network, h *holder) {
+			n.keep(lease.Renew, n.hang)
+			time.Sleep(time.Until(until(t, h)))
+		}, lease.ErrExpired},
+		{"broken", func(t *testing.T, n *network, h *holder) { n.breaks(t, 0); time.Sleep(10 * time.Second) }, lease.ErrBroken},
+		{"released", func(t *testing.T, _ *network, h *holder) { h.release(t) }, lease.ErrReleased},
+		{"released in vain", func(t *testing.T, n *network, h *holder) {
+			n.meet(lease.Release, failRequest)
+			_ = h.Release(ctx)
+		}, lease.ErrReleased},
+		{"handed over", func(t *testing.T, _ *network, h *holder) { h.handOver(t, lease.ID{9}) }, lease.ErrReleased},
+		{"closed", func(_ *testing.T, _ *network, h *holder) { _ = h.Close(ctx) }, lease.ErrReleased},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				tok := h.acquire(t)
+				held, cancel := h.WhileHeld(ctx)
+				defer cancel()
+				freed, free := h.WhileHeld(ctx)
+				if free(); !errors.Is(context.Cause(freed), context.Canceled) {
+					t.Errorf("freed because of %v", context.Cause(freed))
+				}
+				time.Sleep(5 * time.Second)
+				if held.Err() != nil {
+					t.Fatalf("ended early: %v", context.Cause(held))
+				}
+				c.end(t, n, h)
+				synctest.Wait()
+				cause := context.Cause(held)
+				if held.Err() == nil || !errors.Is(cause, c.cause) {
+					t.Errorf("the cause is %v, want %v", cause, c.cause)
+				}
+				if lost := (*lease.LostError)(nil); errors.As(cause, &lost) != (c.cause != lease.ErrReleased) || lost != nil && lost.Token != tok {
+					t.Errorf("the cause is %#v", cause)
+				}
+			})
+		})
+	}
+}
+
+// If nothing is held it ends at once; the end of its parent ends it, and no event of another
+// incarnation does. SPEC H20, H19.
+func TestWhileHeldBelongsToOneIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		none, cancel := h.WhileHeld(context.Background())
+		defer cancel()
+		if context.Cause(none) != error(lease.ErrNotHeld) {
+			t.Errorf("the cause is %v", context.Cause(none))
+		}
+		h.acquire(t)
+		parent, end := context.WithCancel(context.Background())
+		child, cancel := h.WhileHeld(parent)
+		defer cancel()
+		if end(); child.Err() == nil {
+			t.Error("its parent has ended")
+		}
+		h.alive(t, true)
+		first, cancel := h.WhileHeld(context.Background())
+		defer cancel()
+		h.release(t)
+		if first.Err() == nil {
+			t.Error("ends with its incarnation")
+		}
+		h.acquire(t)
+		second, cancel := h.WhileHeld(context.Background())
+		defer cancel()
+		time.Sleep(time.Hour)
+		if second.Err() != nil {
+			t.Errorf("ended by %v", context.Cause(second))
+		}
+	})
+}
+
+// A hook that takes long holds up no context. SPEC H20.
+func TestWhileHeldBeforeHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Trace: &session.Trace{
+			Renew: func(i session.RenewInfo) {
+				if i.Err != nil {
+					time.Sleep(time.Hour)
+				}
+			},
+		}})
+		h.acquire(t)
+		held, cancel := h.WhileHeld(context.Background())
+		defer cancel()
+		n.breaks(t, 0)
+		time.Sleep(10 * time.Second)
+		if held.Err() == nil {
+			t.Error("waits for the hook")
+		}
+	})
+}
+
+// After close nothing runs: no request, no timer, no handler. SPEC H18.
+func TestClose(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name  string
+		begin func(t *testing.T, n *network, h *holder)
+	}{
+		{"unused", func(*testing.T, *network, *holder) {}},
+		{"held", func(t *testing.T, _ *network, h *holder) { h.acquire(t) }},
+		{"renewing", func(t *testing.T, n *network, h *holder) {
+			h.acquire(t)
+			n.meet(lease.Renew, slow(4*time.Second, 0))
+			time.Sleep(10500 * time.Millisecond)
+		}},
+		{"acquiring", func(t *testing.T, n *network, h *holder) {
+			n.meet(lease.Acquire, slow(4*time.Second, 0))
+			go func() {
+				if _, err := h.Acquire(ctx); !errors.Is(err, lease.ErrReleased) {
+					t.Errorf("acquire: %v", err)
+				}
+			}()
+			time.Sleep(time.Second)
+		}},
+		{"undoing", func(t *testing.T, n *network, h *holder) {
+			n.meet(lease.Acquire, slow(2*time.Second, 0))
+			n.meet(lease.Release, slow(2*time.Second, 0))
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, _ = h.Acquire(ctx)
+			time.Sleep(2 * time.Second)
+		}},
+		{"telling", func(t *testing.T, n *network, h *holder) {
+			h.OnLost(func(error) { time.Sleep(time.Minute) })
+			h.acquire(t)
+			n.breaks(t, 0)
+			time.Sleep(10 * time.Second)
+		}},
+		{"lost, and freeing", func(t *testing.T, n *network, h *holder) {
+			n.keep(lease.Renew, failAnswer)
+			n.meet(lease.Release, slow(2*time.Second, 0))
+			h.acquire(t)
+			time.Sleep(time.Until(until(t, h)))
+		}},
+		{"waiting", func(t *testing.T, n *network, h *holder) {
+			n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+			go func() {
+				if err := h.Wait(ctx); err != nil {
+					t.Errorf("wait: %v", err)
+				}
+			}()
+			time.Sleep(time.Second)
+		}},
+		{"looking", func(t *testing.T, n *network, h *holder) {
+			n.keep(lease.Read, slow(4*time.Second, 0))
+			go func() { _ = h.Wait(ctx) }()
+			time.Sleep(time.Second)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				c.begin(t, n, h)
+				if err := h.Close(ctx); err != nil {
+					t.Fatalf("close: %v", err)
+				}
+				h.alive(t, false)
+				requests, flying := n.count(), 0
+				n.mu.Lock()
+				for _, f := range n.flying {
+					flying += f
+				}
+				n.mu.Unlock()
+				if flying != 0 {
+					t.Errorf("%d requests are in flight", flying)
+				}
+				told := len(h.losses())
+				time.Sleep(time.Hour)
+				if n.count() != requests || len(h.losses()) != told {
+					t.Errorf("sent %v, told %v", n.requests()[requests:], h.losses())
+				}
+				if _, err := h.Acquire(ctx); !errors.Is(err, lease.ErrClosed) {
+					t.Errorf("acquire: %v", err)
+				}
+				if err := h.Wait(ctx); err != nil || n.count() != requests {
+					t.Errorf("wait: %v, after %d requests", err, n.count()-requests)
+				}
+				if err := h.HandOver(ctx, lease.ID{9}); !errors.Is(err, lease.ErrNotHeld) {
+					t.Errorf("hand over: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Close returns the error of the release, can be called again, and waits no longer than its
+// context. SPEC H18, H17.
+func TestCloseThatErrs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.meet(lease.Release, failRequest)
+		if err := h.Close(context.Background()); !errors.Is(err, errNet) {
+			t.Errorf("close: %v", err)
+		}
+		if err := h.Close(context.Background()); err != nil || n.record(t).State != lease.Available {
+			t.Errorf("close again: %v; %+v", err, n.record(t))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.meet(lease.Release, n.hang)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := h.Close(ctx)
+		var op *lease.OpError
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &op) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		h.alive(t, false)
+	})
+}
+
+// Close inside one handler waits for the others. SPEC H18.
+func TestCloseInAHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		took := make(chan time.Duration, 2)
+		for range 2 {
+			h.OnLost(func(error) {
+				began := time.Now()
+				if err := h.Close(context.Background()); err != nil {
+					t.Errorf("close: %v", err)
+				}
+				took <- time.Since(began)
+			})
+		}
+		h.OnLost(func(error) { time.Sleep(time.Minute) })
+		h.acquire(t)
+		n.breaks(t, 0)
+		time.Sleep(10 * time.Second)
+		for range 2 {
+			if d := <-took; d != time.Minute {
+				t.Errorf("closed after %v", d)
+			}
+		}
+		if err := h.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+}

@@ -1,0 +1,481 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+var errWork = errors.New("the work failed")
+
+// The function runs only while the lease is held, under its token; then the lease is released,
+// and the error is the function's. SPEC N1, N2.
+func TestRun(t *testing.T) {
+	for _, want := range []error{nil, errWork} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			err := session.Run(context.Background(), h, func(ctx context.Context, tok lease.Token) error {
+				if h.alive(t, true); tok != h.Token() || tok == "" || ctx.Err() != nil {
+					t.Errorf("token %v, held %v; %v", tok, h.Token(), ctx.Err())
+				}
+				time.Sleep(time.Hour)
+				if h.alive(t, true); ctx.Err() != nil {
+					t.Errorf("ended: %v", context.Cause(ctx))
+				}
+				return want
+			}, nil)
+			if err != want {
+				t.Errorf("run: %v, want %v", err, want)
+			}
+			if h.alive(t, false); n.record(t).State != lease.Available {
+				t.Errorf("the record is %+v", n.record(t))
+			}
+			h.notLost(t)
+		})
+	}
+}
+
+// A loss ends the function's context, with itself as the cause, and is told. Run waits for the
+// function. SPEC N1, N2.
+func TestRunLoses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		lose   func(t *testing.T, n *network)
+		reason lease.Code
+		own    error
+	}{
+		{"broken", func(t *testing.T, n *network) { n.breaks(t, 0) }, lease.ErrBroken, nil},
+		{"expired", func(t *testing.T, n *network) { n.keep(lease.Renew, failRequest) }, lease.ErrExpired, errWork},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				returned := false
+				err := session.Run(context.Background(), h, func(ctx context.Context, _ lease.Token) error {
+					c.lose(t, n)
+					<-ctx.Done()
+					if !errors.Is(context.Cause(ctx), c.reason) {
+						t.Errorf("the cause is %v", context.Cause(ctx))
+					}
+					time.Sleep(time.Minute)
+					returned = true
+					return c.own
+				}, nil)
+				lost := h.lostOnce(t, c.reason)
+				if !returned || !errors.Is(err, lost) || c.own != nil && !errors.Is(err, c.own) {
+					t.Errorf("run: %v", err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		err := session.Run(context.Background(), h, func(ctx context.Context, _ lease.Token) error {
+			n.breaks(t, 0)
+			<-ctx.Done()
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}, nil)
+		if want := "stopped: " + h.lostOnce(t, lease.ErrBroken).Error(); err.Error() != want {
+			t.Errorf("run: %v, want %v", err, want) // the loss once, not twice
+		}
+	})
+}
+
+// A context that ends while the function runs ends the function's context and nothing else:
+// the lease is renewed until the function has returned, and then released. SPEC N2, N3.
+func TestRunContextEndsInTheFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		err := session.Run(ctx, h, func(held context.Context, _ lease.Token) error {
+			cancel()
+			<-held.Done()
+			time.Sleep(10 * time.Minute)
+			h.alive(t, true)
+			return held.Err()
+		}, &session.RunOptions{Again: func(error) bool { t.Error("asked to go on"); return true }})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("run: %v", err)
+		}
+		if h.alive(t, false); n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+		h.notLost(t)
+	})
+}
+
+// A context that ends while Run contends ends it, with its error, and leaves nothing behind.
+// SPEC N3.
+func TestRunContextEndsBefore(t *testing.T) {
+	never := func(context.Context, lease.Token) error { panic("called") }
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := session.Run(ctx, h, never, nil); err != context.Canceled || n.count() != 0 {
+			t.Errorf("run: %v, after %d requests", err, n.count())
+		}
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		for _, f := range []fault{nil, loseAnswer, failRequest} {
+			n.keep(lease.Acquire, f)
+			ctx, cancel := context.WithTimeout(context.Background(), 1234*time.Millisecond)
+			began := time.Now()
+			if err := session.Run(ctx, h, never, nil); err != context.DeadlineExceeded || time.Since(began) != 1234*time.Millisecond {
+				t.Errorf("run: %v after %v", err, time.Since(began))
+			}
+			cancel()
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // just as the lease is granted
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		if err := session.Run(ctx, justAcquired{h.Session, cancel}, never, nil); err != context.Canceled {
+			t.Errorf("run: %v", err)
+		}
+		if h.alive(t, false); n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // lost, or released, before the function was called
+		n := overMemory()
+		h := n.open(t, nil)
+		l := justAcquired{h.Session, func() { h.release(t) }}
+		if err := session.Run(context.Background(), l, never, nil); !errors.Is(err, lease.ErrNotHeld) {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// justAcquired does something just after a granted acquire.
+type justAcquired struct {
+	*session.Session
+	do func()
+}
+
+func (l justAcquired) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := l.Session.AcquireWithToken(ctx)
+	if ok {
+		l.do()
+	}
+	return tok, ok, err
+}
+
+// A panic or a Goexit leaves no lease behind. SPEC N3.
+func TestRunPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		func() {
+			defer func() {
+				if r := recover(); r != "boom" {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			_ = session.Run(context.Background(), h, func(context.Context, lease.Token) error { panic("boom") }, nil)
+		}()
+		if h.alive(t, false); n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = session.Run(context.Background(), h, func(context.Context, lease.Token) error { runtime.Goexit(); return nil }, nil)
+			t.Error("returned")
+		}()
+		<-done
+		if h.alive(t, false); n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+}
+
+// A release that fails is told, and an authority that hangs holds Run up for its Timeout only.
+func TestRunReleaseFails(t *testing.T) {
+	work := func(context.Context, lease.Token) error { return errWork }
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Release, failRequest)
+		if err := session.Run(context.Background(), h, work, nil); !errors.Is(err, errWork) || !errors.Is(err, errNet) {
+			t.Errorf("run: %v", err)
+		}
+		h.release(t)
+		n.meet(lease.Release, n.hang)
+		began := time.Now()
+		err := session.Run(context.Background(), h, work, &session.RunOptions{Timeout: 3 * time.Second})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 3*time.Second {
+			t.Errorf("run: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// Again decides after every term whether to contend once more, and others get their turn
+// between. SPEC N1, N4.
+func TestRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		var mu sync.Mutex
+		var order []string
+		var errs []error
+		run := func(h *holder, who string) error {
+			return session.Run(context.Background(), h, func(context.Context, lease.Token) error {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, who)
+				time.Sleep(10 * time.Second)
+				return fmt.Errorf("%s: %w", who, errWork)
+			}, &session.RunOptions{Again: func(err error) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+				return len(errs) < 9
+			}})
+		}
+		var wg sync.WaitGroup
+		for _, h := range []*holder{a, b} {
+			wg.Go(func() {
+				if err := run(h, h.Owner()); !errors.Is(err, errWork) {
+					t.Errorf("run: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range order[1:] {
+			if order[i] == order[i+1] && i+2 < len(order) {
+				t.Errorf("twice in a row: %v", order)
+			}
+		}
+		if len(order) != 10 || len(errs) != 10 {
+			t.Errorf("%d terms, asked %d times", len(order), len(errs))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // ended between two terms
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		err := session.Run(ctx, h, func(context.Context, lease.Token) error { return errWork },
+			&session.RunOptions{Interval: time.Hour, Again: func(error) bool {
+				time.AfterFunc(time.Minute, cancel)
+				return true
+			}})
+		if err != context.Canceled {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// What can never be granted is returned; what may pass is tried again, at a jittered
+// interval. SPEC N4.
+func TestRunErrors(t *testing.T) {
+	for _, c := range []struct {
+		err      error
+		hopeless bool
+	}{
+		{errNet, false}, {context.DeadlineExceeded, false}, {errors.ErrUnsupported, true},
+		{lease.ErrConflict, false}, {lease.ErrCorrupt, false}, {lease.ErrExpired, false}, {lease.ErrReleased, false},
+		{lease.ErrIDMismatch, false}, {lease.ErrNotPresent, false}, {lease.ErrEpochLimit, true},
+		{lease.ErrDuration, true}, {lease.ErrName, true}, {lease.ErrClosed, true}, {lease.ErrOption, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &plain{err: fmt.Errorf("wrapped: %w", c.err)}
+			began := time.Now()
+			time.AfterFunc(time.Minute, func() { l.set(true, nil) })
+			tok, err := session.Acquire(context.Background(), l, nil)
+			switch {
+			case c.hopeless && (!errors.Is(err, c.err) || l.calls.Load() != 1):
+				t.Errorf("%v: acquire: %v, after %d calls", c.err, err, l.calls.Load())
+			case !c.hopeless && (err != nil || tok != "" || time.Since(began) > 61*time.Second || l.calls.Load() < 60 || l.calls.Load() > 121):
+				t.Errorf("%v: acquire: %v after %v and %d calls", c.err, err, time.Since(began), l.calls.Load())
+			}
+		})
+	}
+}
+
+// plain is a Lease that is neither a Waiter nor has tokens.
+type plain struct {
+	mu    sync.Mutex
+	ok    bool
+	err   error
+	held  bool
+	calls atomic.Int32
+}
+
+func (p *plain) set(ok bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ok, p.err = ok, err
+}
+
+func (p *plain) Acquire(context.Context) (bool, error) {
+	p.calls.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = p.ok
+	return p.ok, p.err
+}
+
+func (p *plain) Release(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = false
+	return nil
+}
+
+func (p *plain) CheckAlive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+func (p *plain) OnLost(func(error)) func() bool { return func() bool { return true } }
+
+// Run works with any Lease. SPEC N1.
+func TestRunOfAPlainLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &plain{}
+		time.AfterFunc(10*time.Second, func() { l.set(true, nil) })
+		err := session.Run(context.Background(), l, func(ctx context.Context, tok lease.Token) error {
+			if !l.CheckAlive() || tok != "" || ctx.Err() != nil {
+				t.Errorf("token %q; %v", tok, ctx.Err())
+			}
+			return errWork
+		}, nil)
+		if err != errWork || l.CheckAlive() {
+			t.Errorf("run: %v", err)
+		}
+		if calls := l.calls.Load(); calls < 11 || calls > 21 { // an Interval of 1 s, less up to half
+			t.Errorf("asked %d times", calls)
+		}
+	})
+}
+
+// impatient is a Waiter that fails at once.
+type impatient struct {
+	*plain
+	err error
+}
+
+func (w impatient) Wait(context.Context) error { return w.err }
+
+// A Waiter that fails, or returns for nothing, is not asked without a pause. SPEC N4.
+func TestRunOfAWaiterThatFails(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		most int32
+	}{{errNet, 21}, {lease.ErrClosed, 1}, {nil, 400}} { // Spread is 100 ms, of which on average half
+		synctest.Test(t, func(t *testing.T) {
+			l := impatient{&plain{}, c.err}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if _, err := session.Acquire(ctx, l, nil); err == nil {
+				t.Error("acquired")
+			}
+			if calls := l.calls.Load(); calls > c.most {
+				t.Errorf("%v: asked %d times", c.err, calls)
+			}
+		})
+	}
+}
+
+// A blocking acquire waits until the lease is held, or its context ends. SPEC N1.
+func TestBlockingAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		first := a.acquire(t)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if tok, err := session.Acquire(ctx, b, nil); err != context.DeadlineExceeded || tok != "" {
+			t.Errorf("acquire: %v, %v", tok, err)
+		}
+		time.AfterFunc(time.Minute, func() { a.release(t) })
+		began := time.Now()
+		second, err := session.Acquire(context.Background(), b, nil)
+		if err != nil || second.Compare(first) <= 0 || time.Since(began) > time.Minute+100*time.Millisecond {
+			t.Errorf("acquire: %v, %v after %v", second, err, time.Since(began))
+		}
+		b.alive(t, true)
+	})
+}
+
+// A crowd that waits for one lease does not stampede when it is released: every waiter looks
+// once and asks at most once, spread over the window, and one of them holds. SPEC N4.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd = 100
+		n := overMemory()
+		holding := n.open(t, nil)
+		holding.acquire(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		var acquired atomic.Int32
+		for i := range crowd {
+			h := n.open(t, nil)
+			wg.Go(func() {
+				o := &session.RunOptions{Rand: rand.NewChaCha8([32]byte{byte(i)})}
+				if _, err := session.Acquire(ctx, h, o); err == nil {
+					acquired.Add(1)
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		looks, asks := n.count(lease.Read), n.requests(lease.Acquire)
+		released := time.Now()
+		holding.release(t)
+		time.Sleep(5 * time.Second)
+		if acquired.Load() != 1 {
+			t.Errorf("%d hold", acquired.Load())
+		}
+		after := n.requests(lease.Acquire)[len(asks):]
+		if len(after) > crowd || n.count(lease.Read)-looks > 2*crowd+crowd/2 {
+			t.Errorf("%d asked and %d looked for one release", len(after), n.count(lease.Read)-looks)
+		}
+		slots := map[time.Duration]int{}
+		for _, r := range after {
+			slots[r.at.Sub(released)/(10*time.Millisecond)]++
+		}
+		for slot, asked := range slots {
+			if slot > 10 || asked > crowd/4 {
+				t.Errorf("%d asked within 10 ms, %v after the release", asked, slot*10*time.Millisecond)
+			}
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// RunOptions out of range are refused with the field, its value and the bound. SPEC H22.
+func TestRunOptions(t *testing.T) {
+	for field, o := range map[string]*session.RunOptions{
+		"RunOptions.Interval": {Interval: -time.Second, Spread: 1},
+		"RunOptions.Spread":   {Spread: -time.Second},
+		"RunOptions.Timeout":  {Timeout: -time.Second},
+	} {
+		l := &plain{ok: true}
+		_, err := session.Acquire(context.Background(), l, o)
+		run := session.Run(context.Background(), l, func(context.Context, lease.Token) error { return nil }, o)
+		for _, err := range []error{err, run} {
+			var bad *lease.FieldError
+			if !errors.As(err, &bad) || bad.Field != field || bad.Value != "-1s" || bad.Bound == "" || l.calls.Load() != 0 {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+	}
+}

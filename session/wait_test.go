@@ -1,0 +1,188 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// blind is an authority without Watch.
+type blind struct{ lease.Authority }
+
+// waits returns how long Wait waits, for at most an hour.
+func (h *holder) waits(t testing.TB) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	began := time.Now()
+	err := h.Wait(ctx)
+	took := time.Since(began)
+	if (err != nil) != (took == time.Hour) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("wait: %v after %v", err, took)
+	}
+	return took
+}
+
+// Wait returns when it may be worth asking, with a watch or without. SPEC H21.
+func TestWait(t *testing.T) {
+	const polled = 10 * time.Second // Interval
+	theirs := func(d time.Duration) lease.Request {
+		return lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Owner: "you", Duration: d}
+	}
+	for _, c := range []struct {
+		name   string
+		begin  func(t *testing.T, n *network, h *holder)
+		watch  time.Duration // how long it waits
+		most   time.Duration // without a watch: at most
+		option *session.Options
+	}{
+		{"nobody has it", func(*testing.T, *network, *holder) {}, 0, 0, nil},
+		{"held by itself", func(t *testing.T, _ *network, h *holder) { h.acquire(t) }, 0, 0, nil},
+		{"runs out", func(t *testing.T, n *network, _ *holder) { n.act(t, theirs(25*time.Second)) },
+			25 * time.Second, 25 * time.Second, nil},
+		{"released", func(t *testing.T, n *network, _ *holder) {
+			n.act(t, theirs(lease.Infinite))
+			time.AfterFunc(33*time.Second, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		}, 33 * time.Second, 33*time.Second + polled, nil},
+		{"broken", func(t *testing.T, n *network, _ *holder) {
+			n.act(t, theirs(lease.Infinite))
+			time.AfterFunc(10*time.Second, func() { n.breaks(t, 7*time.Second) })
+		}, 17 * time.Second, 17*time.Second + polled, nil},
+		{"never free", func(t *testing.T, n *network, _ *holder) { n.act(t, theirs(lease.Infinite)) }, time.Hour, time.Hour, nil},
+		{"given to it", func(t *testing.T, n *network, h *holder) {
+			n.act(t, theirs(lease.Infinite))
+			time.AfterFunc(10*time.Second, func() {
+				n.act(t, lease.Request{Action: lease.Change, ID: lease.ID{9}, Proposed: h.ID()})
+			})
+		}, 10 * time.Second, 10*time.Second + polled, nil},
+		{"held by an ID that it owes", func(t *testing.T, n *network, h *holder) {
+			h.acquire(t)
+			n.meet(lease.Release, failRequest)
+			_ = h.Release(context.Background())
+		}, 0, 0, nil},
+		{"to be taken over", func(t *testing.T, n *network, _ *holder) {
+			req := theirs(time.Hour)
+			req.Owner = "node-1"
+			n.act(t, req)
+		}, 0, 0, crashed(session.Options{})},
+		{"another's, for one that takes over", func(t *testing.T, n *network, _ *holder) { n.act(t, theirs(time.Minute)) },
+			time.Minute, time.Minute, crashed(session.Options{})},
+		{"breaking, for one that takes over", func(t *testing.T, n *network, _ *holder) {
+			req := theirs(time.Minute)
+			req.Owner = "node-1"
+			n.act(t, req)
+			n.breaks(t, time.Minute)
+		}, time.Minute, time.Minute, crashed(session.Options{})},
+		{"nobody says", func(t *testing.T, n *network, _ *holder) { n.keep(lease.Read, failRequest) },
+			2500 * time.Millisecond, 2500 * time.Millisecond, nil}, // Retry
+		{"nobody answers", func(t *testing.T, n *network, _ *holder) { n.keep(lease.Read, n.hang) },
+			7500 * time.Millisecond, 7500 * time.Millisecond, nil}, // Timeout and Retry
+		{"released meanwhile", func(t *testing.T, n *network, h *holder) {
+			n.act(t, theirs(lease.Infinite))
+			time.AfterFunc(10*time.Second, func() { h.release(t) })
+		}, 10 * time.Second, 10 * time.Second, nil},
+	} {
+		for _, watch := range []bool{true, false} {
+			t.Run(c.name+map[bool]string{true: "", false: ", without a watch"}[watch], func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					if !watch {
+						n.Authority = blind{n.Authority}
+					}
+					h := n.open(t, c.option)
+					c.begin(t, n, h)
+					took := h.waits(t)
+					least, most := c.watch, c.watch
+					if !watch {
+						most = c.most
+					}
+					if c.name == "nobody says" || c.name == "nobody answers" {
+						least -= 1250 * time.Millisecond // half of Retry
+					}
+					if took < least || took > most {
+						t.Errorf("waited %v, want from %v to %v", took, least, most)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Wait ends with its context, whatever the authority does. SPEC H21.
+func TestWaitContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		done, cancel := context.WithCancel(context.Background())
+		cancel()
+		var op *lease.OpError
+		if err := h.Wait(done); !errors.Is(err, context.Canceled) || !errors.As(err, &op) || n.count() != 0 {
+			t.Errorf("wait: %v, after %d requests", err, n.count())
+		}
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		for _, f := range []fault{nil, n.hang, failRequest} {
+			n.keep(lease.Read, f)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			began := time.Now()
+			if err := h.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+				t.Errorf("wait: %v after %v", err, time.Since(began))
+			}
+			cancel()
+		}
+	})
+}
+
+// An authority that does not tell IDs is waited for all the same. SPEC H21.
+func TestWaitWithoutIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: time.Minute})
+		n.keep(lease.Read, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, err := send(ctx)
+			res.Record.ID = lease.ID{}
+			return res, err
+		})
+		if took := h.waits(t); took != time.Minute {
+			t.Errorf("waited %v", took)
+		}
+	})
+}
+
+// watching is an authority whose watches are lost after a time.
+type watching struct {
+	lease.Authority
+	lost    time.Duration
+	watches atomic.Int32
+}
+
+func (w *watching) Watch(context.Context, string) (<-chan struct{}, error) {
+	w.watches.Add(1)
+	ch := make(chan struct{}, 1)
+	time.AfterFunc(w.lost, func() { close(ch) })
+	return ch, nil
+}
+
+// A watch that is lost is replaced by looking from time to time, and set up again. SPEC H21, S7.
+func TestWaitLosesItsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		w := &watching{Authority: n.Authority, lost: 3 * time.Second}
+		n.Authority = w
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		time.AfterFunc(10*time.Minute, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+10*time.Second {
+			t.Errorf("waited %v", took)
+		}
+		if looks, watches := n.count(lease.Read), int(w.watches.Load()); looks > 150 || watches < 40 || watches > 80 {
+			t.Errorf("looked %d times, with %d watches", looks, watches)
+		}
+	})
+}
