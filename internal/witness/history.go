@@ -1,0 +1,241 @@
+// Package witness checks what several clients saw of one lease in a [lease.Store], at the same
+// time, for linearizability.
+//
+// In general that is a search over all orders. Here every state has a name that never
+// recurs, its version, and every swap says which one it replaced: the versions themselves
+// witness the order, and all that is left is to see that it is one, and that nobody saw it
+// against the course of time. The version must end with a number that rises with every swap.
+package witness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A History is what was seen of one name. It may be used by any number of goroutines.
+type History struct {
+	mu    sync.Mutex
+	began time.Time
+	seen  []sight
+}
+
+// A sight is one exchange that showed a version, or may have made one.
+type sight struct {
+	call, ret time.Duration
+	swap      bool
+	old       lease.Snapshot // of a swap
+	next      lease.Record   // of a swap
+	snap      lease.Snapshot // what it showed; of a swap that succeeded, what it made
+	err       error
+}
+
+// New returns an empty History.
+func New() *History { return &History{began: time.Now()} }
+
+// Store returns s, with everything that is seen through it in the history. All names are taken
+// for one.
+func (h *History) Store(s lease.Store) lease.Store { return &watched{s, h} }
+
+// Len returns the number of exchanges.
+func (h *History) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.seen)
+}
+
+func (h *History) add(s sight) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = append(h.seen, s)
+}
+
+type watched struct {
+	lease.Store
+	h *History
+}
+
+func (w *watched) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	call := time.Since(w.h.began)
+	snap, err := w.Store.Load(ctx, name)
+	if err == nil {
+		w.h.add(sight{call: call, ret: time.Since(w.h.began), snap: snap})
+	}
+	return snap, err
+}
+
+func (w *watched) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	call := time.Since(w.h.began)
+	snap, err := w.Store.Swap(ctx, name, old, next)
+	w.h.add(sight{call: call, ret: time.Since(w.h.began), swap: true, old: old, next: next, snap: snap, err: err})
+	return snap, err
+}
+
+// Options say what a store promises.
+type Options struct {
+	OwnClock bool // ends are the same for everybody, and times are in order
+}
+
+// Check returns nil if the history is linearizable, and otherwise everything that is wrong
+// with it.
+func (h *History) Check(o Options) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := checker{Options: o, records: map[int64]lease.Record{}, made: map[int64]sight{}, replaced: map[int64]sight{}}
+	for _, s := range h.seen {
+		if s.snap.Version != "" {
+			c.shown(s)
+		}
+		if s.swap && s.err == nil {
+			c.committed(s)
+		}
+	}
+	c.chain()
+	c.applied(h.seen)
+	c.time(h.seen)
+	return errors.Join(c.errs...)
+}
+
+type checker struct {
+	Options
+	errs     []error
+	records  map[int64]lease.Record // what was seen, by version
+	made     map[int64]sight        // the swaps that committed, by the version that they made
+	replaced map[int64]sight        // and by the one that they replaced
+}
+
+func (c *checker) bad(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// number is the number at the end of a version.
+func number(version string) (n int64) {
+	_, err := fmt.Sscan(version[strings.LastIndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })+1:], &n)
+	if err != nil {
+		return math.MinInt64
+	}
+	return n
+}
+
+// shown: one version is one record.
+func (c *checker) shown(s sight) {
+	v, r := number(s.snap.Version), s.snap.Record
+	if !c.OwnClock {
+		r.Until = time.Time{}
+	}
+	if before, ok := c.records[v]; ok && before != r {
+		c.bad("version %s was seen as %v and as %v", s.snap.Version, before, r)
+	}
+	c.records[v] = r
+}
+
+// committed: a version is made once, and replaced once, by what was to replace it.
+func (c *checker) committed(s sight) {
+	made, old := number(s.snap.Version), number(s.old.Version)
+	if other, ok := c.made[made]; ok {
+		c.bad("version %d was made from %s and from %s", made, other.old.Version, s.old.Version)
+	}
+	if other, ok := c.replaced[old]; ok {
+		c.bad("version %d was replaced by %s and by %s: an update is lost", old, other.snap.Version, s.snap.Version)
+	}
+	c.made[made], c.replaced[old] = s, s
+	if made <= old {
+		c.bad("version %d was replaced by %d", old, made)
+	}
+	if c.OwnClock && s.old.Now.Before(s.old.Record.Until) && !s.snap.Now.Before(s.old.Record.Until) {
+		c.bad("version %d was decided on at %v, and committed at %v after its end at %v", made, s.old.Now, s.snap.Now, s.old.Record.Until)
+	}
+}
+
+// chain: between a version and the one that replaced it there was none, and epochs never fall.
+func (c *checker) chain() {
+	var versions []int64
+	for v := range c.records {
+		versions = append(versions, v)
+	}
+	slices.Sort(versions)
+	for i, v := range versions {
+		if i == 0 {
+			continue
+		}
+		before := versions[i-1]
+		if s, ok := c.made[v]; ok && number(s.old.Version) < before {
+			c.bad("version %d replaced %s, though there was %d between", v, s.old.Version, before)
+		}
+		if c.records[v].Epoch < c.records[before].Epoch {
+			c.bad("the epoch fell from %d to %d", c.records[before].Epoch, c.records[v].Epoch)
+		}
+	}
+}
+
+// applied: a grant that conflicted is never seen, and one that failed otherwise is applied once
+// at most. Grants have an ID of their own, and where ends are the same for everybody also the
+// same grant that was tried again differs from the first.
+func (c *checker) applied(seen []sight) {
+	if !c.OwnClock {
+		return
+	}
+	count := map[lease.Record]int{}
+	for _, r := range c.records {
+		count[r]++
+	}
+	for _, s := range seen {
+		if s.err == nil || s.next.Epoch == s.old.Record.Epoch {
+			continue
+		}
+		most := 1
+		if errors.Is(s.err, lease.ErrConflict) {
+			most = 0
+		}
+		if n := count[s.next]; n > most {
+			c.bad("%v failed with %v and was applied %d times", s.next, s.err, n)
+		}
+	}
+}
+
+// time: whatever returned before another was called, saw no later state.
+func (c *checker) time(seen []sight) {
+	var order []sight
+	for _, s := range seen {
+		if s.snap.Version != "" {
+			order = append(order, s)
+		}
+	}
+	byReturn := slices.Clone(order)
+	slices.SortFunc(order, func(a, b sight) int { return int(a.call - b.call) })
+	slices.SortFunc(byReturn, func(a, b sight) int { return int(a.ret - b.ret) })
+	latest, i := int64(math.MinInt64), 0
+	var now time.Time
+	for _, s := range order {
+		for ; i < len(byReturn) && byReturn[i].ret < s.call; i++ {
+			latest = max(latest, position(byReturn[i]))
+			if byReturn[i].snap.Now.After(now) {
+				now = byReturn[i].snap.Now
+			}
+		}
+		at := position(s)
+		if at < latest || at == latest && at%2 == 0 {
+			c.bad("version %s was shown to a call after a later one (%d) had been shown: a stale answer", s.snap.Version, latest/2)
+		}
+		if c.OwnClock && s.snap.Now.Before(now) {
+			c.bad("the time went from %v to %v", now, s.snap.Now)
+		}
+	}
+}
+
+// position is when a sight takes place, in the order of versions: a swap at its version, a load
+// after it.
+func position(s sight) int64 {
+	v := 2 * number(s.snap.Version)
+	if s.swap && s.err == nil {
+		return v
+	}
+	return v + 1
+}
