@@ -124,11 +124,13 @@ func parseFile(file string, data []byte) (all []scenario, err error) {
 			end()
 			current = &scenario{file: where, name: value, given: "available"}
 		case current == nil && cell:
-			var s step
-			s, err = parseStep("0s " + strings.TrimSpace(text))
+			s, wrong := parseStep("0s " + strings.TrimSpace(text))
 			name := strings.TrimSuffix(path.Base(file), ".txt") + " " + given + " " + strings.TrimSpace(strings.Split(text, "=>")[0])
 			c := scenario{file: where, name: name, spec: []string{"M1"}, given: given, steps: []step{s}}
 			c.needs = c.inferred()
+			if err = wrong; setups[given] == nil {
+				err = fmt.Errorf("unknown state %q", given)
+			}
 			all = append(all, c)
 		case current == nil:
 			err = fmt.Errorf("a line outside of a scenario")

@@ -1,0 +1,72 @@
+package leasetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// The answer to the second acquire is lost: it was carried out, and nobody knows.
+func ExampleScript() {
+	ctx := context.Background()
+	store := lease.NewAuthority(memory.New(nil))
+	auth := leasetest.Script(store, leasetest.Nth(2, lease.Acquire, leasetest.FailAnswer))
+
+	for _, name := range []string{"jobs/first", "jobs/second"} {
+		l, err := session.New(auth, name, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		ok, err := l.Acquire(ctx)
+		fmt.Println(name, ok, errors.Is(err, leasetest.ErrInjected))
+		if err := l.Close(ctx); err != nil { // what it may have acquired is released
+			fmt.Println(err)
+		}
+	}
+	left, err := lease.Inspect(ctx, store, "jobs/second")
+	fmt.Println(left.Record.State, err)
+	// Output:
+	// jobs/first true false
+	// jobs/second false true
+	// available <nil>
+}
+
+// A third party revokes the lease just before the holder's first renewal.
+func ExampleBefore() {
+	ctx := context.Background()
+	store := lease.NewAuthority(memory.New(nil))
+	auth := leasetest.Script(store, leasetest.Nth(1, lease.Renew, leasetest.Before(func() {
+		_, _ = lease.Revoke(ctx, store, "jobs/nightly", lease.In(0))
+	})))
+	l, err := session.New(auth, "jobs/nightly", &session.Options{Interval: 50 * time.Millisecond})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer l.Close(ctx)
+	lost := make(chan error, 1)
+	l.OnLost(func(err error) { lost <- err })
+	fmt.Println(l.Acquire(ctx))
+	fmt.Println(errors.Is(<-lost, lease.ErrBroken), l.CheckAlive())
+	// Output:
+	// true <nil>
+	// true false
+}
+
+// A store of one's own is held to SPEC.md in one call; what it cannot do is declared.
+func ExampleTestStore() {
+	_ = func(t *testing.T) { // func TestMyStore(t *testing.T)
+		leasetest.TestStore(t, func(t testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{
+			Bubble: true,
+			Lacks:  leasetest.Durable | leasetest.Forgetting,
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package leasetest
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/fencedlease/lease"
+)
+
+func mustVectors(t *testing.T) []scenario {
+	t.Helper()
+	all, err := parseVectors(Vectors())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Every scenario says what it needs, and is of a clause.
+func TestVectorsAreComplete(t *testing.T) {
+	names := map[string]string{}
+	for _, v := range mustVectors(t) {
+		if len(v.steps) == 0 || len(v.spec) == 0 || v.name == "" {
+			t.Errorf("%s: a scenario needs a name, a clause and a step", v.file)
+		}
+		if other, ok := names[v.name]; ok {
+			t.Errorf("%s: %q is the name of %s too", v.file, v.name, other)
+		}
+		names[v.name] = v.file
+		if missing := v.inferred() &^ v.needs; missing != 0 {
+			t.Errorf("%s: %s needs %v", v.file, v.name, missing)
+		}
+		for i, s := range v.steps {
+			if i > 0 && s.at < v.steps[i-1].at {
+				t.Errorf("%s: %s: time goes back", v.file, v.name)
+			}
+		}
+	}
+}
+
+// The cells of the table are those of the published one: 19 rows by 5 states, each once,
+// with the outcomes that testdata has for them.
+func TestTheTableIsThePublishedOne(t *testing.T) {
+	cells := map[string]string{} // state and request: outcome
+	expires := 0
+	for _, v := range mustVectors(t) {
+		if !strings.HasPrefix(v.file, "table.txt") {
+			continue
+		}
+		if strings.HasPrefix(v.name, "duration expires on ") {
+			expires++
+			continue
+		}
+		s := v.steps[0]
+		key := v.given + ": " + cellKey(s.req)
+		if cells[key] != "" {
+			t.Errorf("%s: the cell %s is there twice", v.file, key)
+		}
+		cells[key] = s.want.state.String()
+		if s.want.code != 0 {
+			cells[key] = s.want.code.String()
+		}
+	}
+	if len(cells)+expires != 95 {
+		t.Errorf("the table has %d cells; want 95", len(cells)+expires)
+	}
+	published, err := os.Open("../testdata/tables.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer published.Close()
+	compared := 0
+	var req lease.Request
+	for lines := bufio.NewScanner(published); lines.Scan(); {
+		line := lines.Text()
+		if text, ok := strings.CutPrefix(line, "request "); ok {
+			text = strings.ReplaceAll(text, "=X", "=C")
+			if s, err := parseStep("0s " + text + " => ok available"); err != nil {
+				req = lease.Request{} // the passing of time
+			} else {
+				req = s.req
+			}
+			continue
+		}
+		columns := strings.Split(line, "|")
+		if len(columns) != 5 || req.Action == 0 {
+			continue
+		}
+		key := strings.TrimSpace(columns[0]) + ": " + cellKey(req)
+		outcome := strings.Fields(columns[2]) // ok and the state, or a code
+		want := outcome[0]
+		if want == "ok" {
+			want = outcome[1]
+		}
+		if cells[key] != want {
+			t.Errorf("%s is %q here, and %q in testdata", key, cells[key], want)
+		}
+		compared++
+	}
+	if compared != 90 {
+		t.Errorf("%d cells of testdata were compared; want 90", compared)
+	}
+}
+
+// cellKey tells the rows of the table apart.
+func cellKey(req lease.Request) string {
+	key := requestText(lease.Request{Action: req.Action, ID: req.ID, Proposed: req.Proposed})
+	if p, ok := req.Period.Get(); ok && p > 0 {
+		return key + " period>0"
+	} else if ok {
+		return key + " period=0"
+	}
+	return key
+}
+
+func TestMalformedVectors(t *testing.T) {
+	for text, want := range map[string]string{
+		"0s read => ok available":                      "outside of a scenario",
+		"scenario x\nread => ok available":             "a step needs a time",
+		"scenario x\n0s read":                          "a step needs a time",
+		"scenario x\n0 read => ok available":           "not a number of seconds",
+		"scenario x\n0s look => ok available":          "unknown action",
+		"scenario x\n0s read id=D => ok available":     "unknown ID",
+		"scenario x\n0s read size=1 => ok available":   "unknown argument",
+		"scenario x\n0s read => fine available":        "unknown code",
+		"scenario x\n0s read => ok free":               "unknown state",
+		"scenario x\n0s read => ok available size=1":   "unknown field",
+		"scenario x\n0s read => ok available epoch=-1": "invalid syntax",
+		"scenario x\nneeds luck":                       "unknown need",
+		"scenario x\ngiven bliss":                      "unknown state",
+		"bliss: read => ok available":                  "unknown state",
+	} {
+		_, err := parseVectors(fstest.MapFS{"v.txt": {Data: []byte(text)}})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "v.txt:") {
+			t.Errorf("%q: %v; want %q, with file and line", text, err, want)
+		}
+	}
+}
+
+// The format is described, file by file, with the very set-ups that the runner uses.
+func TestVectorsAreDescribed(t *testing.T) {
+	readme, err := fs.ReadFile(Vectors(), "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Glob(Vectors(), "*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if !strings.Contains(string(readme), "| `"+file+"` |") {
+			t.Errorf("%s is not described", file)
+		}
+	}
+	for state := range setups {
+		if !strings.Contains(string(readme), "\n| "+state+" |") {
+			t.Errorf("the state %s is not described", state)
+		}
+	}
+	for need := range needs {
+		if !strings.Contains(string(readme), "`"+need+"`") {
+			t.Errorf("the need %s is not described", need)
+		}
+	}
+}
+
+// Every rule and every vector is of a clause that SPEC.md has, and no two have one name.
+func TestRulesAreOfClauses(t *testing.T) {
+	spec, err := os.ReadFile("../SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clauses := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\*`).FindAllStringSubmatch(string(spec), -1) {
+		clauses[m[1]] = true
+	}
+	for kind, rules := range map[string][]rule{"store": storeRules, "authority": allAuthorityRules(), "lease": leaseRules, "guard": guardRules} {
+		seen := map[string]bool{}
+		for _, r := range rules {
+			if !clauses[r.clause()] {
+				t.Errorf("%s: %s: SPEC.md has no clause %s", kind, r.name, r.clause())
+			}
+			if seen[r.name] || r.says == "" || strings.ContainsAny(r.name, " \t") {
+				t.Errorf("%s: %s: a rule has a name of its own, without spaces, and says what it is", kind, r.name)
+			}
+			seen[r.name] = true
+		}
+	}
+	for _, v := range mustVectors(t) {
+		for _, clause := range v.spec {
+			if !clauses[clause] {
+				t.Errorf("%s: SPEC.md has no clause %s", v.file, clause)
+			}
+		}
+	}
+}
+
+func TestAbilityNames(t *testing.T) {
+	if got := (Watching | Durable).String(); got != "watching, durable" {
+		t.Errorf("Watching | Durable is %q", got)
+	}
+	if got := Ability(0).String(); got != "nothing" {
+		t.Errorf("0 is %q", got)
+	}
+	if got := Ability(1 << 31).String(); got != "unknown" {
+		t.Errorf("1<<31 is %q", got)
+	}
+	for i, name := range abilityNames {
+		if name == "" {
+			t.Errorf("ability %d has no name", i)
+		}
+	}
+}
+
+// A history is as long as a message may be.
+func TestHistoryIsBounded(t *testing.T) {
+	var h History
+	for range 1000 {
+		h.Printf("something happened")
+	}
+	if lines := strings.Split(h.String(), "\n"); len(lines) != 61 || !strings.Contains(lines[0], "940 lines earlier") {
+		t.Errorf("%d lines, the first is %q", len(lines), lines[0])
+	}
+}
