@@ -3,6 +3,7 @@ package sdktest
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // A difference is one between the double and Azurite in which the double stays with the
@@ -27,7 +28,8 @@ type step struct {
 	snapshots    bool   // some were taken
 	state        string // before, in the double: available, ..., or absent
 	ours, theirs answer
-	left         [2]string // the states afterward
+	left         [2]string     // the states afterward
+	lag          time.Duration // by which Azurite's clock is ahead of the double's at most
 }
 
 func (s step) lease() bool { return strings.Contains(s.target, "comp=lease") }

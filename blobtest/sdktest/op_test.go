@@ -203,9 +203,6 @@ type answer struct {
 func (a answer) code() string { return a.header.Get("x-ms-error-code") }
 
 func (s *side) do(ctx context.Context, o op) (answer, error) {
-	if o.wait > 0 {
-		return answer{}, s.wait(ctx, o.wait)
-	}
 	sep := "?"
 	if strings.Contains(o.target, "?") {
 		sep = "&"
