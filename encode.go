@@ -241,6 +241,8 @@ func (r Record) MarshalText() ([]byte, error) {
 	return b, nil
 }
 
+const textRule = "must be state, epoch, id, duration, until and owner, in this order and as they are written"
+
 // UnmarshalText reads what MarshalText writes, and nothing else: any other text is a
 // [*FieldError] with the Code [ErrCorrupt], and *r is then unchanged.
 func (r *Record) UnmarshalText(text []byte) error {
@@ -253,7 +255,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 		return err
 	}
 	if again, err := next.MarshalText(); err != nil || !bytes.Equal(again, text) {
-		return &FieldError{Field: "Record", Value: quote(string(text)), Bound: "must be written as " + string(again), Code: ErrCorrupt}
+		return &FieldError{Field: "Record", Value: quote(string(text)), Bound: textRule, Code: ErrCorrupt}
 	}
 	*r = next
 	return nil

@@ -135,7 +135,7 @@ func (r Record) Valid() error {
 		return bad("State", uint8(r.State), "must be one of the five states")
 	case r.Epoch >= epochLimit:
 		return bad("Epoch", r.Epoch, "must be below 1<<63")
-	case r.Until != r.Until.Round(0).UTC():
+	case r.Until != r.Until.UTC(): // which strips the monotonic reading
 		return bad("Until", r.Until, "must be in UTC and without a monotonic reading")
 	case !r.Until.IsZero() && (r.Until.Before(firstTime) || r.Until.After(lastTime)):
 		return bad("Until", r.Until.Unix(), "must lie in the years 1 to 9999")
