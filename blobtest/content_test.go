@@ -164,7 +164,11 @@ func TestBlocks(t *testing.T) {
 	if a := block(412, 3, "x"); a.code() != "LeaseIdMissing" {
 		t.Error("a blob of uncommitted blocks is not guarded: ", a.code())
 	}
+	c.must(412, "DELETE", target, nil, "")
 	c.h.Clock().Advance(time.Minute)
+	if l := c.list(account + "/box?restype=container&comp=list&include=uncommittedblobs"); len(l.Blobs) != 2 || l.Blobs[1].State != "expired" {
+		t.Errorf("%+v", l)
+	}
 	a := c.must(200, "GET", target+"?comp=blocklist&blocklisttype=all", nil, "")
 	if !strings.Contains(a.body, "<CommittedBlocks></CommittedBlocks><UncommittedBlocks><Block><Name>"+id(1)+"</Name><Size>4</Size></Block><Block>") {
 		t.Error(a.body)

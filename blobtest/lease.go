@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -83,13 +82,11 @@ func (c *call) leased(cond conditions) (etag string, modified time.Time, err err
 	case f.entry.current != nil:
 		etag, modified = f.entry.current.etag, f.entry.current.modified
 	default: // a blob of uncommitted blocks only; it can be leased already
-		etag, modified = uncommittedETag, f.modified
+		v := f.uncommitted()
+		etag, modified = v.etag, v.modified
 	}
 	return etag, modified, cond.forLease(etag, modified)
 }
-
-// uncommittedETag is the entity tag of a blob that has only uncommitted blocks.
-const uncommittedETag = "0x0"
 
 // leaseRequest reads the headers of a lease operation.
 func (c *call) leaseRequest() (req lease.Request, err error) {
@@ -192,14 +189,7 @@ func (c *call) seconds(header, s string) (time.Duration, error) {
 // owner labels a holder by its client software; the protocol says nothing else of it.
 func owner(r *http.Request) string {
 	s := r.Header.Get(headerOwner)
-	if len(s) > 256 {
-		s = s[:256]
-	}
-	s = strings.ReplaceAll(s, "\x00", "")
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "")
-	}
-	return s
+	return strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 256)], ""), "\x00", "")
 }
 
 // addLease puts the state of the lease on an answer.

@@ -69,7 +69,7 @@ func (a *account) blobs(container string, p page) (items []item, ok bool) {
 		return nil, false
 	}
 	prefixes := map[string]bool{}
-	for name, e := range b.blobs {
+	for name := range b.blobs {
 		if !strings.HasPrefix(name, p.prefix) {
 			continue
 		}
@@ -82,14 +82,16 @@ func (a *account) blobs(container string, p page) (items []item, ok bool) {
 				continue
 			}
 		}
-		items = append(items, e.items(name, p)...)
+		items = append(items, b.items(name, p)...)
 	}
 	items = slices.DeleteFunc(items, func(it item) bool { return it.compare(p.marker) < 0 && p.marker != position{} })
 	slices.SortFunc(items, func(a, b item) int { return a.compare(b.position) })
 	return items[:min(len(items), p.max+1)], true
 }
 
-func (e *entry) items(name string, p page) (items []item) {
+// items are the blob of that name and, if they are asked for, its snapshots.
+func (b *box) items(name string, p page) (items []item) {
+	e := b.blobs[name]
 	if slices.Contains(p.include, "snapshots") && p.delimiter == "" {
 		for _, v := range e.snapshots {
 			s := v.snapshot.Format(sevenDigits)
@@ -100,7 +102,7 @@ func (e *entry) items(name string, p page) (items []item) {
 	case e.current != nil:
 		items = append(items, item{position{name: name}, e.current})
 	case slices.Contains(p.include, "uncommittedblobs"):
-		items = append(items, item{position{name: name}, &version{etag: uncommittedETag, props: &properties{}}})
+		items = append(items, item{position{name: name}, found{attributes: b.attrs}.uncommitted()})
 	}
 	return items
 }

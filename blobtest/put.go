@@ -135,8 +135,11 @@ func deleteBlob(c *call) (*reply, error) {
 	if which != "" && which != "include" && which != "only" {
 		return nil, badHeader(c.r, "x-ms-delete-snapshots")
 	}
-	return c.writeBlob(write{reads: which == "only", prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{blocks: true, reads: which == "only", prepare: func(f found) (plan, error) {
 		v := f.entry.current
+		if v == nil {
+			v = f.uncommitted()
+		}
 		if err := cond.forWrite(v.etag, v.modified); err != nil {
 			return nil, err
 		}

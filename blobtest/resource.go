@@ -110,6 +110,11 @@ func (a *account) find(container, blob string) (f found) {
 	return f
 }
 
+// uncommitted stands for the version of a blob that has only uncommitted blocks.
+func (f found) uncommitted() *version {
+	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
+}
+
 // put puts an entry under a name, or with nil takes it away, if b is still the container of
 // its name, and reports whether it is.
 func (a *account) put(container string, b *box, blob string, e *entry) bool {

@@ -10,6 +10,7 @@ import (
 // the entry, in one step.
 type write struct {
 	creates  bool // a blob that is not there is no failure
+	blocks   bool // one that has only uncommitted blocks is none
 	infinite bool // a lease must be an infinite one
 	reads    bool // the blob itself stays as it is: for its lease this is a read
 
@@ -36,7 +37,7 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	switch {
 	case f.box == nil:
 		return nil, errContainerNotFound
-	case !w.creates && (f.entry == nil || f.entry.current == nil):
+	case !w.creates && (f.entry == nil || f.entry.current == nil && !w.blocks):
 		return nil, errBlobNotFound
 	}
 	p, veto := w.prepare(f)
@@ -118,7 +119,7 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	}
 	r.entry, r.version = f.entry, f.entry.at(c.snapshot)
 	if r.version == nil && uncommitted && c.snapshot.IsZero() {
-		r.version = &version{etag: uncommittedETag, modified: f.modified}
+		r.version = f.uncommitted()
 	}
 	if r.version == nil {
 		return r, errBlobNotFound

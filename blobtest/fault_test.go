@@ -1,0 +1,96 @@
+package blobtest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// over makes a client of a handler over a wrapped authority, with a blob that was put
+// before any fault.
+func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
+	t.Helper()
+	clock := blobtest.NewClock(start)
+	auth := wrap(lease.NewAuthority(memory.New(&memory.Options{Clock: clock})))
+	h, err := blobtest.NewHandler(auth, &blobtest.Options{AllowAnyone: true, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t, h, today}
+	c.must(201, "PUT", account+"/box?restype=container", nil, "")
+	c.put(201)
+	return c
+}
+
+// An acquire whose answer is lost is an internal error to the client, which tries again
+// with the ID that it proposed, and is granted.
+func TestLostAnswer(t *testing.T) {
+	c := over(t, func(a lease.Authority) lease.Authority {
+		return leasetest.Script(a, leasetest.Nth(1, lease.Acquire, leasetest.FailAnswer), leasetest.Nth(1, lease.Renew, leasetest.FailRequest))
+	})
+	h := []string{"x-ms-proposed-lease-id", idA, "x-ms-lease-duration", "15"}
+	if a := c.lease(500, "acquire", h...); a.code() != "InternalError" {
+		t.Error(a.code())
+	}
+	if s := c.must(200, "HEAD", path, nil, "").header.Get("x-ms-lease-state"); s != "leased" {
+		t.Errorf("state %s, want leased", s)
+	}
+	c.lease(201, "acquire", h...)
+	c.lease(500, "renew", "x-ms-lease-id", idA)
+	c.lease(200, "renew", "x-ms-lease-id", idA)
+}
+
+// A write whose admission is unknown does not happen.
+func TestUnknownWrite(t *testing.T) {
+	for _, fault := range []leasetest.Fault{leasetest.FailRequest, leasetest.FailAnswer} {
+		c := over(t, func(a lease.Authority) lease.Authority {
+			return leasetest.Script(a, leasetest.From(3, lease.Write, fault)) // after the container's and the blob's
+		})
+		c.acquire(idA, "15")
+		c.must(500, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}, "changed")
+		c.must(500, "DELETE", path, []string{"x-ms-lease-id", idA}, "")
+		if a := c.must(200, "GET", path, nil, ""); a.body != "hello" {
+			t.Errorf("%q", a.body)
+		}
+	}
+}
+
+// A request that the authority does not answer ends with the parameter timeout.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := over(t, func(a lease.Authority) lease.Authority {
+			return leasetest.Script(a, leasetest.Always(lease.Acquire, leasetest.LoseRequest))
+		})
+		for target, want := range map[string]time.Duration{"": 30 * time.Second, "&timeout=7": 7 * time.Second, "&timeout=99": 30 * time.Second} {
+			begin := time.Now()
+			a := c.must(500, "PUT", path+"?comp=lease"+target, []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
+			if a.code() != "OperationTimedOut" || time.Since(begin) != want {
+				t.Errorf("%q: %s after %v, want %v", target, a.code(), time.Since(begin), want)
+			}
+		}
+	})
+}
+
+// An authority that shows nothing of its records can be served, but for what only they tell.
+func TestHiddenRecords(t *testing.T) {
+	c := over(t, func(a lease.Authority) lease.Authority {
+		return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })
+	})
+	c.acquire(idA, "15")
+	if a := c.put(412); a.code() != "LeaseIdMissing" {
+		t.Error(a.code())
+	}
+	if a := c.put(412, "x-ms-lease-id", idB); a.code() != "LeaseIdMismatchWithBlobOperation" {
+		t.Error(a.code())
+	}
+	c.put(201, "x-ms-lease-id", idA)
+	if a := c.lease(409, "renew", "x-ms-lease-id", idB); a.code() != "LeaseIdMismatchWithLeaseOperation" {
+		t.Error(a.code())
+	}
+	c.lease(200, "release", "x-ms-lease-id", idA)
+}
