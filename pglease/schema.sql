@@ -31,7 +31,9 @@ begin
     end if;
     new.version := old.version + 1;
     new.floor := greatest(old.floor, (old.record->>'epoch')::bigint);
-    new.changed := greatest(clock_timestamp(), old.changed);
+    if new.changed <= old.changed then     -- it says no time of its own
+        new.changed := greatest(clock_timestamp(), old.changed);
+    end if;
     perform pg_notify('lease', new.name);
     return new;
 end $$;

@@ -184,6 +184,16 @@ func (s *server) kill() {
 	<-s.ended
 }
 
+// restart starts a server that was killed. Its children may hold on to what it had for a while.
+func (s *server) restart() error {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		err := s.start()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
 func (s *server) stop() {
 	s.signal(syscall.SIGCONT)
 	_ = s.child.Process.Signal(syscall.SIGQUIT)

@@ -85,14 +85,16 @@ with seen as materialized (
 select coalesce(r.record::text, ''), coalesce(r.floor, f.epoch), coalesce(r.version, f.version), coalesce(greatest(r.now, r.changed), clock_timestamp())
 from {floor} f left join row r on true`
 
-// put is the swap of a row. The until, if there is one to come, is compared once the row is
-// locked.
+// put is the swap of a row. The time is read once the row is locked, and once: it is the one
+// that the until, if there is one to come, is compared with, and that of the swap.
 const put = `
 with old as materialized (
 	select l.name, l.changed from {lease} l where l.name = $1 and l.version = $2 for update
+), at as materialized (
+	select old.name, greatest(clock_timestamp(), old.changed) as now from old
 )
-update {lease} l set record = $3::json from old
-where l.name = old.name and ($4::timestamptz is null or greatest(clock_timestamp(), old.changed) < $4::timestamptz)
+update {lease} l set record = $3::json, changed = at.now from at
+where l.name = at.name and ($4::timestamptz is null or at.now < $4::timestamptz)
 returning l.version, l.changed`
 
 // putNew is the swap of a name that had no row. The lock of the floor keeps rows from being

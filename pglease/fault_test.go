@@ -1,0 +1,282 @@
+package pglease_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/session"
+)
+
+// ownServer is a server for a test that does harm to it.
+func ownServer(t *testing.T) *server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pglease") // others must be able to enter it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s, err := newServer(dir, "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// harm does one of the things that happen to a server, and says which.
+func (s *server) harm(t *testing.T, r *rand.Rand) string {
+	t.Helper()
+	switch r.IntN(3) {
+	case 0:
+		s.signal(syscall.SIGSTOP)
+		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
+		s.signal(syscall.SIGCONT)
+		return "stop and continue"
+	case 1:
+		s.kill()
+		if err := s.restart(); err != nil {
+			t.Error(err)
+		}
+		return "kill and restart"
+	}
+	conn, err := pgx.Connect(t.Context(), s.url("postgres"))
+	if err != nil {
+		t.Error(err)
+		return "nothing"
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'"); err != nil {
+		t.Error(err)
+	}
+	return "cut connections"
+}
+
+// A write that timed out may still be applied: it is not repeated, and a holder who asks again
+// finds out.
+func TestTimedOutWriteIsApplied(t *testing.T) {
+	server := ownServer(t)
+	a := store(t, pool(t, server.url(server.database(t))), nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	server.signal(syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an answer that does not come: %v", err)
+	}
+	server.signal(syscall.SIGCONT)
+	eventually(t, "renewal", func(ctx context.Context) error {
+		_, err := a.Do(ctx, "x", renew(idA))
+		return err
+	})
+}
+
+// SPEC S7: a watch that is lost is closed, and the next one works. Changes by hand wake too.
+func TestWatchIsLostAndFound(t *testing.T) {
+	database := shared.database(t)
+	p := pool(t, shared.url(database))
+	s := store(t, p, nil)
+	signals, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.exec(t, database, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like 'listen%'")
+	if !within(signals, func(open bool) bool { return !open }) {
+		t.Error("the watch was lost and is not closed")
+	}
+	if signals, err = s.Watch(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	if !within(signals, func(open bool) bool { return open }) {
+		t.Error("no signal after the grant")
+	}
+	shared.exec(t, database, "delete from lease")
+	if !within(signals, func(open bool) bool { return open }) {
+		t.Error("no signal after a deletion by hand")
+	}
+	s.Close()
+	if !within(signals, func(open bool) bool { return !open }) {
+		t.Error("the Store was closed and the watch is not")
+	}
+	if _, err := s.Watch(t.Context(), "x"); lease.CodeOf(err) != lease.ErrClosed {
+		t.Errorf("a watch of a closed Store: %v", err)
+	}
+	do(t, s.Authority(), "x", acquire(idB, time.Minute), 0)
+}
+
+// within waits for what comes next and is as it should be; earlier signals do not matter.
+func within(signals <-chan struct{}, want func(open bool) bool) bool {
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case _, open := <-signals:
+			if want(open) {
+				return true
+			}
+			if !open {
+				return false
+			}
+		case <-deadline:
+			return false
+		}
+	}
+}
+
+// A holder that is killed is succeeded by a waiter, that was not told by anybody.
+func TestWaiterTakesOver(t *testing.T) {
+	url := shared.url(shared.database(t))
+	holder := store(t, pool(t, url), nil).Authority()
+	before := do(t, holder, "x", acquire(idA, 1500*time.Millisecond), 0)
+	waiter, err := store(t, pool(t, url), nil).Lease("x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	tok, err := session.Acquire(t.Context(), waiter, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tok.Compare(before.Record.Token()) <= 0 {
+		t.Errorf("token %s after %s", tok, before.Record.Token())
+	}
+	t.Logf("taken over %v after the end", time.Since(before.Record.Until))
+}
+
+// A pausable authority does not answer while it is paused, as to a holder that does not run.
+type pausable struct {
+	lease.Authority
+	paused atomic.Bool
+}
+
+func (p *pausable) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if p.paused.Load() {
+		<-ctx.Done()
+		return lease.Result{}, ctx.Err()
+	}
+	return p.Authority.Do(ctx, name, req)
+}
+
+// A crew is some holders of one lease who count in the database, and do not stop when they
+// should.
+type crew struct {
+	*testing.T
+	believers                            atomic.Int32
+	grants, counted, unknown, stale, bad atomic.Int64
+}
+
+// work is the life of a holder: it counts for a while, then does not renew for a while, and
+// counts on until it is refused.
+func (c *crew) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority) {
+	authority := &pausable{Authority: a}
+	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, Timeout: 120 * time.Millisecond, Retry: 50 * time.Millisecond})
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	defer l.Close(context.Background())
+	for ctx.Err() == nil {
+		tok, err := session.Acquire(ctx, l, nil)
+		if err != nil {
+			continue
+		}
+		c.grants.Add(1)
+		wakes := time.Now().Add(500 * time.Millisecond)
+		believes := false
+		for refused := false; !refused && ctx.Err() == nil; {
+			if alive := l.CheckAlive(); alive != believes {
+				if believes = alive; !believes {
+					c.believers.Add(-1)
+				} else if c.believers.Add(1) > 1 && l.CheckAlive() {
+					c.bad.Add(1)
+				}
+			}
+			authority.paused.Store(time.Now().After(wakes))
+			switch err := increment(ctx, p, tok); {
+			case err == nil:
+				c.counted.Add(1)
+			case errors.Is(err, fencing.ErrStale):
+				c.stale.Add(1)
+				refused = true
+			default:
+				c.unknown.Add(1)
+			}
+		}
+		if believes {
+			c.believers.Add(-1)
+		}
+		authority.paused.Store(false)
+	}
+}
+
+// SPEC G1, G2, G3: whatever happens to the server, to connections and to holders, no increment of
+// a transaction that was admitted is lost.
+func TestNoUpdateIsLost(t *testing.T) {
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
+	server := ownServer(t)
+	database := server.database(t)
+	server.exec(t, database, "create table counter (n bigint not null); insert into counter values (0)")
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &crew{T: t}
+	var all sync.WaitGroup
+	for range 3 {
+		p := pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 4 })
+		a := store(t, p, nil).Authority()
+		all.Go(func() { c.work(ctx, p, a) })
+	}
+	for range rounds {
+		time.Sleep(time.Duration(500+r.IntN(700)) * time.Millisecond) // a real engine
+		server.harm(t, r)
+	}
+	cancel()
+	all.Wait()
+	var n int64
+	if err := pool(t, server.url(database)).QueryRow(t.Context(), "select n from counter").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seed %d: %d grants, %d increments acknowledged, %d unknown, %d holders refused as stale, counter at %d",
+		seed, c.grants.Load(), c.counted.Load(), c.unknown.Load(), c.stale.Load(), n)
+	if n < c.counted.Load() || n > c.counted.Load()+c.unknown.Load() {
+		t.Errorf("the counter is at %d", n)
+	}
+	if c.bad.Load() > 0 {
+		t.Errorf("%d times two holders believed", c.bad.Load())
+	}
+	if c.counted.Load() == 0 || c.stale.Load() < 1 {
+		t.Error("that proves nothing")
+	}
+}
+
+// increment reads and writes in different statements, as a program does.
+func increment(ctx context.Context, p *pgxpool.Pool, tok lease.Token) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return pgx.BeginFunc(ctx, p, func(tx pgx.Tx) error {
+		if err := fencing.Admit(ctx, pglease.Mark(tx, "counter"), tok); err != nil {
+			return err
+		}
+		var n int64
+		if err := tx.QueryRow(ctx, "select n from counter").Scan(&n); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "update counter set n = $1", n+1)
+		return err
+	})
+}

@@ -1,0 +1,404 @@
+package pglease_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease"
+)
+
+var (
+	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+)
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: d}
+}
+
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.Renew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+
+// do carries out a request that must be granted, or refused with the code.
+func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
+	t.Helper()
+	res, err := a.Do(t.Context(), name, req)
+	if lease.CodeOf(err) != want || want == 0 && err != nil {
+		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
+	}
+	return res
+}
+
+// A meter counts the statements of a pool; each is one exchange once it is prepared.
+type meter struct{ n atomic.Int64 }
+
+func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	m.n.Add(1)
+	return ctx
+}
+
+func (m *meter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (m *meter) trace(c *pgxpool.Config) { c.ConnConfig.Tracer = m }
+
+// count returns how many exchanges f makes.
+func (m *meter) count(f func()) int {
+	before := m.n.Load()
+	f()
+	return int(m.n.Load() - before)
+}
+
+// At most two exchanges for a renewal, a release and an uncontended acquire; one for a refusal.
+func TestExchanges(t *testing.T) {
+	var m meter
+	a := store(t, pool(t, shared.url(shared.database(t)), m.trace), nil).Authority()
+	name := t.Name()
+	for _, s := range []struct {
+		what string
+		req  lease.Request
+		code lease.Code
+		want int
+	}{
+		{"first acquire of a name", acquire(idA, time.Minute), 0, 2},
+		{"renewal", renew(idA), 0, 2},
+		{"refusal", acquire(idB, time.Minute), lease.ErrHeld, 1},
+		{"release", release(idA), 0, 2},
+		{"acquire again", acquire(idB, time.Minute), 0, 2},
+	} {
+		if n := m.count(func() { do(t, a, name, s.req, s.code) }); n != s.want {
+			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
+		}
+	}
+}
+
+func TestReadable(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	res := do(t, store(t, p, nil).Authority(), t.Name(), acquire(idA, 15*time.Second), 0)
+	var got string
+	if err := p.QueryRow(t.Context(), "select record::text from lease where name = $1", t.Name()).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	want, err := res.Record.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("psql shows %s\nwant %s", got, want)
+	}
+}
+
+// SPEC S3, S2: tokens are newer through deletion, restoration and whatever is done by hand, and
+// no version recurs.
+func TestTokensOutliveTheRow(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	s, ctx := store(t, p, nil), t.Context()
+	a := s.Authority()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := p.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	var newest lease.Token
+	seen := map[string]string{}
+	granted := func(what string) {
+		t.Helper()
+		res := do(t, a, "x", acquire(idA, time.Minute), 0)
+		if tok := res.Record.Token(); tok.Compare(newest) <= 0 {
+			t.Errorf("%s: token %s after %s", what, tok, newest)
+		}
+		newest = res.Record.Token()
+	}
+	loaded := func(what string) lease.Snapshot {
+		t.Helper()
+		snap, err := s.Load(ctx, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, twice := seen[snap.Version]; twice {
+			t.Errorf("%s: version %s again, as %s", what, snap.Version, before)
+		}
+		seen[snap.Version] = what
+		return snap
+	}
+	loaded("unknown")
+	granted("first")
+	exec("create table copied as table lease")
+	for range 20 {
+		granted("again")
+	}
+	asleep := loaded("granted 21 times")
+	exec("delete from lease")
+	absent := loaded("deleted")
+	granted("after the deletion")
+	loaded("granted after the deletion")
+	for what, old := range map[string]lease.Snapshot{"of a row deleted since": asleep, "of an absence over since": absent} {
+		if _, err := s.Swap(ctx, "x", old, lease.Record{Epoch: 1 << 40}); lease.CodeOf(err) != lease.ErrConflict {
+			t.Errorf("a swap %s: %v", what, err)
+		}
+	}
+	exec("delete from lease")
+	if again := loaded("deleted again"); again.Version == absent.Version {
+		t.Errorf("the absence has version %s again", again.Version)
+	}
+	exec("insert into lease table copied")
+	loaded("restored")
+	granted("after the restoration of an old copy")
+	exec("update lease set record = (select record from copied), version = 1, floor = 0")
+	loaded("overwritten")
+	granted("after an old copy was written over the row")
+	if _, err := p.Exec(ctx, "truncate lease"); err == nil {
+		t.Error("a truncation forgets the tokens")
+	}
+	if _, err := p.Exec(ctx, "update lease set name = 'y'"); err == nil {
+		t.Error("a lease can be renamed")
+	}
+}
+
+// The swap from an absence that a deletion has ended, while the deletion is not yet committed.
+func TestInsertWaitsForADeletion(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	s, ctx := store(t, p, nil), t.Context()
+	absent, err := s.Load(ctx, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	}
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "delete from lease"); err != nil {
+		t.Fatal(err)
+	}
+	swapped := make(chan error, 1)
+	go func() {
+		next := lease.Record{State: lease.Leased, ID: idB, Duration: lease.Infinite, Epoch: absent.Record.Epoch + 1}
+		_, err := s.Swap(ctx, "x", absent, next)
+		swapped <- err
+	}()
+	waitFor(t, p, "insert into")
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-swapped; lease.CodeOf(err) != lease.ErrConflict {
+		t.Errorf("a grant of epoch %d after one of 5: %v", absent.Record.Epoch+1, err)
+	}
+}
+
+// waitFor waits until a statement that contains the words waits for a lock.
+func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
+	t.Helper()
+	eventually(t, "a statement that waits for a lock", func(ctx context.Context) error {
+		var n int
+		err := p.QueryRow(ctx, "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%'||$1||'%'", words).Scan(&n)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("none with %q", words)
+		}
+		return err
+	})
+}
+
+// eventually tries f, each time for a second, until it succeeds.
+func eventually(t testing.TB, what string, f func(context.Context) error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := f(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(time.Millisecond) // a real engine
+	}
+}
+
+// SPEC S5: a swap that waited for a lock until the lease was over is a conflict.
+func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	s, ctx := store(t, p, nil), t.Context()
+	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
+	old, err := s.Load(ctx, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "select from lease for update"); err != nil {
+		t.Fatal(err)
+	}
+	swapped := make(chan error, 1)
+	go func() {
+		next := old.Record
+		next.ID, next.Epoch = idB, next.Epoch+1 // a change, while it is leased
+		_, err := s.Swap(ctx, "x", old, next)
+		swapped <- err
+	}()
+	waitFor(t, p, "for update")
+	if _, err := tx.Exec(ctx, "select pg_sleep(0.5)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(ctx); err != nil { // the row is as it was
+		t.Fatal(err)
+	}
+	if err := <-swapped; lease.CodeOf(err) != lease.ErrConflict {
+		t.Errorf("a lease was changed after it had expired: %v", err)
+	}
+}
+
+// SPEC S8, A2: whoever finds a lease over waits for a swap that was decided before, and commits
+// after.
+func TestLoadWaitsForASwapUnderWay(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	s, ctx := store(t, p, nil), t.Context()
+	do(t, s.Authority(), "x", acquire(idA, 200*time.Millisecond), 0)
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const broken = `{"state":"broken","id":"aaaaaaaa-0000-4000-8000-000000000001","duration":"200ms","epoch":1}`
+	if _, err := tx.Exec(ctx, "update lease set record = $1::json", broken); err != nil {
+		t.Fatal(err)
+	}
+	if snap, err := s.Load(ctx, "x"); err != nil || snap.Record.At(snap.Now).State != lease.Leased {
+		t.Fatalf("before the until, a load does not wait: %v, %v", snap.Record, err)
+	}
+	if _, err := tx.Exec(ctx, "select pg_sleep(0.4)"); err != nil {
+		t.Fatal(err)
+	}
+	loaded := make(chan lease.Snapshot, 1)
+	go func() {
+		snap, err := s.Load(ctx, "x")
+		if err != nil {
+			t.Error(err)
+		}
+		loaded <- snap
+	}()
+	waitFor(t, p, "for share of l")
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if snap := <-loaded; snap.Record.At(snap.Now).State != lease.Broken {
+		t.Errorf("a load shows %v", snap.Record)
+	}
+}
+
+// SPEC S4: the clock of the server was ahead when the row was written.
+func TestTimeDoesNotRunBackward(t *testing.T) {
+	database := shared.database(t)
+	s := store(t, pool(t, shared.url(database)), nil)
+	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	shared.exec(t, database, `set session_replication_role = replica; update lease set changed = changed + interval '20 s'`)
+	ahead, err := s.Load(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Until(ahead.Now); d < 15*time.Second {
+		t.Errorf("the time is %v ahead, the row's by 20s", d)
+	}
+	res := do(t, s.Authority(), "x", renew(idA), 0)
+	if res.Now.Before(ahead.Now) {
+		t.Errorf("time went from %v to %v", ahead.Now, res.Now)
+	}
+	do(t, s.Authority(), "x", acquire(idB, time.Minute), lease.ErrHeld)
+}
+
+// The tables need not be where the search path finds them.
+func TestSchema(t *testing.T) {
+	database := shared.database(t)
+	shared.exec(t, database, `drop table lease, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
+	shared.exec(t, database, `set search_path to "my ""leases";`+pglease.Schema) // again: nothing changes
+	p := pool(t, shared.url(database))
+	a := store(t, p, &pglease.Options{Schema: `my "leases`}).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	if _, err := p.Exec(t.Context(), `delete from "my ""leases".lease`); err != nil {
+		t.Fatal(err)
+	}
+	if res := do(t, a, "x", acquire(idB, time.Minute), 0); res.Record.Epoch != 2 {
+		t.Errorf("epoch %d after the deletion, want 2", res.Record.Epoch)
+	}
+}
+
+// A pooler gives every statement another connection, and keeps none of its state.
+func TestPooler(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)), func(c *pgxpool.Config) {
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		c.AfterRelease = func(*pgx.Conn) bool { return false }
+	})
+	a := store(t, p, nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	do(t, a, "x", renew(idA), 0)
+	do(t, a, "x", acquire(idB, time.Minute), lease.ErrHeld)
+	do(t, a, "x", lease.Request{Action: lease.Break, Period: lease.In(0)}, 0)
+	do(t, a, "x", acquire(idB, time.Minute), 0)
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	load := func(t *testing.T, url string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := store(t, pool(t, url), nil).Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
+		return err
+	}
+	database := shared.database(t)
+	shared.exec(t, database, `create role "`+database+`" login`)
+	worker := strings.Replace(shared.url(database), "postgres@", database+"@", 1)
+	says(t, load(t, worker), "jobs/nightly", "42501", "grant select, insert, update on lease", "on lease_floor")
+	shared.exec(t, database, fmt.Sprintf(`grant select, insert, update on lease, lease_mark to %s; grant select, update on lease_floor to %[1]s`, database))
+	if err := load(t, worker); err != nil {
+		t.Errorf("with the permissions that are asked for: %v", err)
+	}
+	says(t, load(t, shared.url(database)+"&default_transaction_read_only=on"), "jobs/nightly", "primary")
+	shared.exec(t, database, `update lease set record = '{"state":"leased","epoch":7}'`)
+	err := load(t, worker)
+	says(t, err, "jobs/nightly", "put its record right, or delete the row")
+	if lease.CodeOf(err) != lease.ErrCorrupt {
+		t.Errorf("the code of %v", err)
+	}
+	says(t, load(t, shared.url("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
+	says(t, load(t, shared.url("nowhere")), "jobs/nightly", "connection string")
+	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "see that the server is up")
+}
+
+// says requires an error that says the words.
+func says(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%v\ndoes not say %q", err, word)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	p := pool(t, shared.url("postgres"))
+	for what, o := range map[string]*pglease.Options{
+		"Options.Schema": {Schema: "a\x00b"}, "Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
+	} {
+		if _, err := pglease.New(p, o); lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := pglease.New(nil, nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Error(err)
+	}
+	if _, err := pglease.NewSQL(nil, nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Error(err)
+	}
+}
