@@ -53,21 +53,21 @@ const ok lease.Code = 0
 // The tables: for each row the codes of its five columns. A row of an ID other than that of
 // the last lease is the row (B); with no lease remembered every ID is another.
 var (
-	writeA   = [5]lease.Code{lease.ErrLost, ok, ok, lease.ErrLost, lease.ErrLost}
-	writeB   = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
-	writeNo  = [5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
-	readNo   = [5]lease.Code{}
-	acquireA = [5]lease.Code{ok, ok, lease.ErrBreaking, ok, ok}
-	acquireB = [5]lease.Code{ok, lease.ErrHeld, lease.ErrHeld, ok, ok}
-	breakNew = [5]lease.Code{lease.ErrNotPresent, ok, ok, ok, ok}
-	breakOld = [5]lease.Code{ok, ok, lease.ErrAlreadyBroken, lease.ErrAlreadyBroken, ok}
-	changeAB = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrBreaking, lease.ErrNotPresent, lease.ErrNotPresent}
-	changeBA = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
-	changeBC = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
-	renewA   = [5]lease.Code{lease.ErrIDMismatch, ok, lease.ErrBroken, lease.ErrBroken, ok}
-	renewOld = [5]lease.Code{ok, ok, lease.ErrBroken, lease.ErrBroken, ok}
-	mismatch = [5]lease.Code{lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch}
-	releaseA = [5]lease.Code{lease.ErrIDMismatch, ok, ok, ok, ok}
+	rowWriteA   = [5]lease.Code{lease.ErrLost, ok, ok, lease.ErrLost, lease.ErrLost}
+	rowWriteB   = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowWrite    = [5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
+	rowRead     = [5]lease.Code{}
+	rowAcquireA = [5]lease.Code{ok, ok, lease.ErrBreaking, ok, ok}
+	rowAcquireB = [5]lease.Code{ok, lease.ErrHeld, lease.ErrHeld, ok, ok}
+	rowBreak    = [5]lease.Code{lease.ErrNotPresent, ok, ok, ok, ok}
+	rowBreakOld = [5]lease.Code{ok, ok, lease.ErrAlreadyBroken, lease.ErrAlreadyBroken, ok}
+	rowChangeAB = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrBreaking, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowChangeBA = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowChangeBC = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowRenewA   = [5]lease.Code{lease.ErrIDMismatch, ok, lease.ErrBroken, lease.ErrBroken, ok}
+	rowRenewOld = [5]lease.Code{ok, ok, lease.ErrBroken, lease.ErrBroken, ok}
+	rowMismatch = [5]lease.Code{lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch}
+	rowReleaseA = [5]lease.Code{lease.ErrIDMismatch, ok, ok, ok, ok}
 )
 
 // row finds the row of a request whose arguments are good.
@@ -82,20 +82,20 @@ func (d *dumb) row(req *lease.Request, old bool) [5]lease.Code {
 	}
 	switch req.Action {
 	case lease.Acquire:
-		return choose(same(req.Proposed), acquireA, acquireB)
+		return choose(same(req.Proposed), rowAcquireA, rowAcquireB)
 	case lease.Renew:
-		return choose(same(req.ID), choose(old, renewOld, renewA), mismatch)
+		return choose(same(req.ID), choose(old, rowRenewOld, rowRenewA), rowMismatch)
 	case lease.Release:
-		return choose(same(req.ID), releaseA, mismatch)
+		return choose(same(req.ID), rowReleaseA, rowMismatch)
 	case lease.Change:
-		return choose(same(req.ID), changeAB, choose(same(req.Proposed), changeBA, changeBC))
+		return choose(same(req.ID), rowChangeAB, choose(same(req.Proposed), rowChangeBA, rowChangeBC))
 	case lease.Break:
-		return choose(old && d.id == none, breakNew, choose(old, breakOld, breakNew))
+		return choose(old && d.id == none, rowBreak, choose(old, rowBreakOld, rowBreak))
 	}
 	if req.ID != none {
-		return choose(same(req.ID), writeA, writeB)
+		return choose(same(req.ID), rowWriteA, rowWriteB)
 	}
-	return choose(req.Action == lease.Write, writeNo, readNo)
+	return choose(req.Action == lease.Write, rowWrite, rowRead)
 }
 
 // arguments returns the code of the first argument that is missing or out of range.

@@ -1,0 +1,455 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A dumbStore keeps one snapshot a name, counts the calls, and lets a test come in between.
+type dumbStore struct {
+	mu     sync.Mutex
+	kept   map[string]lease.Snapshot
+	writes int
+	calls  []string
+	now    time.Time
+	lag    time.Duration
+	loads  func() error                                 // before each Load
+	swaps  func(next lease.Record) (commit, tell error) // before each Swap: what it does, and what it says
+	shows  bool                                         // a conflict comes with the current snapshot
+}
+
+func newStore(r lease.Record) *dumbStore {
+	return &dumbStore{kept: map[string]lease.Snapshot{"a": {Record: r, Version: "0"}}, now: noon}
+}
+
+func (s *dumbStore) snapshot(name string) lease.Snapshot {
+	kept := s.kept[name]
+	if kept.Version == "" {
+		kept.Version = "0"
+	}
+	kept.Now, kept.Lag = s.now, s.lag
+	return kept
+}
+
+func (s *dumbStore) Load(_ context.Context, name string) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, "load")
+	if s.loads != nil {
+		if err := s.loads(); err != nil {
+			return lease.Snapshot{}, err
+		}
+	}
+	return s.snapshot(name), nil
+}
+
+func (s *dumbStore) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, "swap")
+	var commit, tell error
+	if s.swaps != nil {
+		commit, tell = s.swaps(next)
+	}
+	if commit == nil && s.snapshot(name).Version != old.Version {
+		commit = lease.ErrConflict
+	}
+	if commit == lease.ErrConflict {
+		if s.shows {
+			return s.snapshot(name), fmt.Errorf("as of now: %w", commit)
+		}
+		return lease.Snapshot{}, commit
+	}
+	if commit == nil {
+		s.writes++
+		s.kept[name] = lease.Snapshot{Record: next, Version: strconv.Itoa(s.writes)}
+	}
+	if err := errors.Join(commit, tell); err != nil {
+		return lease.Snapshot{}, err
+	}
+	return s.snapshot(name), nil
+}
+
+// did returns the calls since the last did.
+func (s *dumbStore) did() string {
+	calls := strings.Join(s.calls, " ")
+	s.calls = nil
+	return calls
+}
+
+var (
+	acquireA = lease.Request{Action: lease.Acquire, Proposed: ids["A"], Owner: "one", Duration: time.Minute}
+	acquireB = lease.Request{Action: lease.Acquire, Proposed: ids["B"], Owner: "two", Duration: time.Minute}
+	renewA   = lease.Request{Action: lease.Renew, ID: ids["A"]}
+	read     = lease.Request{Action: lease.Read}
+	leasedA  = lease.Record{State: lease.Leased, ID: ids["A"], Owner: "one", Duration: time.Minute, Until: noon.Add(time.Minute), Epoch: 7}
+)
+
+// do carries out a request on the name a and checks which calls it took, and the code.
+func do(t *testing.T, s *dumbStore, auth lease.Authority, req lease.Request, calls string, code lease.Code) lease.Result {
+	t.Helper()
+	res, err := auth.Do(t.Context(), "a", req)
+	if got := s.did(); got != calls {
+		t.Errorf("%v: %q, want %q", req.Action, got, calls)
+	}
+	if lease.CodeOf(err) != code || (err == nil) != (code == 0) {
+		t.Errorf("%v: %v, want %v", req.Action, err, code)
+	}
+	var op *lease.OpError
+	if err != nil && (!errors.As(err, &op) || op.Op != req.Action.String() || op.Name != "a") {
+		t.Errorf("%v: %v is not an OpError of it", req.Action, err)
+	}
+	return res
+}
+
+// SPEC A1, A4, A5.
+func TestAuthority(t *testing.T) {
+	s := newStore(lease.Record{Epoch: 6})
+	auth := lease.NewAuthority(s)
+	want := lease.Result{Record: leasedA, Now: noon, Sure: time.Minute}
+	if got := do(t, s, auth, acquireA, "load swap", 0); got != want || got.Remaining() != time.Minute {
+		t.Errorf("acquired: %+v", got)
+	}
+	s.now = noon.Add(20 * time.Second)
+	want.Now, want.Sure = s.now, 40*time.Second
+	if got := do(t, s, auth, acquireB, "load", lease.ErrHeld); got != want || got.Remaining() != 40*time.Second {
+		t.Errorf("held: %+v", got)
+	}
+	for _, req := range []lease.Request{
+		read, {Action: lease.Read, ID: ids["A"]}, {Action: lease.Write, ID: ids["A"]}, {Action: lease.Change, ID: ids["B"], Proposed: ids["A"]},
+	} {
+		if got := do(t, s, auth, req, "load", 0); got != want {
+			t.Errorf("%v writes nothing: %+v", req.Action, got)
+		}
+	}
+	if got, err := lease.Inspect(t.Context(), auth, "a"); got != want || err != nil {
+		t.Errorf("inspected: %+v, %v", got, err)
+	}
+	s.did()
+	want.Record.Until, want.Sure = s.now.Add(time.Minute), time.Minute
+	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
+		t.Errorf("renewed: %+v", got)
+	}
+	// A renewal that changes nothing is written all the same: it confirms the record.
+	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
+		t.Errorf("renewed at the same time: %+v", got)
+	}
+	if left, err := lease.Revoke(t.Context(), auth, "a", lease.In(5*time.Second)); left != 5*time.Second || err != nil {
+		t.Errorf("revoked: %v, %v", left, err)
+	}
+	s.did()
+	if got := do(t, s, auth, renewA, "load", lease.ErrBroken); got.Record.State != lease.Breaking || got.Sure != 5*time.Second {
+		t.Errorf("renewed after the break: %+v", got)
+	}
+	if left, err := lease.Revoke(t.Context(), auth, "b", lease.In(0)); left != 0 || !errors.Is(err, lease.ErrNotPresent) {
+		t.Errorf("revoked where nothing is: %v, %v", left, err)
+	}
+	s.did()
+	// Breaking has come to its end: what is seen is broken, although nobody wrote it.
+	s.now = s.now.Add(5 * time.Second)
+	if got := do(t, s, auth, read, "load", 0); got.Record.State != lease.Broken || got.Sure != 0 || got.Remaining() != 0 {
+		t.Errorf("broken: %+v", got)
+	}
+	if got := do(t, s, auth, acquireB, "load swap", 0); got.Record.Epoch != 8 || got.Record.ID != ids["B"] {
+		t.Errorf("acquired by another: %+v", got)
+	}
+}
+
+// SPEC A8.
+func TestRevokeInfinite(t *testing.T) {
+	r := leasedA
+	r.Duration, r.Until = lease.Infinite, time.Time{}
+	s := newStore(r)
+	auth := lease.NewAuthority(s)
+	if got := do(t, s, auth, read, "load", 0); got.Sure != lease.Infinite || got.Remaining() != lease.Infinite {
+		t.Errorf("infinite: %+v", got)
+	}
+	if left, err := lease.Revoke(t.Context(), auth, "a", lease.Period{}); left != 0 || err != nil || s.kept["a"].Record.State != lease.Broken {
+		t.Errorf("revoked: %v, %v", left, err)
+	}
+}
+
+// The time passes between the load and the commit. SPEC A5.
+func TestCommitIsLater(t *testing.T) {
+	for after, want := range map[time.Duration]lease.Result{
+		10 * time.Second: {Record: leasedA, Now: noon.Add(10 * time.Second), Sure: 50 * time.Second},
+		time.Minute: {
+			Record: lease.Record{State: lease.Expired, ID: ids["A"], Owner: "one", Duration: time.Minute, Epoch: 7},
+			Now:    noon.Add(time.Minute),
+		},
+	} {
+		s := newStore(lease.Record{Epoch: 6})
+		s.swaps = func(lease.Record) (commit, tell error) {
+			s.now = noon.Add(after)
+			return nil, nil
+		}
+		if got := do(t, s, lease.NewAuthority(s), acquireA, "load swap", 0); got != want {
+			t.Errorf("after %v: %+v", after, got)
+		}
+	}
+}
+
+// Where a store only observes, what is certain is less than what may be left. SPEC A5.
+func TestLag(t *testing.T) {
+	for lag, sure := range map[time.Duration]time.Duration{time.Second: 59 * time.Second, time.Minute: 0, time.Hour: 0} {
+		s := newStore(leasedA)
+		s.lag = lag
+		if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.Sure != sure || got.Remaining() != time.Minute {
+			t.Errorf("lag %v: %+v", lag, got)
+		}
+	}
+	r := leasedA
+	r.Duration, r.Until = lease.Infinite, time.Time{}
+	s := newStore(r)
+	s.lag = time.Hour
+	if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.Sure != lease.Infinite {
+		t.Errorf("infinite: %+v", got)
+	}
+}
+
+// SPEC A4, S1: a conflict begins again, from the snapshot that came with it or from a load,
+// and what it then returns was decided on that.
+func TestConflicts(t *testing.T) {
+	for shows, calls := range map[bool]string{true: "load swap", false: "load swap load"} {
+		s := newStore(lease.Record{Epoch: 6})
+		s.shows = shows
+		s.swaps = func(lease.Record) (commit, tell error) { // another is faster
+			s.writes++
+			s.kept["a"] = lease.Snapshot{Record: leasedA, Version: "x"}
+			return nil, nil
+		}
+		if got := do(t, s, lease.NewAuthority(s), acquireB, calls, lease.ErrHeld); got.Record != leasedA {
+			t.Errorf("shows %v: %+v", shows, got)
+		}
+	}
+	for _, shows := range []bool{true, false} {
+		s := newStore(lease.Record{Epoch: 6})
+		s.shows = shows
+		left := 5
+		s.swaps = func(lease.Record) (commit, tell error) { // for no reason
+			if left--; left >= 0 {
+				return lease.ErrConflict, nil
+			}
+			return nil, nil
+		}
+		calls := "load" + strings.Repeat(" swap", 6)
+		if !shows {
+			calls = strings.Repeat("load swap ", 5) + "load swap"
+		}
+		if got := do(t, s, lease.NewAuthority(s), acquireA, calls, 0); got.Record != leasedA {
+			t.Errorf("shows %v: %+v", shows, got)
+		}
+	}
+}
+
+// SPEC A1, A3: after any other error the outcome is unknown, and nothing is tried again.
+func TestUnknownOutcomes(t *testing.T) {
+	broken := errors.New("connection lost")
+	for name, set := range map[string]func(*dumbStore){
+		"load":                  func(s *dumbStore) { s.loads = func() error { return broken } },
+		"swap that was applied": func(s *dumbStore) { s.swaps = func(lease.Record) (error, error) { return nil, broken } },
+		"swap that was not":     func(s *dumbStore) { s.swaps = func(lease.Record) (error, error) { return broken, nil } },
+		"load of a corrupt record": func(s *dumbStore) {
+			s.loads = func() error { return fmt.Errorf("key a: %w: %w", lease.ErrCorrupt, broken) }
+		},
+	} {
+		s := newStore(lease.Record{Epoch: 6})
+		set(s)
+		res, err := lease.NewAuthority(s).Do(t.Context(), "a", acquireA)
+		if !errors.Is(err, broken) || lease.CodeOf(err).Refusal() || res != (lease.Result{}) {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+		if calls := s.did(); strings.Count(calls, "swap") > 1 || strings.Count(calls, "load") != 1 {
+			t.Errorf("%s: %s", name, calls)
+		}
+	}
+}
+
+// SPEC A6.
+func TestDoneContext(t *testing.T) {
+	s := newStore(lease.Record{})
+	ctx, cancel := context.WithCancel(t.Context())
+	s.swaps = func(lease.Record) (commit, tell error) {
+		if len(s.calls) > 20 {
+			cancel()
+		}
+		return lease.ErrConflict, nil // for ever
+	}
+	auth := lease.NewAuthority(s)
+	if res, err := auth.Do(ctx, "a", acquireA); !errors.Is(err, context.Canceled) || res != (lease.Result{}) {
+		t.Errorf("ended during the call: %+v, %v", res, err)
+	}
+	if s.did() == "" {
+		t.Error("no calls")
+	}
+	if _, err := auth.Do(ctx, "a", acquireA); !errors.Is(err, context.Canceled) || s.did() != "" {
+		t.Errorf("done before the call: %v", err)
+	}
+}
+
+// Bad arguments make no call, and are refused before anything else. SPEC A7, M18, R6.
+func TestBadRequests(t *testing.T) {
+	s := newStore(leasedA)
+	auth := lease.NewAuthority(s)
+	for _, name := range []string{"", "a\x00", "\xff", strings.Repeat("x", 1025)} {
+		_, err := auth.Do(t.Context(), name, acquireA)
+		var field *lease.FieldError
+		if !errors.Is(err, lease.ErrName) || !errors.As(err, &field) || field.Field != "Name" {
+			t.Errorf("%.10q: %v", name, err)
+		}
+	}
+	for _, req := range []lease.Request{
+		{}, {Action: 99}, {Action: lease.Acquire}, {Action: lease.Renew}, {Action: lease.Break, Period: lease.In(-1)}, {Action: lease.Read, Version: 1},
+	} {
+		if res, err := auth.Do(t.Context(), "a", req); err == nil || res != (lease.Result{}) || lease.CodeOf(err).Refusal() {
+			t.Errorf("%+v: %+v, %v", req, res, err)
+		}
+	}
+	if s.did() != "" {
+		t.Error("there were calls")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a nil Store is no panic")
+		}
+	}()
+	lease.NewAuthority(nil)
+}
+
+// A limited store has limits.
+type limitedStore struct {
+	*dumbStore
+	limits lease.Limits
+}
+
+func (s limitedStore) Limits() lease.Limits { return s.limits }
+
+// SPEC A7: what a record claims beyond the limits counts as ending after the longest duration
+// from first sight, which is written down.
+func TestHostileRecords(t *testing.T) {
+	minute := lease.Limits{MaxDuration: time.Minute, MaxPeriod: time.Minute}
+	hostile := leasedA
+	hostile.Duration, hostile.Until = 1000*time.Hour, noon.Add(1000*time.Hour)
+	breaking := hostile
+	breaking.State = lease.Breaking
+	forever := leasedA
+	forever.Duration, forever.Until = lease.Infinite, time.Time{}
+	breakingForever := hostile
+	breakingForever.State, breakingForever.Duration = lease.Breaking, lease.Infinite
+	ending := hostile
+	ending.Until = noon.Add(time.Second)
+	expired := hostile
+	expired.State, expired.Until = lease.Expired, time.Time{}
+	for _, c := range []struct {
+		name   string
+		limits lease.Limits
+		r      lease.Record
+		req    lease.Request
+		calls  string
+		code   lease.Code
+		left   time.Duration
+		end    time.Time // in the store, afterwards
+	}{
+		{"refused", minute, hostile, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
+		{"granted, without a change", minute, hostile, lease.Request{Action: lease.Write, ID: ids["A"]}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"granted", minute, hostile, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"read", minute, hostile, read, "load", 0, time.Minute, hostile.Until},
+		{"read with another ID", minute, hostile, lease.Request{Action: lease.Read, ID: ids["B"]}, "load", lease.ErrIDMismatch, time.Minute, hostile.Until},
+		{"broken", minute, hostile, lease.Request{Action: lease.Break}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"breaking", minute, breaking, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
+		{"breaking, infinite", minute, breakingForever, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
+		{"breaking, infinite, any period", lease.Limits{MaxDuration: time.Minute}, breakingForever, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
+		{"infinite", minute, forever, acquireB, "load", lease.ErrHeld, lease.Infinite, time.Time{}},
+		{"only the duration, refused", minute, ending, acquireB, "load", lease.ErrHeld, time.Second, ending.Until},
+		{"only the duration, renewed", minute, ending, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"only the duration, expired", minute, expired, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"within the limits", lease.Limits{MaxDuration: 1000 * time.Hour}, hostile, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
+		{"no limits", lease.Limits{}, hostile, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.r.Valid(); err != nil {
+				t.Fatal(err)
+			}
+			s := newStore(c.r)
+			res := do(t, s, lease.NewAuthority(limitedStore{s, c.limits}), c.req, c.calls, c.code)
+			if res.Remaining() != c.left || res.Sure != c.left || res.Record.Valid() != nil {
+				t.Errorf("%+v, %v left", res, res.Remaining())
+			}
+			if kept := s.kept["a"].Record; !kept.Until.Equal(c.end) || kept.Valid() != nil {
+				t.Errorf("kept %+v", kept)
+			}
+		})
+	}
+	t.Run("it ends", func(t *testing.T) {
+		s := newStore(hostile)
+		auth := lease.NewAuthority(limitedStore{s, minute})
+		do(t, s, auth, acquireB, "load swap", lease.ErrHeld)
+		s.now = noon.Add(time.Minute - 1)
+		do(t, s, auth, acquireB, "load", lease.ErrHeld)
+		s.now = noon.Add(time.Minute)
+		do(t, s, auth, acquireB, "load swap", 0)
+	})
+	t.Run("it cannot be written down", func(t *testing.T) {
+		s := newStore(hostile)
+		s.swaps = func(lease.Record) (commit, tell error) { return lease.ErrConflict, nil }
+		do(t, s, lease.NewAuthority(limitedStore{s, minute}), acquireB, "load swap", lease.ErrHeld)
+	})
+	t.Run("at the grant", func(t *testing.T) {
+		s := newStore(lease.Record{})
+		req := acquireA
+		req.Duration = time.Minute + 1
+		do(t, s, lease.NewAuthority(limitedStore{s, minute}), req, "", lease.ErrDuration)
+	})
+}
+
+// A watchedStore can be watched.
+type watchedStore struct{ *dumbStore }
+
+func (s watchedStore) Watch(_ context.Context, name string) (<-chan struct{}, error) {
+	return nil, errors.New("watching " + name)
+}
+
+func TestWatcherIsPassedOn(t *testing.T) {
+	s := newStore(leasedA)
+	w, able := lease.NewAuthority(watchedStore{s}).(lease.Watcher)
+	if !able {
+		t.Fatal("the authority of a Watcher is none")
+	}
+	if _, err := w.Watch(t.Context(), "a"); err == nil || err.Error() != "watching a" {
+		t.Errorf("%v", err)
+	}
+	do(t, s, w.(lease.Authority), acquireB, "load", lease.ErrHeld)
+	if _, able := lease.NewAuthority(s).(lease.Watcher); able {
+		t.Error("the authority of a store that cannot be watched is a Watcher")
+	}
+}
+
+// Of many that ask at once one gets it, whatever conflicts there are. SPEC A2.
+func TestContention(t *testing.T) {
+	s := newStore(lease.Record{})
+	auth := lease.NewAuthority(s)
+	var group sync.WaitGroup
+	granted := make(chan lease.Token, 100)
+	for i := range 100 {
+		group.Go(func() {
+			res, err := auth.Do(t.Context(), "a", lease.Request{Action: lease.Acquire, Proposed: lease.ID{byte(i + 1)}, Duration: time.Minute})
+			if err == nil {
+				granted <- res.Record.Token()
+			} else if !errors.Is(err, lease.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if len(granted) != 1 || <-granted != lease.TokenOf(1) {
+		t.Errorf("%d were granted", len(granted)+1)
+	}
+}

@@ -1,0 +1,159 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fencedlease/lease"
+)
+
+// A name is stable: logs, tables and other languages know it.
+func TestCodes(t *testing.T) {
+	names := "held breaking broken already-broken id-mismatch id-missing not-present lost epoch-limit " +
+		"action version id proposed duration period owner name token time option conflict corrupt expired released not-held closed"
+	var got []string
+	texts := map[string]lease.Code{}
+	for _, c := range lease.Codes() {
+		got = append(got, c.String())
+		if other, twice := texts[c.Error()]; twice || c.Error() == c.String() || c.Error() == "" {
+			t.Errorf("%v and %v say %q", c, other, c.Error())
+		}
+		texts[c.Error()] = c
+		if c.Refusal() != (c <= lease.ErrEpochLimit) {
+			t.Errorf("%v: refusal %v", c, c.Refusal())
+		}
+		checkNames(t, c, new(lease.Code))
+	}
+	if strings.Join(got, " ") != names {
+		t.Errorf("codes: %q", got)
+	}
+	for _, c := range []lease.Code{0, lease.ErrClosed + 1, 255} {
+		if want := fmt.Sprintf("Code(%d)", uint8(c)); c.String() != want || c.Error() != want || c.Refusal() {
+			t.Errorf("%d: %v, %v, %v", uint8(c), c.String(), c.Error(), c.Refusal())
+		}
+		if _, err := c.MarshalText(); err == nil {
+			t.Errorf("%v is written", c)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	states := []string{"available", "leased", "expired", "breaking", "broken"}
+	for i, want := range states {
+		s := lease.State(i)
+		if s.String() != want {
+			t.Errorf("%d: %v", i, s)
+		}
+		if s.Locked() != (s == lease.Leased || s == lease.Breaking) || s.Renewable() != (s == lease.Leased || s == lease.Expired) {
+			t.Errorf("%v: locked %v, renewable %v", s, s.Locked(), s.Renewable())
+		}
+		checkNames(t, s, new(lease.State))
+	}
+	for i, want := range []string{"acquire", "renew", "change", "release", "break", "read", "write"} {
+		if a := lease.Action(i + 1); a.String() != want {
+			t.Errorf("%d: %v", i+1, a)
+		}
+		checkNames(t, lease.Action(i+1), new(lease.Action))
+	}
+	for _, unknown := range []struct {
+		v    interface{ MarshalText() ([]byte, error) }
+		name string
+	}{{lease.State(5), "State(5)"}, {lease.Action(0), "Action(0)"}, {lease.Action(8), "Action(8)"}, {lease.Action(255), "Action(255)"}} {
+		if text, err := unknown.v.MarshalText(); err == nil || fmt.Sprint(unknown.v) != unknown.name {
+			t.Errorf("%v is written as %q, %v", unknown.v, text, err)
+		}
+	}
+}
+
+// checkNames checks that v is read as it is written, and nothing else is.
+func checkNames[T comparable, P interface {
+	*T
+	UnmarshalText([]byte) error
+}](t *testing.T, v interface {
+	MarshalText() ([]byte, error)
+	String() string
+}, p P) {
+	t.Helper()
+	text, err := v.MarshalText()
+	if err != nil || string(text) != v.String() {
+		t.Errorf("%v is written as %q, %v", v, text, err)
+	}
+	if err := p.UnmarshalText(text); err != nil || any(*p) != any(v) {
+		t.Errorf("%v is read as %v, %v", v, *p, err)
+	}
+	before := *p
+	for _, s := range []string{"", strings.ToUpper(v.String()), v.String() + " ", "unknown", strings.Repeat("x", 1<<16)} {
+		if err := p.UnmarshalText([]byte(s)); err == nil || *p != before || len(err.Error()) > 200 {
+			t.Errorf("%.40q is read as %v, %.200v", s, *p, err)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	cause := errors.New("no route")
+	op := &lease.OpError{Op: "renew", Name: "a\x00b", Err: lease.ErrIDMismatch}
+	lost := &lease.LostError{Name: "a", Token: lease.TokenOf(7), Reason: lease.ErrExpired, Err: &lease.OpError{Op: "renew", Name: "a", Err: cause}}
+	plain := &lease.LostError{Name: "a", Reason: lease.ErrBroken}
+	field := &lease.FieldError{Field: "Request.Duration", Value: "0s", Bound: "must be positive", Code: lease.ErrDuration}
+	for _, c := range []struct {
+		err  error
+		says string
+		code lease.Code
+		is   error
+	}{
+		{op, `lease: renew "a\x00b": the lease ID specified did not match the lease ID of the lease`, lease.ErrIDMismatch, lease.ErrIDMismatch},
+		{lost, `lease: lost "a": the lease was not renewed in time: lease: renew "a": no route`, lease.ErrExpired, cause},
+		{plain, `lease: lost "a": the lease ID matched, but the lease has been broken`, lease.ErrBroken, lease.ErrBroken},
+		{field, "Request.Duration = 0s: must be positive", lease.ErrDuration, lease.ErrDuration},
+		{fmt.Errorf("again: %w", &lease.OpError{Op: "acquire", Name: "a", Err: field}), `again: lease: acquire "a": Request.Duration = 0s: must be positive`, lease.ErrDuration, field},
+		{lease.ErrHeld, "there is already a lease present", lease.ErrHeld, lease.ErrHeld},
+		{context.Canceled, "context canceled", 0, context.Canceled},
+	} {
+		if c.err.Error() != c.says || lease.CodeOf(c.err) != c.code || !errors.Is(c.err, c.is) {
+			t.Errorf("%v, %v\nwant %s, %v", c.err, lease.CodeOf(c.err), c.says, c.code)
+		}
+	}
+	if n := len(plain.Unwrap()); n != 1 {
+		t.Errorf("a loss without a cause unwraps to %d errors", n)
+	}
+	if lease.CodeOf(nil) != 0 {
+		t.Error("nil has a code")
+	}
+}
+
+// SPEC R6.
+func TestLabels(t *testing.T) {
+	for _, c := range []struct {
+		label string
+		good  bool
+	}{
+		{"jobs/nightly", true}, {"ü", true}, {"\ufffd", true}, {" ", true}, {"\n", true}, {"a\x01", true}, {"\x7f", true},
+		{strings.Repeat("x", 1024), true}, {strings.Repeat("ü", 512), true},
+		{"", false}, {strings.Repeat("x", 1025), false}, {strings.Repeat("ü", 512) + "x", false},
+		{"\x00", false}, {"a\x00", false}, {"ü\x00", false}, {"\xff", false}, {"ü\xc3", false}, {"a\xed\xa0\x80", false}, {"a\x80", false},
+	} {
+		for field, check := range map[string]func(string) error{"Name": lease.CheckName, "Owner": lease.CheckOwner} {
+			err := check(c.label)
+			if (err == nil) != c.good {
+				t.Errorf("%s %.20q: %v", field, c.label, err)
+			}
+			if err == nil {
+				continue
+			}
+			code := map[string]lease.Code{"Name": lease.ErrName, "Owner": lease.ErrOwner}[field]
+			if f, ok := err.(*lease.FieldError); !ok || f.Field != field || f.Code != code || len(err.Error()) > 400 {
+				t.Errorf("%s %.20q: %v", field, c.label, err)
+			}
+		}
+	}
+	// A value of 80 bytes is shown whole; of a longer one the beginning and the length.
+	for n, want := range map[int]string{80: `"` + strings.Repeat("x", 80) + `": `, 81: `"` + strings.Repeat("x", 80) + `"... (81 bytes): `} {
+		_, err := lease.ParseID(strings.Repeat("x", n))
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package lease_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The package reads no clock, draws no randomness, starts no goroutine, takes no lock and
+// imports only the standard library.
+func TestPurity(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		checked++
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range impure(t, name, string(source)) {
+			t.Error(found)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d files", checked)
+	}
+}
+
+// The test of purity finds what it looks for.
+func TestImpurityIsFound(t *testing.T) {
+	for _, body := range []string{
+		`import "sync"`, `import "sync/atomic"`, `import "math/rand"`, `import "math/rand/v2"`, `import "crypto/rand"`,
+		`import "github.com/google/uuid"`, `import "os"`, `import . "time"`, `import "unsafe"`,
+		`func f() { go f() }`, `var c = make(chan int)`, `func f(c chan int) { c <- 1 }`, `func f() { select {} }`,
+		"import \"time\"\nvar t = time.Now()", "import \"time\"\nfunc f(t time.Time) { time.Since(t) }",
+		"import clock \"time\"\nvar f = clock.AfterFunc", "import \"time\"\nfunc f() { time.Sleep(1) }",
+		"import \"time\"\nvar t = time.Local",
+	} {
+		if len(impure(t, "planted.go", "package planted\n"+body)) == 0 {
+			t.Errorf("not found: %s", body)
+		}
+	}
+}
+
+var (
+	// What the package may import, and what it may not use of package time.
+	pureImports = []string{"bytes", "context", "encoding/hex", "encoding/json", "errors", "fmt", "io", "math", "strconv", "strings", "time", "unicode", "unicode/utf8"}
+	clocks      = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}
+)
+
+func impure(t *testing.T, name, source string) (found []string) {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(n ast.Node, what string) {
+		found = append(found, set.Position(n.Pos()).String()+": "+what)
+	}
+	timeName := ""
+	for _, i := range file.Imports {
+		path, _ := strconv.Unquote(i.Path.Value)
+		if !slices.Contains(pureImports, path) {
+			report(i, "imports "+path)
+		}
+		if path == "time" {
+			timeName = "time"
+			if i.Name != nil {
+				timeName = i.Name.Name
+			}
+			if timeName == "." {
+				report(i, "imports time with a dot")
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			report(n, "starts a goroutine")
+		case *ast.SendStmt, *ast.SelectStmt:
+			report(n, "communicates")
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "make" {
+				if _, ok := n.Args[0].(*ast.ChanType); ok {
+					report(n, "makes a channel")
+				}
+			}
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == timeName && slices.Contains(clocks, n.Sel.Name) {
+				report(n, "uses time."+n.Sel.Name)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// What a user of each package gets with it: of the root and of fencing the standard library
+// only, of the packages that mint lease IDs also uuid.
+func TestDependencies(t *testing.T) {
+	const module, uuid = "github.com/fencedlease/lease", "github.com/google/uuid"
+	for dir, allowed := range map[string][]string{
+		".":        nil,
+		"fencing":  nil,
+		"session":  {uuid},
+		"memory":   {uuid},
+		"provider": {uuid},
+	} {
+		t.Run(dir, func(t *testing.T) {
+			if files, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(files) == 0 {
+				t.Fatalf("there is no package in %s", dir)
+			}
+			list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+dir)
+			out, err := list.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range strings.Fields(string(out)) {
+				own := path == module || strings.HasPrefix(path, module+"/")
+				if !own && !slices.Contains(allowed, path) {
+					t.Errorf("depends on %s", path)
+				}
+				if dir == "." && path != module {
+					t.Errorf("depends on %s", path)
+				}
+			}
+		})
+	}
+}
