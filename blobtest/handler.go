@@ -94,18 +94,33 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.addCORS(header, r)
 		rep, err = c.serve()
 	}
-	status, code := 0, ""
 	if err != nil {
 		f := failureOf(err)
-		status, code = f.status, f.code
+		c.log(f.status, f.code, err)
 		h.fail(w, c, f, id)
-	} else {
-		status = rep.status
-		h.answer(w, c, rep)
+		return
 	}
-	h.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
-		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("comp", c.query.Get("comp")),
-		slog.String("action", r.Header.Get(headerAction)), slog.Int("status", status), slog.String("code", code), slog.Any("error", err))
+	c.log(rep.status, "", nil)
+	h.answer(w, c, rep)
+}
+
+// log writes the line of a request. The error is told where the answer does not: it is one
+// of the authority.
+func (c *call) log(status int, code string, err error) {
+	attrs := []slog.Attr{slog.String("method", c.r.Method), slog.String("path", c.r.URL.Path)}
+	for _, v := range [][2]string{
+		{"restype", c.query.Get("restype")}, {"comp", c.query.Get("comp")}, {"action", c.r.Header.Get(headerAction)},
+		{"id", c.r.Header.Get(headerID)}, {"proposed", c.r.Header.Get(headerProposed)}, {"code", code},
+	} {
+		if v[1] != "" {
+			attrs = append(attrs, slog.String(v[0], v[1]))
+		}
+	}
+	attrs = append(attrs, slog.Int("status", status))
+	if status >= http.StatusInternalServerError {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	c.o.Logger.LogAttrs(c.ctx, slog.LevelInfo, "request", attrs...)
 }
 
 // serve finds out what is asked, whether the asker may, and does it.

@@ -1,0 +1,55 @@
+package blobtest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/session"
+)
+
+var _ session.Clock = (*blobtest.Clock)(nil)
+
+// A clock stands still, moves forward only, and wakes who waits.
+func TestClock(t *testing.T) {
+	c := blobtest.NewClock(start)
+	early, late, now := c.After(time.Second), c.After(time.Minute), c.After(0)
+	if got := <-now; !got.Equal(start) {
+		t.Errorf("%v", got)
+	}
+	c.Advance(time.Second - 1)
+	c.Advance(-time.Hour)
+	select {
+	case <-early:
+		t.Error("woken too early")
+	default:
+	}
+	c.Advance(1)
+	if got := <-early; !got.Equal(start.Add(time.Second)) {
+		t.Errorf("woken at %v", got)
+	}
+	select {
+	case <-late:
+		t.Error("the other one is woken")
+	default:
+	}
+	c.Advance(time.Hour)
+	<-late
+}
+
+// A fast clock runs at its rate, and moves on top of that.
+func TestFastClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := blobtest.NewFastClock(start, 60)
+		begin := time.Now()
+		<-c.After(time.Hour)
+		if d := time.Since(begin).Round(10 * time.Millisecond); d != time.Minute {
+			t.Errorf("an hour took %v, want 1m", d)
+		}
+		c.Advance(time.Hour)
+		if d := c.Now().Sub(start).Round(time.Second); d != 2*time.Hour {
+			t.Errorf("it shows %v, want 2h", d)
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package blobtest_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/fencedlease/lease/blobtest"
+)
+
+// A request is one line, with what matters of it.
+func TestLog(t *testing.T) {
+	var b bytes.Buffer
+	c := newClient(t, blobtest.Options{Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))})
+	b.Reset()
+	c.acquire(idA, "15")
+	c.lease(409, "renew", "x-ms-lease-id", idB)
+	want := "level=INFO msg=request method=PUT path=" + path + " comp=lease action=acquire proposed=" + idA + " status=201\n" +
+		"level=INFO msg=request method=PUT path=" + path + " comp=lease action=renew id=" + idB + " code=LeaseIdMismatchWithLeaseOperation status=409\n"
+	if got := b.String(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	b.Reset()
+	c.do("GET", path+"%0A?comp=%0A", nil, "")
+	if n := strings.Count(b.String(), "\n"); n != 1 {
+		t.Errorf("%d lines: %s", n, &b)
+	}
+}
