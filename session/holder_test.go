@@ -246,7 +246,7 @@ func (a answer) told() bool { return a.shown && a.id != lease.ID{} }
 var errNet = errors.New("connection reset")
 
 // answers calls f with every combination.
-func answers(f func(answer)) {
+func answers(sures []time.Duration, f func(answer)) {
 	errs := []error{nil, errNet, &lease.OpError{Op: "acquire", Name: "n", Err: lease.ErrHeld}}
 	for _, c := range lease.Codes() {
 		errs = append(errs, c)
@@ -256,7 +256,7 @@ func answers(f func(answer)) {
 		for state := lease.Available; state <= lease.Broken; state++ {
 			for _, id := range []lease.ID{own, other, owed, waived, given, {}} {
 				for _, owner := range []string{"me", "you", ""} {
-					for _, sure := range []time.Duration{0, time.Second, time.Second + 1, term, lease.Infinite} {
+					for _, sure := range sures {
 						f(answer{state, id, owner, sure, true, err})
 					}
 				}
@@ -309,8 +309,9 @@ func TestAcquired(t *testing.T) {
 				{"no code, or one that does not say why", func(a answer) bool { return a.is(0, lease.ErrConflict, lease.ErrCorrupt) }, unknown},
 				{"any other code", func(a answer) bool { return true }, failed},
 			}
-			answers(func(a answer) {
-				h := newHolder(func(o *Options) { o.TakeOver = takeOver })
+			set := newHolder(func(o *Options) { o.TakeOver = takeOver }).settings
+			answers([]time.Duration{time.Second, term}, func(a answer) {
+				h := &holder{settings: set, proposal: own}
 				if owes {
 					h.owe(given, false)
 					h.owe(owed, false)
@@ -359,7 +360,7 @@ func TestRenewed(t *testing.T) {
 		}, breaking},
 		{"any other refusal", func(a answer) bool { return true }, lost},
 	}
-	answers(func(a answer) {
+	answers([]time.Duration{0, time.Second, time.Second + 1, term, lease.Infinite}, func(a answer) {
 		h := holding(t, nil)
 		before := *h.held
 		want := judge(rules, a)

@@ -97,9 +97,9 @@ func (o *Options) complete() (*settings, error) {
 		byDefault(&s.Interval, defaultInterval)
 		byDefault(&s.Timeout, defaultTimeout)
 	}
-	byDefault(&s.Interval, s.Duration/3)
-	byDefault(&s.Timeout, min(s.Duration/6, defaultTimeout))
-	byDefault(&s.Retry, s.Timeout/2)
+	byDefault(&s.Interval, part(s.Duration, 3))
+	byDefault(&s.Timeout, min(part(s.Duration, 6), defaultTimeout))
+	byDefault(&s.Retry, part(s.Timeout, 2))
 	byDefault(&s.ClockRate, defaultClockRate)
 	byDefault(&s.Margin, defaultMargin)
 	byDefault(&s.Pause, defaultPause)
@@ -114,6 +114,10 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 		*field = value
 	}
 }
+
+// part is the nth part of d, or what is nearest to it and in range, so that nothing but d
+// itself is refused for a bad d.
+func part(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
 
 func (s *settings) check() error {
 	var errs []error

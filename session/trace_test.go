@@ -1,0 +1,144 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// What a Session does is told to its hooks and to its logger, once each.
+func TestTraceAndLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var out bytes.Buffer
+		var acquired []session.AcquireInfo
+		var renewed []session.RenewInfo
+		var lost []*lease.LostError
+		var released []session.ReleaseInfo
+		breaking := 0
+		note := func(f func()) {
+			mu.Lock()
+			defer mu.Unlock()
+			f()
+		}
+		n := overMemory()
+		h := n.open(t, &session.Options{
+			Logger: slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return out.Write(p)
+			}), &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Trace: &session.Trace{
+				Acquire:  func(i session.AcquireInfo) { note(func() { acquired = append(acquired, i) }) },
+				Renew:    func(i session.RenewInfo) { note(func() { renewed = append(renewed, i) }) },
+				Breaking: func(tok lease.Token, until time.Time) { note(func() { breaking++ }) },
+				Lost:     func(e *lease.LostError) { note(func() { lost = append(lost, e) }) },
+				Released: func(i session.ReleaseInfo) { note(func() { released = append(released, i) }) },
+			},
+		})
+		expect := func(what string, got func() any, want any) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if got := got(); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %+v, want %+v", what, got, want)
+			}
+		}
+		renewals := func(want int) { // and lets so many come about
+			for got := 0; got < want; time.Sleep(10 * time.Millisecond) {
+				synctest.Wait()
+				note(func() { got = len(renewed) })
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		n.meet(lease.Acquire, failRequest, slow(2*time.Second, 0))
+		h.unknown(t, errNet)
+		expect("failed", func() any { return errors.Is(acquired[0].Err, errNet) && acquired[0].Token == "" }, true)
+		id := h.ID()
+		_, _ = h.Acquire(ctx)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		expect("abandoned", func() any { return acquired[1] }, session.AcquireInfo{Took: 2 * time.Second, Abandoned: true})
+		expect("undone", func() any { return released }, []session.ReleaseInfo{{ID: id}})
+		n.meet(lease.Acquire, slow(0, time.Second))
+		tok := h.acquire(t)
+		expect("acquired", func() any { return acquired[2:] }, []session.AcquireInfo{{Token: tok, Took: time.Second}})
+		n.meet(lease.Renew, nil, failRequest)
+		u := until(t, h)
+		renewals(1)
+		margin := u.Sub(n.requests(lease.Renew)[0].at)
+		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Token: tok, Margin: margin}})
+		renewals(3)
+		expect("failed", func() any { return errors.Is(renewed[1].Err, errNet) && renewed[2].Err == nil }, true)
+		n.breaks(t, 20*time.Second)
+		time.Sleep(time.Minute)
+		expect("breaking", func() any { return breaking }, 1)
+		expect("lost", func() any { return lost }, []*lease.LostError{h.lostOnce(t, lease.ErrBroken)})
+		h.acquire(t)
+		id = h.ID()
+		h.release(t)
+		h.acquire(t)
+		from := h.ID()
+		h.handOver(t, lease.ID{9})
+		expect("released", func() any { return released[1:] }, []session.ReleaseInfo{{ID: id}, {ID: from, To: lease.ID{9}}})
+		h.refused(t)
+		expect("refused", func() any { return acquired[len(acquired)-1] }, session.AcquireInfo{})
+
+		mu.Lock()
+		defer mu.Unlock()
+		for _, want := range []string{
+			`level=DEBUG msg="lease: acquired" name=jobs/nightly token=00000000000000000002`,
+			`level=WARN msg="lease: renewal failed" name=jobs/nightly err="connection reset"`,
+			`level=WARN msg="lease: breaking" name=jobs/nightly token=00000000000000000002`,
+			`level=ERROR msg="lease: lost" name=jobs/nightly token=00000000000000000002 reason=broken`,
+			`level=DEBUG msg="lease: released" name=jobs/nightly id=` + id.String(),
+		} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no line %s in\n%s", want, out.String())
+			}
+		}
+	})
+}
+
+// A renewal that is answered after the end of its incarnation is told without a token.
+func TestTraceOfALateRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renewed []session.RenewInfo
+		n := overMemory()
+		h := n.open(t, &session.Options{Trace: &session.Trace{Renew: func(i session.RenewInfo) { renewed = append(renewed, i) }}})
+		h.acquire(t)
+		n.meet(lease.Renew, slow(0, 4*time.Second))
+		time.Sleep(11 * time.Second)
+		h.release(t)
+		time.Sleep(4 * time.Second)
+		if synctest.Wait(); !reflect.DeepEqual(renewed, []session.RenewInfo{{Took: 4 * time.Second}}) {
+			t.Errorf("renewed: %+v", renewed)
+		}
+	})
+}
+
+// Hooks that are not set are not called, and none needs another.
+func TestEmptyTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Trace: &session.Trace{}})
+		h.acquire(t)
+		n.breaks(t, 15*time.Second)
+		time.Sleep(time.Minute)
+		h.lostOnce(t, lease.ErrBroken)
+		h.acquire(t)
+		h.release(t)
+	})
+}
