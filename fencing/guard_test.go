@@ -25,6 +25,7 @@ var malformed = []lease.Token{
 
 var errWrite = errors.New("write failed")
 
+// SPEC G1, G4.
 func TestGuardTable(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -73,6 +74,7 @@ func TestGuardTable(t *testing.T) {
 	}
 }
 
+// SPEC G4.
 func TestGuardRefusesMalformedTokens(t *testing.T) {
 	for _, mark := range []lease.Token{"", tok(7)} {
 		for _, bad := range malformed {
@@ -95,6 +97,8 @@ func TestGuardRefusesMalformedTokens(t *testing.T) {
 }
 
 // A process that starts again with the mark it kept refuses what it refused before.
+//
+// SPEC G6.
 func TestGuardStartsFromAKeptMark(t *testing.T) {
 	var g fencing.Guard
 	if g.Seen() != "" {
@@ -122,6 +126,8 @@ func TestGuardStartsFromAKeptMark(t *testing.T) {
 
 // A function that fails, panics or ends its goroutine may have written: the mark stays
 // raised, and the guard is free for the next.
+//
+// SPEC G3, G6.
 func TestGuardAfterAFailedFunction(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"error":  func() error { return errWrite },
@@ -155,6 +161,8 @@ func TestGuardAfterAFailedFunction(t *testing.T) {
 }
 
 // An older write that was admitted is over before Advance returns.
+//
+// SPEC G2.
 func TestAdvanceWaitsForTheRunningFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g fencing.Guard
@@ -193,6 +201,8 @@ func TestGuardRefusesAStaleTokenWithoutWaiting(t *testing.T) {
 }
 
 // However many older functions wait, a new holder waits for the one that is running.
+//
+// SPEC G7.
 func TestANewHolderWaitsForOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g fencing.Guard
@@ -223,6 +233,7 @@ func TestANewHolderWaitsForOneFunction(t *testing.T) {
 	})
 }
 
+// SPEC G7.
 func TestDoContext(t *testing.T) {
 	f := func() error { return nil }
 	t.Run("done already", func(t *testing.T) {
@@ -301,6 +312,7 @@ func TestGuardConcurrently(t *testing.T) {
 	}
 }
 
+// SPEC G5.
 func TestStaleErrorSaysBothTokens(t *testing.T) {
 	err := error(&fencing.StaleError{Shown: tok(6), Seen: tok(7)})
 	const want = "fencing: stale token 00000000000000000006: 00000000000000000007 has been seen"

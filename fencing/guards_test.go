@@ -82,6 +82,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// SPEC G6.
 func TestMarksSurviveARestart(t *testing.T) {
 	var before, after fencing.Guards
 	want := map[string]lease.Token{"a": tok(3), "b": tok(1<<63 - 1)}

@@ -271,6 +271,8 @@ type brokenReader struct{}
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broke off") }
 
 // A holder that stops in the middle of sending a body keeps nobody waiting.
+//
+// SPEC G7.
 func TestAStalledBodyHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrote := ""
@@ -304,6 +306,8 @@ func TestAStalledBodyHoldsNobodyUp(t *testing.T) {
 }
 
 // Requests for one resource run one at a time; a wait ends with the context of the request.
+//
+// SPEC G7.
 func TestHandlerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := 0
@@ -336,6 +340,8 @@ func TestHandlerWaits(t *testing.T) {
 }
 
 // Whatever a header holds, only one well-formed token gets through, and only it is a mark.
+//
+// SPEC G4.
 func FuzzHeader(f *testing.F) {
 	for _, seed := range malformed {
 		f.Add(string(seed), "", uint8(1))

@@ -13,6 +13,8 @@ import (
 )
 
 // Every kind of refusal has its answer, also when it comes wrapped.
+//
+// SPEC G5.
 func TestRefuseTable(t *testing.T) {
 	stale := &fencing.StaleError{Shown: tok(1), Seen: tok(2)}
 	for _, c := range []struct {

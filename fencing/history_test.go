@@ -207,6 +207,8 @@ func violation(calls []call, o outcome, overlap bool) string {
 }
 
 // G1, G4 and the rules around them, over drawn histories, against the model.
+//
+// SPEC G1, G4.
 func TestGuardHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		calls := histories().Draw(rt, "history")
@@ -218,6 +220,8 @@ func TestGuardHistories(t *testing.T) {
 }
 
 // The histories find what is wrong with guards that are broken on purpose.
+//
+// SPEC G1, G4.
 func TestBrokenGuardsAreFound(t *testing.T) {
 	for name, broken := range brokenGuards {
 		t.Run(name, func(t *testing.T) {

@@ -99,6 +99,8 @@ func newGuard() guard { return new(fencing.Guard) }
 
 // G2: with Advance before the first read no interleaving loses an update; without it some
 // do, although no older write ever follows a newer one.
+//
+// SPEC G2.
 func TestEveryInterleavingOfHolders(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -126,6 +128,8 @@ func TestEveryInterleavingOfHolders(t *testing.T) {
 
 // The interleaving that guards without Advance are known for: the new holder reads, the old
 // one writes, the new one writes over it.
+//
+// SPEC G2.
 func TestLostUpdateWithoutAdvance(t *testing.T) {
 	for _, advance := range []bool{false, true} {
 		c := &counter{guard: newGuard()}
@@ -164,6 +168,8 @@ func (unguarded) Do(_ lease.Token, f func() error) error { return f() }
 func (unguarded) Seen() lease.Token                      { return "" }
 
 // An election fences out the holder of the term before, and the mark never regresses.
+//
+// SPEC G1.
 func TestANewTermFencesOutTheOneBefore(t *testing.T) {
 	var g fencing.Guard
 	var record lease.Record

@@ -17,6 +17,7 @@ func (f markFunc) Raise(ctx context.Context, tok lease.Token) (lease.Token, erro
 	return f(ctx, tok)
 }
 
+// SPEC G1, G4.
 func TestAdmitTable(t *testing.T) {
 	unreachable := errors.New("store unreachable")
 	for _, c := range []struct {
@@ -132,6 +133,8 @@ func (m rowMark) Raise(_ context.Context, tok lease.Token) (lease.Token, error) 
 
 // A Mark must hold off other transactions also if it did not rise: the same race, in every
 // order of its steps, with a mark that writes its row and with one that only reads it.
+//
+// SPEC G3.
 func TestAMarkIsWrittenAlsoIfItIsEqual(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		lost := 0
@@ -205,6 +208,8 @@ func addOne(t *testing.T, s *versions, shown lease.Token, lazy bool) error {
 
 // G3: after a crash at any step the mark is not behind the data. The store that keeps its
 // mark apart, and writes it last, is found out.
+//
+// SPEC G3.
 func TestTheMarkIsNotBehindTheDataAfterACrash(t *testing.T) {
 	errCrash := errors.New("crash")
 	for _, apart := range []bool{false, true} {
@@ -264,6 +269,8 @@ func TestTheMarkIsNotBehindTheDataAfterACrash(t *testing.T) {
 }
 
 // A write that fails leaves no mark behind where it leaves nothing else behind either.
+//
+// SPEC G3.
 func TestARolledBackWriteDoesNotRaiseTheMark(t *testing.T) {
 	s := newVersions()
 	tx := s.begin()

@@ -86,6 +86,8 @@ func TestLeasePassesDefaults(t *testing.T) {
 
 // LeaseProviderSpec: the same instance for the same name, kind and owner; another for
 // another name; another for another owner. And another for another kind.
+//
+// SPEC P1.
 func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 	var r provider.Registry
 	register(t, &r, "kind", newFake)
@@ -108,6 +110,8 @@ func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 }
 
 // LeaseProviderSpec: a missing and an unknown class are errors. Here they say what there is.
+//
+// SPEC P2.
 func TestUnknownKindSaysWhichThereAre(t *testing.T) {
 	var r provider.Registry
 	var field *lease.FieldError
@@ -219,6 +223,8 @@ func TestAFailedProviderIsNotKept(t *testing.T) {
 
 // However many ask at the same time, one instance is made; and making it holds up nobody
 // who asks for another.
+//
+// SPEC P1.
 func TestConcurrentCallsGetOneInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry

@@ -39,6 +39,7 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 }
 
+// SPEC P2.
 func TestSettingsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string
