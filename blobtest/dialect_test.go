@@ -79,6 +79,13 @@ func TestDialects(t *testing.T) {
 			t.Error(a.code())
 		}
 	})
+	t.Run("container", func(t *testing.T) {
+		c := old(t, "2011-08-18")
+		a := c.must(400, "PUT", account+"/box?restype=container&comp=lease", []string{"x-ms-lease-action", "acquire"}, "")
+		if m := a.message(t); m.HeaderName != "x-ms-version" {
+			t.Errorf("%+v", m)
+		}
+	})
 	t.Run("headers", func(t *testing.T) {
 		for _, o := range []struct {
 			version string

@@ -94,6 +94,10 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	if !c.snapshot.IsZero() {
 		return req, errSnapshot
 	}
+	old := c.version < lease.Version20120212
+	if old && c.kind == container {
+		return req, badHeader(c.r, headerVersion) // Lease Container came with version 2012-02-12
+	}
 	action := strings.ToLower(c.header(headerAction))
 	if action == "" {
 		return req, noHeader(headerAction)
@@ -102,7 +106,6 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 		return req, badHeader(c.r, headerAction)
 	}
 	req.Version, req.Owner = c.version, owner(c.r)
-	old := c.version < lease.Version20120212
 	switch req.Action {
 	case lease.Renew, lease.Change, lease.Release:
 		if req.ID = c.id; req.ID.IsZero() {
