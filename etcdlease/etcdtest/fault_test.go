@@ -1,0 +1,339 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/session"
+)
+
+// SPEC A2, in the order of the swaps.
+func TestHistories(t *testing.T) {
+	histories, clients := 1000, 4
+	if testing.Short() {
+		histories = 50
+	}
+	stores := make([]lease.Store, clients)
+	for i := range stores {
+		stores[i] = store(t, client(t, shared.Client), nil)
+	}
+	first, exchanges := rand.Uint64(), 0
+	for i := range histories {
+		seed := first + uint64(i)
+		h := witness.Run(t.Context(), seed, fmt.Sprint("history-", i), stores, 10, 6*time.Millisecond)
+		if err := h.Check(witness.Options{}); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		exchanges += h.Len()
+	}
+	t.Logf("%d histories of %d exchanges are linearizable", histories, exchanges)
+}
+
+// underFaults checks histories of clients, each at an endpoint of his own, while harm is done.
+func underFaults(t *testing.T, histories int, endpoints []string, harm func(*rand.Rand) string) {
+	if testing.Short() {
+		histories = 2
+	}
+	stores := make([]lease.Store, len(endpoints))
+	for i := range stores {
+		stores[i] = impatient{store(t, client(t, endpoints[i]), nil), 200 * time.Millisecond}
+	}
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	exchanges, faults := 0, map[string]int{}
+	for i := range histories {
+		done := make(chan *witness.History, 1)
+		go func() {
+			done <- witness.Run(t.Context(), seed+uint64(i), fmt.Sprint("faults-", i), stores, 200, 100*time.Millisecond)
+		}()
+		for range 4 {
+			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
+			faults[harm(r)]++
+		}
+		h := <-done
+		if err := h.Check(witness.Options{}); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		exchanges += h.Len()
+	}
+	t.Logf("%d histories of %d exchanges are linearizable under %v", histories, exchanges, faults)
+	if exchanges < 50*histories {
+		t.Error("that proves nothing")
+	}
+}
+
+// impatient gives up after a while, without knowing what became of the request.
+type impatient struct {
+	lease.Store
+	patience time.Duration
+}
+
+func (s impatient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	return s.Store.Load(ctx, name)
+}
+
+func (s impatient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	return s.Store.Swap(ctx, name, old, next)
+}
+
+// The server is stopped and continued, killed and started again, and connections are cut.
+func TestHistoriesOfAServerUnderFaults(t *testing.T) {
+	server := newChild(t)
+	p := newProxy(t, server.Client)
+	underFaults(t, 12, []string{p.url, p.url, server.Client, server.Client}, func(r *rand.Rand) string {
+		switch r.IntN(3) {
+		case 0:
+			server.signal(syscall.SIGSTOP)
+			time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
+			server.signal(syscall.SIGCONT)
+			return "stop and continue"
+		case 1:
+			server.kill()
+			server.start(t)
+			return "kill and restart"
+		}
+		p.cut()
+		return "cut connections"
+	})
+}
+
+// The leader crashes and comes back, and members are cut off, in a cluster of three.
+func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
+	members := newCluster(t)
+	endpoints := []string{members[0].Client, members[1].Client, members[2].Client}
+	underFaults(t, 8, endpoints, func(r *rand.Rand) string {
+		if r.IntN(2) == 0 {
+			m := leader(t, members)
+			m.crash()
+			time.Sleep(time.Duration(300+r.IntN(300)) * time.Millisecond) // a real engine
+			if err := m.start(); err != nil {
+				t.Error(err)
+			}
+			return "crash of the leader"
+		}
+		m := members[r.IntN(len(members))]
+		cut(m, members)
+		time.Sleep(time.Duration(300+r.IntN(300)) * time.Millisecond) // a real engine
+		mend(m, members)
+		return "cut member"
+	})
+}
+
+func newCluster(t *testing.T) []*member {
+	t.Helper()
+	members, err := newMembers(t.TempDir(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, m := range members {
+		all.Go(func() {
+			if err := m.start(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Cleanup(func() {
+		for _, m := range members {
+			all.Go(m.stop)
+		}
+		all.Wait()
+	})
+	return members
+}
+
+func leader(t *testing.T, members []*member) (found *member) {
+	t.Helper()
+	eventually(t, "a leader", func(context.Context) error {
+		for _, m := range members {
+			if m.etcd.Server.Leader() == m.etcd.Server.MemberID() {
+				found = m
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	return found
+}
+
+func cut(m *member, members []*member) {
+	for _, other := range members {
+		if other != m {
+			m.etcd.Server.CutPeer(other.etcd.Server.MemberID())
+			other.etcd.Server.CutPeer(m.etcd.Server.MemberID())
+		}
+	}
+}
+
+func mend(m *member, members []*member) {
+	for _, other := range members {
+		if other != m {
+			m.etcd.Server.MendPeer(other.etcd.Server.MemberID())
+			other.etcd.Server.MendPeer(m.etcd.Server.MemberID())
+		}
+	}
+}
+
+// A holder at a member that is cut off stops believing before one at the majority takes over,
+// with a newer token.
+func TestCutHolder(t *testing.T) {
+	members := newCluster(t)
+	minority := members[0]
+	holder, err := store(t, client(t, minority.Client), nil).Lease("x", &session.Options{Duration: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	before, err := session.Acquire(t.Context(), holder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contender, err := store(t, client(t, members[1].Client), nil).Lease("x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer contender.Close(context.Background())
+	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first sight
+		t.Fatal(ok, err)
+	}
+	cut(minority, members)
+	defer mend(minority, members)
+	after, err := session.Acquire(t.Context(), contender, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder.CheckAlive() {
+		t.Error("two holders believe")
+	}
+	if after.Compare(before) <= 0 {
+		t.Errorf("token %s after %s", after, before)
+	}
+}
+
+// A crash of the leader is no loss, if it is shorter than the lease.
+func TestLeaderCrashIsNoLoss(t *testing.T) {
+	members := newCluster(t)
+	crashed := leader(t, members)
+	var endpoint string
+	for _, m := range members {
+		if m != crashed {
+			endpoint = m.Client
+		}
+	}
+	holder, err := store(t, client(t, endpoint), nil).Lease("x", &session.Options{Duration: 4 * time.Second, Interval: 200 * time.Millisecond, Timeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	if _, err := session.Acquire(t.Context(), holder, nil); err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error, 1)
+	defer holder.OnLost(func(err error) { lost <- err })()
+	crashed.crash()
+	select {
+	case err := <-lost:
+		t.Error(err)
+	case <-time.After(5 * time.Second):
+	}
+	if err := crashed.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A write that timed out may still be applied: a holder who asks again finds out.
+func TestTimedOutWriteIsApplied(t *testing.T) {
+	server := newChild(t)
+	a := store(t, client(t, server.Client), nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	server.signal(syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an answer that does not come: %v", err)
+	}
+	server.signal(syscall.SIGCONT)
+	eventually(t, "renewal", func(ctx context.Context) error {
+		_, err := a.Do(ctx, "x", renew(idA))
+		return err
+	})
+}
+
+// A proxy passes connections on to a server, and can cut them.
+type proxy struct {
+	url string
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{url: "http://" + l.Addr().String(), conns: map[net.Conn]struct{}{}}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", target.Host)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns[in], p.conns[out] = struct{}{}, struct{}{}
+			p.mu.Unlock()
+			pass := func(from, to net.Conn) {
+				_, _ = io.Copy(to, from)
+				from.Close()
+				to.Close()
+			}
+			all.Go(func() { pass(in, out) })
+			all.Go(func() { pass(out, in) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.cut()
+		all.Wait()
+	})
+	return p
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
