@@ -1,0 +1,121 @@
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// compare measures ours and the peer's in turns, so that both meet the same machine, and reports
+// the median of each and their ratio.
+func compare(b *testing.B, peer string, ours, theirs func()) {
+	var a, z []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		ours()
+		middle := time.Now()
+		theirs()
+		a, z = append(a, middle.Sub(began)), append(z, time.Since(middle))
+	}
+	slices.Sort(a)
+	slices.Sort(z)
+	our, their := a[len(a)/2], z[len(z)/2]
+	b.ReportMetric(float64(our.Microseconds()), "us-ours")
+	b.ReportMetric(float64(their.Microseconds()), "us-"+peer)
+	b.ReportMetric(float64(our)/float64(their), "x-"+peer)
+}
+
+func must(b *testing.B, err error) {
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkRenew is a renewal against what etcd itself takes for a compare and swap.
+func BenchmarkRenew(b *testing.B) {
+	c := client(b, shared.Client)
+	ctx := context.Background()
+	a := store(b, c, nil).Authority()
+	do(b, a, b.Name(), acquire(idA, time.Hour), 0)
+	res, err := c.Put(ctx, b.Name(), "")
+	must(b, err)
+	revision := res.Header.Revision
+	value := fmt.Sprintf("%0150d", 0) // as long as a lease is
+	compare(b, "txn", func() {
+		_, err := a.Do(ctx, b.Name(), renew(idA))
+		must(b, err)
+	}, func() {
+		res, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(b.Name()), "=", revision)).Then(clientv3.OpPut(b.Name(), value)).Commit()
+		must(b, err)
+		if !res.Succeeded {
+			b.Fatal("the bare Txn conflicts")
+		}
+		revision = res.Header.Revision
+	})
+}
+
+// BenchmarkAcquireRelease is against the Lock and Unlock of a Mutex whose Session is there
+// already.
+func BenchmarkAcquireRelease(b *testing.B) {
+	c := client(b, shared.Client)
+	ctx := context.Background()
+	l, err := store(b, c, nil).Lease(b.Name(), nil)
+	must(b, err)
+	defer l.Close(ctx)
+	s, err := concurrency.NewSession(c)
+	must(b, err)
+	defer s.Close()
+	mutex := concurrency.NewMutex(s, b.Name()+"-mutex")
+	compare(b, "mutex", func() {
+		ok, err := l.Acquire(ctx)
+		must(b, err)
+		if !ok {
+			b.Fatal("not acquired")
+		}
+		must(b, l.Release(ctx))
+	}, func() {
+		must(b, mutex.Lock(ctx))
+		must(b, mutex.Unlock(ctx))
+	})
+}
+
+// BenchmarkTakeOver is the time from the crash of a holder to the grant of a contender who waits,
+// with a lease and a Session of two seconds each. Run it with -benchtime 5x.
+func BenchmarkTakeOver(b *testing.B) {
+	const term = 2 * time.Second
+	ctx := context.Background()
+	n := 0
+	compare(b, "mutex", func() {
+		n++
+		name := fmt.Sprint(b.Name(), n)
+		holder := store(b, client(b, shared.Client), nil).Authority()
+		_, err := holder.Do(ctx, name, lease.Request{Action: lease.Acquire, Proposed: idA, Duration: term})
+		must(b, err)
+		l, err := store(b, client(b, shared.Client), nil).Lease(name, nil)
+		must(b, err)
+		_, err = session.Acquire(ctx, l, nil)
+		must(b, err)
+		must(b, l.Close(ctx))
+	}, func() {
+		name := fmt.Sprint(b.Name(), "-mutex", n)
+		crashed := client(b, shared.Client)
+		holder, err := concurrency.NewSession(crashed, concurrency.WithTTL(int(term/time.Second)))
+		must(b, err)
+		must(b, concurrency.NewMutex(holder, name).Lock(ctx))
+		holder.Orphan()
+		waiter, err := concurrency.NewSession(client(b, shared.Client))
+		must(b, err)
+		mutex := concurrency.NewMutex(waiter, name)
+		must(b, mutex.Lock(ctx))
+		must(b, mutex.Unlock(ctx))
+		must(b, waiter.Close())
+	})
+}
