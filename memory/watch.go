@@ -49,6 +49,9 @@ func (sh *shard) unwatch(name string, w watch) {
 	if len(sh.watches[name]) == 0 {
 		delete(sh.watches, name)
 	}
+	if len(sh.watches) == 0 {
+		sh.watches = nil // a map does not shrink by itself
+	}
 	close(w) // under the mutex, as every signal is sent
 }
 

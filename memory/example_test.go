@@ -1,0 +1,75 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// One store, and two holders that contend for one name.
+func Example() {
+	ctx := context.Background()
+	store := memory.New(nil)
+	first, err := store.Lease("jobs/nightly", &session.Options{Owner: "worker-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	second, err := store.Lease("jobs/nightly", &session.Options{Owner: "worker-2"})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	token, ok, err := first.AcquireWithToken(ctx)
+	fmt.Println("worker-1:", token, ok, err)
+	token, ok, err = second.AcquireWithToken(ctx)
+	fmt.Println("worker-2:", token, ok, err)
+
+	if err := first.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	token, ok, err = second.AcquireWithToken(ctx)
+	fmt.Println("worker-2:", token, ok, err)
+	if err := second.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// worker-1: 00000000000000000001 true <nil>
+	// worker-2:  false <nil>
+	// worker-2: 00000000000000000002 true <nil>
+}
+
+// What an operator sees, and a lease that is revoked with notice.
+func ExampleStore_List() {
+	ctx := context.Background()
+	store := memory.New(&memory.Options{Floor: lease.TokenOf(41)})
+	l, err := store.Lease("jobs/nightly", &session.Options{Owner: "worker-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := l.Acquire(ctx); err != nil {
+		log.Fatal(err)
+	}
+	show := func() {
+		for _, info := range store.List() {
+			fmt.Println(info.Name, info.State, info.Owner, info.Remaining.Round(time.Second), info.Token)
+		}
+	}
+	show()
+	if _, err := lease.Revoke(ctx, lease.NewAuthority(store), "jobs/nightly", lease.In(10*time.Second)); err != nil {
+		log.Fatal(err)
+	}
+	show()
+	if err := l.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	show()
+	// Output:
+	// jobs/nightly leased worker-1 30s 00000000000000000042
+	// jobs/nightly breaking worker-1 10s 00000000000000000042
+	// jobs/nightly available worker-1 0s 00000000000000000042
+}

@@ -1,0 +1,218 @@
+package memory_test
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+// once leases and releases n names, one after the other.
+func once(tb testing.TB, a lease.Authority, prefix string, n int) {
+	tb.Helper()
+	for i := range n {
+		name := prefix + strconv.Itoa(i)
+		do(tb, a, name, acquire)
+		do(tb, a, name, release)
+	}
+}
+
+// lasting leases n names for d.
+func lasting(tb testing.TB, a lease.Authority, prefix string, n int, d time.Duration) {
+	tb.Helper()
+	req := acquire
+	req.Duration = d
+	for i := range n {
+		do(tb, a, prefix+strconv.Itoa(i), req)
+	}
+}
+
+// states counts what a Store remembers.
+func states(s *memory.Store) map[lease.State]int {
+	n := make(map[lease.State]int)
+	for _, info := range s.List() {
+		n[info.State]++
+	}
+	return n
+}
+
+// A million names that were leased and released once do not stay in memory, though the
+// clock never advances.
+func TestMillionNames(t *testing.T) {
+	const n = 1_000_000
+	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
+	a := lease.NewAuthority(s)
+	before := heap()
+	once(t, a, "once-", n)
+	grown := int64(heap() - before)
+	if kept := len(s.List()); kept > memory.Idle {
+		t.Errorf("%d records are remembered, at most %d may be", kept, memory.Idle)
+	}
+	if grown > 4<<20 {
+		t.Errorf("%d bytes are kept of %d names", grown, n)
+	}
+	t.Logf("%d names: %d records and %d bytes kept", n, len(s.List()), grown)
+	runtime.KeepAlive(s)
+}
+
+// So it is when they are all leased before the first is released: the maps shrink again.
+func TestManyNamesAtOnce(t *testing.T) {
+	const n = 200_000
+	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
+	a := lease.NewAuthority(s)
+	before := heap()
+	lasting(t, a, "once-", n, time.Hour)
+	full := int64(heap() - before)
+	for i := range n {
+		do(t, a, "once-"+strconv.Itoa(i), release)
+	}
+	grown := int64(heap() - before)
+	if kept := len(s.List()); kept > memory.Idle {
+		t.Errorf("%d records are remembered, at most %d may be", kept, memory.Idle)
+	}
+	if grown > 4<<20 {
+		t.Errorf("%d bytes are kept of %d names", grown, n)
+	}
+	t.Logf("%d names: %d bytes when all were leased, %d records and %d bytes kept", n, full, len(s.List()), grown)
+	runtime.KeepAlive(s)
+}
+
+// SPEC S9: a record in force is never forgotten, one that expired or was broken only after
+// the retention, and of those that are Available the last stay.
+func TestWhatIsForgotten(t *testing.T) {
+	const retention, d = time.Minute, time.Second
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(&memory.Options{Retention: retention})
+		a := lease.NewAuthority(s)
+		do(t, a, "infinite", lease.Request{Action: lease.Acquire, Proposed: holder, Duration: lease.Infinite})
+		do(t, a, "leased", acquire)
+		lasting(t, a, "breaking", 1, time.Hour)
+		do(t, a, "breaking0", lease.Request{Action: lease.Break})
+		lasting(t, a, "expired-", 100, d)
+		lasting(t, a, "broken-", 100, time.Hour)
+		lasting(t, a, "broken-late-", 100, time.Hour)
+		time.Sleep(d)
+		for i := range 100 {
+			do(t, a, "broken-"+strconv.Itoa(i), lease.Request{Action: lease.Break, Period: lease.In(0)})
+			do(t, a, "broken-late-"+strconv.Itoa(i), lease.Request{Action: lease.Break, Period: lease.In(1)})
+		}
+		time.Sleep(retention - 1)
+		once(t, a, "early-", 3*memory.Idle)
+		if n := states(s); n[lease.Expired] != 100 || n[lease.Broken] != 200 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 {
+			t.Errorf("just before the retention is over: %v", n)
+		}
+		time.Sleep(time.Nanosecond)
+		once(t, a, "due-", 3*memory.Idle)
+		if n := states(s); n[lease.Expired] != 0 || n[lease.Broken] != 100 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 {
+			t.Errorf("when the first retentions are over: %v", n)
+		}
+		time.Sleep(time.Nanosecond)
+		once(t, a, "past-", 3*memory.Idle)
+		if n := states(s); n[lease.Broken] != 0 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 || n[lease.Available] != memory.Idle {
+			t.Errorf("when all are over: %v", n)
+		}
+	})
+}
+
+// The last Idle/64 records that became Available are remembered, whatever their names.
+func TestLastIdleStay(t *testing.T) {
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	once(t, a, "old-", 2*memory.Idle)
+	const last = memory.Idle / 64
+	once(t, a, "last-", last)
+	for i := range last {
+		if got := load(t, s, "last-"+strconv.Itoa(i)); got.Record.ID != holder {
+			t.Errorf("%d was forgotten: %+v", i, got.Record)
+		}
+	}
+	// One that is used again is not among the first to go.
+	do(t, a, "last-0", acquire)
+	once(t, a, "new-", 4*memory.Idle)
+	if got := load(t, s, "last-0"); got.Record.State != lease.Leased {
+		t.Errorf("in use, and forgotten: %+v", got.Record)
+	}
+}
+
+// A Store that gets no new name forgets as well, in the course of renewals.
+func TestForgettingByRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(&memory.Options{Retention: time.Second})
+		a := lease.NewAuthority(s)
+		const kept = 3_000
+		lasting(t, a, "once-", 10_000, time.Second)
+		lasting(t, a, "kept-", kept, lease.Infinite)
+		time.Sleep(2 * time.Second)
+		for rounds := 0; states(s)[lease.Expired] > 0; rounds++ {
+			if rounds == 100 {
+				t.Fatalf("after %d renewals: %v", rounds*10*kept, states(s))
+			}
+			for i := range 10 * kept {
+				do(t, a, "kept-"+strconv.Itoa(i%kept), renew)
+			}
+		}
+		if got := states(s); got[lease.Leased] != kept {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// A Store in which names only come and expire remembers about twice what it must.
+func TestMemoryOfExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(&memory.Options{Retention: time.Second})
+		a := lease.NewAuthority(s)
+		const must = 20_000 // the names of 2 s
+		most := 0
+		for i := range 200 {
+			lasting(t, a, "once-"+strconv.Itoa(i)+"-", must/20, time.Second)
+			if i%10 == 0 {
+				most = max(most, len(s.List()))
+			}
+			time.Sleep(2 * time.Second / 20)
+		}
+		if most > 2*must+memory.Idle {
+			t.Errorf("%d records, of which %d must be remembered", most, must)
+		}
+		t.Logf("at most %d records, of which %d must be remembered", most, must)
+	})
+}
+
+// SPEC S2, S3: forgetting loses neither the order of tokens nor the difference of two
+// absences; and a swap that was decided on an earlier one conflicts.
+func TestAbsence(t *testing.T) {
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	before := load(t, s, "a")
+	var token lease.Token
+	for range 5 {
+		token = do(t, a, "a", acquire).Record.Token()
+		do(t, a, "a", release)
+	}
+	known := load(t, s, "a")
+	once(t, a, "other-", 3*memory.Idle)
+	after := load(t, s, "a")
+	if after.Record != (lease.Record{Epoch: after.Record.Epoch}) || after.Record.Token().Compare(token) < 0 {
+		t.Fatalf("forgotten: %+v, after a token %s", after.Record, token)
+	}
+	if after.Version == before.Version || after.Version == known.Version {
+		t.Errorf("version %q was there before: %q, %q", after.Version, before.Version, known.Version)
+	}
+	// A name that was never there is as high: a Store cannot tell it from one that was.
+	if got := load(t, s, "never"); got.Record.Epoch < after.Record.Epoch {
+		t.Errorf("unknown: %+v", got.Record)
+	}
+	for _, old := range []lease.Snapshot{before, known} {
+		got, err := s.Swap(t.Context(), "a", old, leased(after, time.Hour))
+		if err != lease.ErrConflict || got.Record != after.Record || got.Version != after.Version {
+			t.Errorf("swap of %q after forgetting: %+v, %v", old.Version, got, err)
+		}
+	}
+	if next := do(t, a, "a", acquire).Record.Token(); next.Compare(token) <= 0 {
+		t.Errorf("token %s after %s", next, token)
+	}
+}

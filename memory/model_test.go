@@ -1,0 +1,209 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+// A dumb is a store as one would write it without a thought for speed or memory: everything
+// that ever happened under one name. It does not know what the clever one has forgotten,
+// but it does know what may be.
+type dumb struct {
+	record   lease.Record
+	version  string
+	since    time.Time       // of the last swap; zero: unknown, or forgotten
+	versions map[string]bool // that were shown with a record, or with an absence that is over
+	absent   bool
+}
+
+const dumbRetention = time.Minute
+
+// over reports whether the record may be forgotten at now.
+func (d *dumb) over(now time.Time) bool {
+	switch r := d.record.At(now); r.State {
+	case lease.Available:
+		return true
+	case lease.Expired, lease.Broken:
+		ended := d.since
+		if !d.record.Until.IsZero() {
+			ended = d.record.Until
+		}
+		return now.Sub(ended) >= dumbRetention
+	}
+	return false
+}
+
+// saw holds what the store showed against the history.
+func (d *dumb) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
+	if snap.Now != now || snap.Lag != 0 || snap.Version == "" {
+		t.Fatalf("at %v: %+v", now, snap)
+	}
+	if snap.Version == d.version {
+		if snap.Record != d.record {
+			t.Fatalf("version %q of %+v shows %+v", d.version, d.record, snap.Record)
+		}
+		return
+	}
+	// Something else than what was there: it can only be that it was forgotten, or that
+	// another absence is shown in place of one.
+	if d.versions[snap.Version] {
+		t.Fatalf("version %q came again", snap.Version)
+	}
+	if snap.Record != (lease.Record{Epoch: snap.Record.Epoch}) || snap.Record.Epoch < d.record.Epoch {
+		t.Fatalf("%+v became %+v", d.record, snap.Record)
+	}
+	if !d.absent && !d.over(now) {
+		t.Fatalf("at %v, %+v of %v was forgotten", now, d.record, d.since)
+	}
+	d.versions[d.version] = true
+	d.record, d.version, d.absent = snap.Record, snap.Version, true
+}
+
+// The Store, against the dumb one: random loads, swaps of any snapshot that was ever seen,
+// requests, the passing of time, and so many other names that what may be is forgotten.
+func TestModel(t *testing.T) {
+	ctx := context.Background()
+	rapid.Check(t, func(t *rapid.T) {
+		clock := &hand{now: time.Unix(0, 0)}
+		s := memory.New(&memory.Options{
+			Clock: clock, Retention: dumbRetention, Floor: lease.TokenOf(rapid.Uint64Range(0, 3).Draw(t, "floor")),
+		})
+		a := lease.NewAuthority(s)
+		names := []string{"a", "b", "c"}
+		model := make(map[string]*dumb)
+		seen := make(map[string][]lease.Snapshot)
+		now := func() time.Time { return clock.Now().UTC() }
+		see := func(t *rapid.T, name string, snap lease.Snapshot) {
+			model[name].saw(t, snap, now())
+			seen[name] = append(seen[name], snap)
+		}
+		for _, name := range names {
+			snap, err := s.Load(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			model[name] = &dumb{record: snap.Record, version: snap.Version, absent: true, versions: map[string]bool{}}
+			seen[name] = []lease.Snapshot{snap}
+		}
+		name := rapid.SampledFrom(names)
+		requests := rapid.SampledFrom([]lease.Request{
+			{Action: lease.Acquire, Proposed: lease.ID{1}, Owner: "one", Duration: 2 * time.Second},
+			{Action: lease.Acquire, Proposed: lease.ID{2}, Duration: lease.Infinite},
+			{Action: lease.Renew, ID: lease.ID{1}},
+			{Action: lease.Change, ID: lease.ID{1}, Proposed: lease.ID{2}},
+			{Action: lease.Release, ID: lease.ID{1}},
+			{Action: lease.Release, ID: lease.ID{2}},
+			{Action: lease.Break},
+			{Action: lease.Break, Period: lease.In(time.Second)},
+			{Action: lease.Write},
+		})
+		churned := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"load": func(t *rapid.T) {
+				name := name.Draw(t, "name")
+				snap, err := s.Load(ctx, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				see(t, name, snap)
+			},
+			"swap": func(t *rapid.T) {
+				name := name.Draw(t, "name")
+				d := model[name]
+				old := seen[name][max(0, len(seen[name])-rapid.IntRange(1, 5).Draw(t, "back"))]
+				next, err := lease.Step(old.Record, requests.Draw(t, "request"), old.Now)
+				if err != nil {
+					next = old.Record
+				}
+				snap, err := s.Swap(ctx, name, old, next)
+				same := old.Record.At(old.Now).State == old.Record.At(now()).State
+				switch {
+				case err == nil:
+					if old.Version != d.version || !same {
+						t.Fatalf("swapped %+v, which was not there at %v: %+v", old, now(), d)
+					}
+					if snap.Record != next || d.versions[snap.Version] || snap.Version == d.version || snap.Now != now() {
+						t.Fatalf("swapped %+v for %+v and got %+v", old, next, snap)
+					}
+					d.versions[d.version] = true
+					d.record, d.version, d.since, d.absent = next, snap.Version, now(), false
+					seen[name] = append(seen[name], snap)
+				case err == lease.ErrConflict:
+					if snap.Version == old.Version && same {
+						t.Fatalf("conflict with %+v, which is there: %+v", old, snap)
+					}
+					see(t, name, snap)
+				default:
+					t.Fatal(err)
+				}
+			},
+			"request": func(t *rapid.T) {
+				name := name.Draw(t, "name")
+				before, err := s.Load(ctx, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				see(t, name, before)
+				req := requests.Draw(t, "request")
+				want, refusal := lease.Step(before.Record, req, now())
+				res, err := a.Do(ctx, name, req)
+				if fmt.Sprint(lease.CodeOf(err)) != fmt.Sprint(lease.CodeOf(refusal)) || res.Record != want {
+					t.Fatalf("%v on %+v: %+v, %v, want %+v, %v", req.Action, before, res, err, want, refusal)
+				}
+				after, err := s.Load(ctx, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := model[name]; after.Version != d.version {
+					if after.Record != want {
+						t.Fatalf("%+v, not %+v", after, want)
+					}
+					d.versions[d.version] = true
+					d.record, d.version, d.since, d.absent = want, after.Version, now(), false
+					seen[name] = append(seen[name], after)
+				}
+			},
+			"time passes": func(t *rapid.T) {
+				clock.add(rapid.SampledFrom([]time.Duration{1, time.Second, 2*time.Second - 1, 2 * time.Second, dumbRetention - 1, dumbRetention}).Draw(t, "by"))
+			},
+			"others come and go": func(t *rapid.T) {
+				if churned++; churned > 3 {
+					t.Skip("enough")
+				}
+				for i := range 2 * memory.Idle {
+					name := fmt.Sprintf("%d-%d", churned, i)
+					for _, req := range []lease.Request{acquire, release} {
+						if _, err := a.Do(ctx, name, req); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			},
+			"list": func(t *rapid.T) {
+				// What is listed is what is loaded, in order, but for names that are forgotten.
+				var last string
+				for _, info := range s.List() {
+					if info.Name <= last {
+						t.Fatalf("%q after %q", info.Name, last)
+					}
+					last = info.Name
+					d := model[info.Name]
+					if d == nil {
+						continue
+					}
+					r := d.record.At(now())
+					if d.absent || info != (memory.Info{Name: info.Name, State: r.State, Owner: r.Owner, Remaining: r.Remaining(now()), Token: r.Token()}) {
+						t.Fatalf("listed %+v, is %+v", info, d)
+					}
+				}
+			},
+		})
+	})
+}

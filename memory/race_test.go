@@ -1,0 +1,110 @@
+package memory_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+// SPEC A2, T: goroutines contend for a few names, while others make the Store forget. Under
+// every name each token is granted once, and to one holder at a time.
+func TestContention(t *testing.T) {
+	const goroutines, grants = 8, 300
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	ctx := context.Background()
+	var mu sync.Mutex
+	holders := make(map[string]lease.ID)
+	tokens := make(map[string]lease.Token)
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(g)))
+			for granted, n := 0, uint64(1); granted < grants; n++ {
+				var id lease.ID
+				binary.BigEndian.PutUint64(id[:], uint64(g))
+				binary.BigEndian.PutUint64(id[8:], n)
+				name := "lease-" + strconv.Itoa(random.IntN(3))
+				res, err := a.Do(ctx, name, lease.Request{Action: lease.Acquire, Proposed: id, Duration: time.Hour})
+				if lease.CodeOf(err) == lease.ErrHeld {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				granted++
+				mu.Lock()
+				if other, held := holders[name]; held {
+					t.Errorf("%s was granted to %v while %v held it", name, id, other)
+				}
+				if token := res.Record.Token(); token.Compare(tokens[name]) <= 0 {
+					t.Errorf("%s: token %s after %s", name, token, tokens[name])
+				}
+				holders[name], tokens[name] = id, res.Record.Token()
+				mu.Unlock()
+				if _, err := a.Do(ctx, name, lease.Request{Action: lease.Renew, ID: id}); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				delete(holders, name)
+				mu.Unlock()
+				if _, err := a.Do(ctx, name, lease.Request{Action: lease.Release, ID: id}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for g := range 2 {
+		wg.Go(func() {
+			once(t, a, "once-"+strconv.Itoa(g)+"-", 2*memory.Idle)
+			s.List()
+		})
+	}
+	wg.Wait()
+	for name, token := range tokens {
+		if got := load(t, s, name).Record.Token(); got.Compare(token) < 0 {
+			t.Errorf("%s: token %s after %s", name, got, token)
+		}
+	}
+}
+
+// Of many swaps of one snapshot, one is applied: of a record, and of an absence.
+func TestOneOfManySwaps(t *testing.T) {
+	s := memory.New(nil)
+	for round := range 200 {
+		name := "lease-" + strconv.Itoa(round/2)
+		old := load(t, s, name)
+		var wg sync.WaitGroup
+		applied := make(chan lease.Snapshot, 8)
+		for g := range cap(applied) {
+			wg.Go(func() {
+				next := leased(old, time.Hour)
+				next.ID = lease.ID{byte(g + 1)}
+				switch snap, err := s.Swap(context.Background(), name, old, next); {
+				case err == nil:
+					applied <- snap
+				case err != lease.ErrConflict || snap.Version == old.Version:
+					t.Errorf("%+v, %v", snap, err)
+				}
+			})
+		}
+		wg.Wait()
+		close(applied)
+		if got, ok := <-applied; !ok || got.Record != load(t, s, name).Record {
+			t.Fatalf("applied %+v, loaded %+v", got, load(t, s, name))
+		}
+		if more, ok := <-applied; ok {
+			t.Fatalf("applied %+v as well", more)
+		}
+	}
+}

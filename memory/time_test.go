@@ -1,0 +1,155 @@
+package memory_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// A fixed clock shows one time.
+type fixed time.Time
+
+func (c fixed) Now() time.Time                       { return time.Time(c) }
+func (c fixed) After(time.Duration) <-chan time.Time { return nil }
+
+// A hand clock shows what it is set to.
+type hand struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *hand) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *hand) After(time.Duration) <-chan time.Time { return nil }
+
+func (c *hand) set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
+}
+
+func (c *hand) add(d time.Duration) { c.set(c.Now().Add(d)) }
+
+// step is what a reading of a machine's clock would have been if its wall clock, and only
+// that, had been set forward by s seconds, or back. Nothing in package time does this to a
+// Time, so it adds to the seconds in the word that holds them, and checks itself.
+func step(t *testing.T, now time.Time, s int64) time.Time {
+	stepped := now
+	word := (*uint64)(unsafe.Pointer(&stepped))
+	*word += uint64(s) << 30
+	if wall := stepped.Round(0).Sub(now.Round(0)); wall != time.Duration(s)*time.Second || stepped.Sub(now) != 0 {
+		t.Fatalf("stepped by %d s, the wall clock moved by %v and the monotonic one by %v", s, wall, stepped.Sub(now))
+	}
+	return stepped
+}
+
+// Setting the wall clock moves no lease, forward or back: elapsed time does.
+func TestWallClockStep(t *testing.T) {
+	for _, seconds := range []int64{-24 * 3600, -1, 1, 24 * 3600} {
+		clock := &hand{now: time.Now()}
+		s := memory.New(&memory.Options{Clock: clock})
+		a := lease.NewAuthority(s)
+		began := do(t, a, "a", acquire).Now
+		clock.set(step(t, clock.Now(), seconds))
+		res := do(t, a, "a", lease.Request{Action: lease.Read})
+		if res.Record.State != lease.Leased || res.Remaining() != acquire.Duration || res.Now != began {
+			t.Errorf("stepped by %d s: %v, %v left at %v, began %v", seconds, res.Record.State, res.Remaining(), res.Now, began)
+		}
+		clock.add(acquire.Duration)
+		if res := do(t, a, "a", lease.Request{Action: lease.Read}); res.Record.State != lease.Expired {
+			t.Errorf("stepped by %d s: %v after %v", seconds, res.Record.State, acquire.Duration)
+		}
+	}
+}
+
+// SPEC S4: while an injected clock goes backward, the Store's time stands still, under all
+// names at once.
+func TestClockBackward(t *testing.T) {
+	start := time.Date(2012, 1, 26, 23, 30, 18, 5, time.FixedZone("", 3600))
+	clock := &hand{now: start}
+	s := memory.New(&memory.Options{Clock: clock})
+	for i, c := range []struct{ shown, want time.Duration }{
+		{0, 0}, {10, 10}, {4, 10}, {-100, 10}, {9, 10}, {10, 10}, {11, 11},
+	} {
+		clock.set(start.Add(c.shown))
+		for _, name := range names(3) {
+			if now := load(t, s, name).Now; now != start.UTC().Add(c.want) {
+				t.Errorf("%d: the clock shows %v, the Store %v", i, c.shown, now.Sub(start))
+			}
+		}
+	}
+}
+
+// Without a clock a Store follows the time of its bubble, and starts at the wall clock's.
+func TestTimeOfTheBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(nil)
+		began := time.Now()
+		for _, d := range []time.Duration{0, 1, time.Hour} {
+			time.Sleep(d)
+			if now := load(t, s, "a").Now; now != time.Now().Round(0).UTC() {
+				t.Errorf("%v after the beginning: %v", time.Since(began), now)
+			}
+		}
+	})
+}
+
+// A clock that shows more than a Duration can count, or the last year that can be written.
+func TestClockAtItsEnds(t *testing.T) {
+	clock := &hand{now: time.Unix(0, 0)}
+	s := memory.New(&memory.Options{Clock: clock})
+	a := lease.NewAuthority(s)
+	do(t, a, "a", acquire)
+	clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	if got := load(t, s, "a"); got.Record.At(got.Now).State != lease.Expired || !got.Now.After(time.Unix(0, 0)) {
+		t.Errorf("after the longest Duration: %+v", got)
+	}
+	do(t, a, "a", renew)
+
+	late := lease.NewAuthority(memory.New(&memory.Options{Clock: fixed(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))}))
+	if got := do(t, late, "a", acquire).Record; got.Duration != lease.Infinite {
+		t.Errorf("a lease that ends after the year 9999: %+v", got)
+	}
+}
+
+// A holder runs on the Store's clock, unless it is given its own.
+func TestLeaseClock(t *testing.T) {
+	start := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
+	s := memory.New(&memory.Options{Clock: fixed(start)})
+	own := start.Add(-time.Hour)
+	for _, c := range []struct {
+		o    *session.Options
+		want time.Time
+	}{
+		{nil, start},
+		{&session.Options{Owner: "worker-1"}, start},
+		{&session.Options{Clock: fixed(own)}, own},
+	} {
+		l, err := s.Lease("a", c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := l.Acquire(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if until, ok := l.Until(); !ok || until.Sub(c.want) <= 0 || until.Sub(c.want) > time.Minute {
+			t.Errorf("%+v: until %v, %v; want within a minute of %v", c.o, until, ok, c.want)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if o := c.o; o != nil && o.Owner == "worker-1" && o.Clock != nil {
+			t.Error("the caller's options were changed")
+		}
+	}
+}

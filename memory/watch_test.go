@@ -1,0 +1,176 @@
+package memory_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+func watch(tb testing.TB, s *memory.Store, ctx context.Context, name string) <-chan struct{} {
+	tb.Helper()
+	signals, err := s.Watch(ctx, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return signals
+}
+
+// signalled takes the signal that is there, if one is.
+func signalled(signals <-chan struct{}) (is, open bool) {
+	select {
+	case _, open := <-signals:
+		return open, open
+	default:
+		return false, true
+	}
+}
+
+// SPEC S7: every change signals every watch of that name, and no other.
+func TestWatch(t *testing.T) {
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	one, two := watch(t, s, t.Context(), "a"), watch(t, s, t.Context(), "a")
+	other := watch(t, s, t.Context(), "b")
+	if cap(one) != 1 {
+		t.Errorf("capacity %d", cap(one))
+	}
+	for _, c := range []struct {
+		req    lease.Request
+		change bool
+	}{
+		{acquire, true},
+		{renew, true},
+		{lease.Request{Action: lease.Read}, false},
+		{lease.Request{Action: lease.Renew, ID: lease.ID{2}}, false},
+		{lease.Request{Action: lease.Break, Period: lease.In(time.Second)}, true},
+		{release, true},
+	} {
+		_, _ = a.Do(t.Context(), "a", c.req) // refused or not
+		for i, signals := range []<-chan struct{}{one, two} {
+			if is, open := signalled(signals); is != c.change || !open {
+				t.Errorf("%v: watch %d signalled %v, open %v", c.req.Action, i, is, open)
+			}
+		}
+	}
+	// Several changes may share a signal; the last of them has one.
+	do(t, a, "a", acquire)
+	do(t, a, "a", release)
+	if is, _ := signalled(one); !is {
+		t.Error("two changes and no signal")
+	}
+	if is, _ := signalled(one); is {
+		t.Error("two signals in a channel of capacity 1")
+	}
+	if is, _ := signalled(other); is {
+		t.Error("a change of another name was signalled")
+	}
+	if _, ok := a.(lease.Watcher); !ok {
+		t.Error("the authority does not pass Watch on")
+	}
+}
+
+// A watch is of a name, not of what is remembered of it.
+func TestWatchOverForgetting(t *testing.T) {
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	signals := watch(t, s, t.Context(), "a")
+	do(t, a, "a", acquire)
+	do(t, a, "a", release)
+	signalled(signals)
+	once(t, a, "other-", 3*memory.Idle)
+	if got := load(t, s, "a"); !got.Record.ID.IsZero() {
+		t.Fatalf("not forgotten: %+v", got)
+	}
+	if is, open := signalled(signals); !is || !open {
+		t.Errorf("forgetting: signalled %v, open %v", is, open)
+	}
+	do(t, a, "a", acquire)
+	if is, open := signalled(signals); !is || !open {
+		t.Errorf("after forgetting: signalled %v, open %v", is, open)
+	}
+}
+
+// A watch has no goroutine, is closed once its context is done and then leaves nothing.
+func TestWatchEnds(t *testing.T) {
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	do(t, a, "a", acquire)
+	const n, rounds = 1_000, 100
+	end := func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		goroutines := runtime.NumGoroutine()
+		all := make([]<-chan struct{}, n)
+		for i, name := range names(n) {
+			all[i] = watch(t, s, ctx, name)
+		}
+		told, stays := watch(t, s, ctx, "a"), watch(t, s, t.Context(), "a")
+		do(t, a, "a", renew)
+		synctest.Wait()
+		if now := runtime.NumGoroutine(); now > goroutines {
+			t.Errorf("%d watches: from %d goroutines to %d", n, goroutines, now)
+		}
+		cancel()
+		synctest.Wait()
+		for i, signals := range all {
+			if _, open := signalled(signals); open {
+				t.Fatalf("watch %d is open after its context", i)
+			}
+		}
+		if is, _ := signalled(told); !is {
+			t.Error("a signal was lost at the end of its watch")
+		}
+		if _, open := signalled(told); open {
+			t.Error("a watch is open after its context and its last signal")
+		}
+		signalled(stays)
+		do(t, a, "a", renew) // sends on no closed channel
+		if is, open := signalled(stays); !is || !open {
+			t.Errorf("another watch of the name: signalled %v, open %v", is, open)
+		}
+	}
+	synctest.Test(t, end) // what the runtime keeps of goroutines, it keeps from here on
+	before := heap()
+	for range rounds {
+		synctest.Test(t, end)
+	}
+	if grown := int64(heap() - before); grown > 20*n*rounds {
+		t.Errorf("%d bytes are kept of %d watches that ended", grown, n*rounds)
+	}
+	runtime.KeepAlive(s)
+}
+
+// A watch that ends while its name changes: nothing is sent on a closed channel.
+func TestWatchRace(t *testing.T) {
+	s := memory.New(nil)
+	a := lease.NewAuthority(s)
+	do(t, a, "a", acquire)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				ctx, cancel := context.WithCancel(context.Background())
+				signals, err := s.Watch(ctx, "a")
+				if err != nil {
+					t.Error(err)
+				}
+				go cancel()
+				for range signals {
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				if _, err := a.Do(context.Background(), "a", renew); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
