@@ -109,11 +109,14 @@ var brokenLeases = []mutant{
 	{"trusts its clock to the last", "H9/clock-rates"},
 	{"gives away half", "H9/held-for-most-of-the-duration"},
 	{"takes an error for held", "H1/unknown-is-an-error"},
+	{"takes every refusal for held", "H1/other-refusals-are-errors"},
 	{"takes held for an error", "H1/held-by-another-is-false"},
 	{"does not look at a done context", "H2/done-context-makes-no-request"},
 	{"waits for the authority, not for its context", "H2/context-ends-the-acquire"},
 	{"lets a late acquire win", "H3/a-late-grant-is-undone"},
 	{"leaves orphans", "H3/a-late-grant-is-undone"},
+	{"leaves orphans", "H2/contexts-end-at-any-point"},
+	{"undoes under the caller's context", "H3/undo-has-a-context-of-its-own"},
 	{"undoes before the attempt has settled", "H3/a-late-grant-is-undone"},
 	{"its attempts overlap", "H3/attempts-do-not-overlap"},
 	{"leaves an infinite orphan", "H3/an-infinite-orphan-is-settled"},
@@ -124,7 +127,9 @@ var brokenLeases = []mutant{
 	{"its ID is its own for ever", "H17/a-stale-release-hurts-no-later-incarnation"},
 	{"its ID is its owner", "H8/owners-exclude-themselves"},
 	{"forgets what it may have acquired", "H6/unknown-does-not-exclude-itself"},
+	{"forgets what it may have acquired", "H6/a-release-settles-an-unknown-acquire"},
 	{"takes its own earlier ID for another's", "H7/an-unsettled-release-is-an-error"},
+	{"forgets what it has lost", "H7/a-lost-ID-does-not-exclude-its-holder"},
 	{"loses at the first error", "H11/errors-are-retried"},
 	{"loses at the first error", "H11/a-lost-answer-is-no-loss"},
 	{"takes every refusal for a loss", "H11/a-refusal-that-shows-the-own-ID-is-no-loss"},
@@ -190,6 +195,7 @@ func TestCalibration(t *testing.T) {
 		{"authority", dumbAuthorities, brokenAuthorities},
 		{"lease", dumbLeases, brokenLeases},
 		{"guard", dumbGuards, brokenGuards},
+		{"session", brokenSessions, sessionMutants},
 	} {
 		for _, m := range c.mutants {
 			t.Run(c.kind+"/"+m.bug+"/"+m.rule, func(t *testing.T) {
@@ -214,7 +220,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 	quoted := regexp.MustCompile(`(?:bug (?:==|!=)|case) ("[^\n]*")`)
 	for file, mutants := range map[string][]mutant{
 		"dumbstore_test.go": brokenStores, "dumbauthority_test.go": brokenAuthorities, "dumblease_test.go": brokenLeases,
-		"dumbguard_test.go": brokenGuards,
+		"dumbguard_test.go": brokenGuards, "brokensession_test.go": sessionMutants,
 	} {
 		source, err := os.ReadFile(file)
 		if err != nil {

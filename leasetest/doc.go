@@ -15,7 +15,8 @@
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own, where
 // time costs nothing and instants are exact. Without it the suite waits in real time, in
-// units that Options chooses, and its subtests run in parallel.
+// units that Options chooses, and its subtests run in parallel: "go test -parallel 100" has
+// them wait together.
 //
 // [Vectors] are the same facts as text files, for implementations in any language.
 //

@@ -84,7 +84,7 @@ func (l *dumbLease) do(ctx context.Context, req lease.Request) (lease.Result, er
 	if req.Action == lease.Renew && l.bug == "gives a renewal all the time that is left" {
 		bound = l.Duration
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
 	return l.Over.Do(ctx, l.Name, req)
@@ -167,7 +167,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 	answers := make(chan answer, 1)
 	l.tasks.Go(func() {
 		sent := l.clock.Now()
-		res, err := l.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: l.Owner, Duration: l.Duration})
+		res, err := l.do(context.WithoutCancel(ctx), lease.Request{Action: lease.Acquire, Proposed: id, Owner: l.Owner, Duration: l.Duration})
 		if l.bug == "counts belief from the answer" {
 			sent = l.clock.Now()
 		}
@@ -182,7 +182,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 				return
 			}
 			if l.bug != "leaves orphans" && (a.err == nil || !lease.CodeOf(a.err).Refusal()) {
-				l.undo(id, a.err != nil)
+				l.undo(ctx, id, a.err != nil)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 	case <-done:
 		if l.bug == "undoes before the attempt has settled" {
 			l.tasks.Go(func() {
-				l.undo(id, false)
+				l.undo(ctx, id, false)
 				free()
 			})
 			return "", false, ctx.Err()
@@ -220,7 +220,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 		tok := l.begin(ctx, id, a.res, a.sent)
 		free()
 		return tok, true, nil
-	case code == lease.ErrHeld || code == lease.ErrBreaking:
+	case code == lease.ErrHeld, code == lease.ErrBreaking, code != 0 && l.bug == "takes every refusal for held":
 		free()
 		if l.bug == "takes held for an error" {
 			return "", false, a.err
@@ -244,11 +244,14 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 
 // undo releases an ID that nobody believes in. If its acquire may still arrive, and would
 // stay for ever, both are written over it.
-func (l *dumbLease) undo(id lease.ID, doubtful bool) {
-	_, err := l.do(context.Background(), lease.Request{Action: lease.Release, ID: id})
+func (l *dumbLease) undo(ctx context.Context, id lease.ID, doubtful bool) {
+	if l.bug != "undoes under the caller's context" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	_, err := l.do(ctx, lease.Request{Action: lease.Release, ID: id})
 	if lease.CodeOf(err) == lease.ErrIDMismatch && doubtful && l.Duration == lease.Infinite && l.bug != "leaves an infinite orphan" {
-		if _, err = l.do(context.Background(), lease.Request{Action: lease.Acquire, Proposed: id, Owner: l.Owner, Duration: l.Duration}); err == nil {
-			_, err = l.do(context.Background(), lease.Request{Action: lease.Release, ID: id})
+		if _, err = l.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: l.Owner, Duration: l.Duration}); err == nil {
+			_, err = l.do(ctx, lease.Request{Action: lease.Release, ID: id})
 		}
 	}
 	if err != nil && !lease.CodeOf(err).Refusal() {
@@ -482,7 +485,7 @@ func (l *dumbLease) late(h *dumbHolding, answers <-chan dumbRenewal) {
 			l.unlock()
 		}
 		if (a.err == nil || !lease.CodeOf(a.err).Refusal()) && l.bug != "leaves what a late renewal holds" {
-			l.undo(h.id, false)
+			l.undo(context.Background(), h.id, false)
 		}
 	case <-l.quit:
 	}
@@ -509,6 +512,10 @@ func (l *dumbLease) lose(h *dumbHolding, reason lease.Code) {
 	}
 	l.held = nil
 	close(h.stop)
+	expired := reason == lease.ErrExpired && l.bug != "leaves what a late renewal holds"
+	if expired && l.bug != "forgets what it has lost" {
+		l.debts = append(l.debts, h.id)
+	}
 	handlers := slices.Clone(l.handlers)
 	if l.bug == "calls handlers with its lock held" {
 		for _, f := range handlers {
@@ -534,8 +541,15 @@ func (l *dumbLease) lose(h *dumbHolding, reason lease.Code) {
 		l.tell(handlers, err)
 	}
 	l.tell(handlers, err)
-	if reason == lease.ErrExpired && l.bug != "leaves what a late renewal holds" {
-		l.tasks.Go(func() { l.undo(h.id, false) })
+	if expired {
+		l.tasks.Go(func() {
+			select {
+			case l.turn <- struct{}{}:
+				_ = l.settle(context.Background())
+				<-l.turn
+			case <-l.quit:
+			}
+		})
 	}
 }
 

@@ -39,6 +39,34 @@ var acquireRules = []rule{
 			a.toldSoFar(0)
 		}
 	}},
+	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", Injecting, func(p *probe) {
+		w := p.world()
+		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict} {
+			truth := w.truth
+			w.truth = Answer(truth, func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action == lease.Acquire {
+					_, _ = truth.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed)) // it was not granted
+					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
+				}
+			})
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
+			if err := a.fails(p.ctx, "that is refused as "+code.String()); lease.CodeOf(err) != code {
+				p.Errorf("the error is %v", err)
+			}
+			a.deadFor(p.D/2, "after a refusal")
+			w.truth = truth
+		}
+	}},
+	{"H1/the-record's-duration-counts", "how long another is waited for is the duration that he was granted, not one's own", Injecting, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a", Duration: 3 * p.D}, From(1, lease.Renew, FailRequest))
+		b := w.join(Holder{Owner: "b"})
+		a.acquire()
+		p.pass(2 * p.D)
+		b.denied("that was granted for longer than its own duration")
+		p.pass(p.D + p.Slack/4)
+		b.acquire()
+	}},
 	{"H1/acquire-does-not-wait", "an acquire of what another holds returns at once", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
@@ -101,6 +129,25 @@ var acquireRules = []rule{
 		if took := time.Since(began); took > p.D/20+p.Slack {
 			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
 		}
+	}},
+	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", Injecting, func(p *probe) {
+		w := p.world()
+		name := p.name
+		for i, point := range []func(func()) Fault{Before, After} {
+			p.name = fmt.Sprint(name, i) // a lease of its own
+			ctx, cancel := context.WithCancel(p.ctx)
+			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, point(cancel))), w.join(Holder{Owner: "b"})
+			if _, ok, err := a.tryAcquire(ctx); ok {
+				a.aliveFor(2*p.D, "after an acquire that was granted as its context ended")
+				p.need(a.release(), "release")
+			} else if !errors.Is(err, context.Canceled) {
+				p.Errorf("the context ended, and the error is %v", err)
+			}
+			a.deadFor(p.D/2, "after an acquire whose context ended")
+			a.toldSoFar(0)
+			b.acquire()
+		}
+		p.name = name
 	}},
 	{"H3/a-late-grant-is-undone", "the grant of an acquire that was abandoned is undone by its ID, after the attempt has settled, and never surfaces", Injecting, func(p *probe) {
 		w := p.world()
@@ -252,6 +299,36 @@ var acquireRules = []rule{
 		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, FailAnswer))
 		a.fails(p.ctx, "whose answer was lost")
 		a.until(3, "after one whose answer was lost")
+	}},
+	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", Injecting, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, FailAnswer)), w.join(Holder{Owner: "b"})
+		seen := map[lease.ID]bool{}
+		a.fails(p.ctx, "whose answer was lost")
+		a.wire.fresh(p, seen)
+		p.need(a.release(), "release")
+		w.unlocked("after a release that returned nil")
+		b.acquire()
+		p.need(b.release(), "release")
+		a.acquire()
+		a.wire.fresh(p, seen)
+	}},
+	{"H7/a-lost-ID-does-not-exclude-its-holder", "a holder that acquires as soon as it has lost is not told that another has the lease", Injecting, func(p *probe) {
+		var up atomic.Bool
+		a := p.world().join(Holder{Owner: "a"}, Always(lease.Renew, If(func() bool { return !up.Load() }, FailRequest)))
+		again := make(chan bool, 1)
+		a.OnLost(func(error) {
+			up.Store(true)
+			ok, err := a.Acquire(p.ctx) // the authority may have it locked for a moment yet
+			again <- ok || err != nil
+		})
+		a.acquire()
+		p.pass(p.D + p.Slack)
+		a.told(1)
+		if !<-again {
+			p.Errorf("Acquire returned false, nil: nobody else has it")
+		}
+		a.until(3, "after a loss")
 	}},
 	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not say that another has it", Injecting, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Release, FailRequest))
