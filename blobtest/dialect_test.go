@@ -61,8 +61,8 @@ func TestDialects(t *testing.T) {
 		// "You can now break a breaking or broken lease, making break operations idempotent."
 		c := old(t, "2011-08-18")
 		c.lease(201, "acquire")
-		if a := c.lease(202, "break", "x-ms-lease-break-period", "0"); a.header.Get("x-ms-lease-time") != "60" {
-			t.Errorf("time %s: the period is nothing of this version", a.header.Get("x-ms-lease-time"))
+		if a := c.lease(202, "break", "x-ms-lease-break-period", "nothing of this version"); a.header.Get("x-ms-lease-time") != "60" {
+			t.Errorf("time %s, want 60", a.header.Get("x-ms-lease-time"))
 		}
 		if a := c.lease(409, "break"); a.code() != "LeaseAlreadyBroken" {
 			t.Error(a.code())

@@ -155,13 +155,17 @@ func TestSlowClients(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	c := newClient(t, blobtest.Options{MaxBody: 10, MaxBlob: 15})
+	c := newClient(t, blobtest.Options{MaxBody: 10, MaxBlob: 10})
 	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, "0123456789")
 	if a := c.must(413, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, "0123456789a"); a.code() != "RequestBodyTooLarge" {
 		t.Error(a.code())
 	}
-	c.must(201, "PUT", path+"?comp=block&blockid=MDAx", nil, "0123456789")
-	c.must(413, "PUT", path+"?comp=blocklist", nil, "<BlockList><Latest>MDAx</Latest><Latest>MDAx</Latest></BlockList>")
+	big := newClient(t, blobtest.Options{MaxBody: 100, MaxBlob: 150})
+	big.must(201, "PUT", path+"?comp=block&blockid=MDAx", nil, strings.Repeat("x", 100))
+	big.must(201, "PUT", path+"?comp=blocklist", nil, "<BlockList><Latest>MDAx</Latest></BlockList>")
+	if a := big.must(413, "PUT", path+"?comp=blocklist", nil, "<BlockList><Latest>MDAx</Latest><Latest>MDAx</Latest></BlockList>"); a.code() != "RequestBodyTooLarge" {
+		t.Error(a.code())
+	}
 	if a := c.must(400, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="}, "hellO"); a.code() != "Md5Mismatch" {
 		t.Error(a.code())
 	}

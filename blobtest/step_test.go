@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -81,6 +83,37 @@ func TestOneStep(t *testing.T) {
 		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || strings.Join(order, ", ") != "old writes, new writes" {
 			t.Errorf("%q after %v", a.body, order)
 		}
+	})
+}
+
+// A write that was admitted does not land in the next container of the same name.
+func TestContainersHaveOneLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		var slow atomic.Bool
+		c := over(t, func(a lease.Authority) lease.Authority {
+			return leasetest.Script(a, leasetest.Always(lease.Write, func(ctx context.Context, call *leasetest.Call) error {
+				err := call.Send(ctx)
+				if slow.Load() && strings.HasSuffix(call.Name, "/blob") {
+					<-goOn
+				}
+				return err
+			}))
+		})
+		slow.Store(true)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if a := c.put(404); a.code() != "ContainerNotFound" {
+				t.Error(a.code())
+			}
+		})
+		synctest.Wait()
+		box := account + "/box?restype=container"
+		c.must(202, "DELETE", box, nil, "")
+		c.must(201, "PUT", box, nil, "")
+		close(goOn)
+		wg.Wait()
+		c.must(404, "HEAD", path, nil, "")
 	})
 }
 
