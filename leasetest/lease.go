@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
 )
 
 // A Holder is what a lease under test is to be made of.
@@ -14,14 +15,8 @@ type Holder struct {
 	Owner    string          // may be empty: then the holder is an owner of its own
 	TakeOver bool            // an earlier incarnation of the same owner is dead
 	Duration time.Duration   // of the lease; it is renewed about every third of it
-	Clock    Clocker         // the holder's clock; nil: package time
+	Clock    session.Clock   // the holder's clock; nil: package time
 	Over     lease.Authority // what it must ask, and nobody else
-}
-
-// A Clocker is the method set of session.Clock, and of [Clock].
-type Clocker interface {
-	Now() time.Time
-	After(time.Duration) <-chan time.Time
 }
 
 // TestLease holds a lease to the clauses H of SPEC.md, a subtest a rule. The function

@@ -3,6 +3,7 @@ package leasetest_test
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,4 +69,22 @@ func newSession(t testing.TB, h leasetest.Holder) lease.Lease {
 
 func TestSession(t *testing.T) {
 	leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true})
+}
+
+// A lease that brings its own authority is held to what can be seen from outside.
+func TestSessionFromOutside(t *testing.T) {
+	var mu sync.Mutex
+	authorities := map[string]lease.Authority{} // by the name of the lease: one a subtest
+	leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
+		if h.Over != nil {
+			t.Error("it lacks Injecting, and is given what to ask")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if authorities[h.Name] == nil {
+			authorities[h.Name] = lease.NewAuthority(memory.New(nil))
+		}
+		h.Over = authorities[h.Name]
+		return newSession(t, h)
+	}, &leasetest.Options{Bubble: true, Lacks: leasetest.Injecting})
 }

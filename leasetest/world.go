@@ -20,11 +20,10 @@ type world struct {
 // world makes the world of a rule. The truth of leases that bring their own authority
 // is not known: rules that look at it need Injecting.
 func (p *probe) world() *world {
-	make := p.Options.Authority
-	if make == nil {
+	if p.Options.Authority == nil {
 		return p.worldOver(memory.New(nil))
 	}
-	return &world{p, make(p.TB)}
+	return &world{p, p.Options.Authority(p.TB)}
 }
 
 // worldOver makes a world over a store.
