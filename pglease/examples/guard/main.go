@@ -1,0 +1,195 @@
+// Guard runs two copies of itself that count in a table under a lease. The one that holds it is
+// stopped, as a machine that is suspended; the other takes over and counts on; and when the first
+// wakes up in the middle of its work, its write is refused, because the mark in the table is newer
+// than its token. No count is lost.
+//
+//	go run ./examples/guard -url postgres://localhost/app
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which pglease.Schema was run")
+	duration = flag.Duration("duration", time.Second, "of the lease")
+	copyOf   = flag.String("copy", "", "be the copy of that name")
+)
+
+const name = "examples/guard"
+
+func main() {
+	log.SetFlags(0)
+	flag.Parse()
+	ctx := context.Background()
+	config, err := pgxpool.ParseConfig(*url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// A copy that is stopped inside a transaction would hold up the other at the mark.
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "300ms"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	if *copyOf != "" {
+		err = work(ctx, pool)
+	} else {
+		err = watch(ctx, pool)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// work is a copy: it counts for as long as nobody refuses it.
+func work(ctx context.Context, pool *pgxpool.Pool) error {
+	store, err := pglease.New(pool, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	l, err := store.Lease(name, &session.Options{Owner: *copyOf, Duration: *duration})
+	if err != nil {
+		return err
+	}
+	defer l.Close(ctx)
+	tok, err := session.Acquire(ctx, l, nil)
+	if err != nil {
+		return err
+	}
+	for failed := 0; failed < 3; {
+		n, err := count(ctx, pool, tok)
+		switch {
+		case errors.Is(err, fencing.ErrStale):
+			fmt.Println(err)
+			return nil
+		case err != nil:
+			failed++ // the transaction was ended while this copy was stopped
+		default:
+			fmt.Println(n)
+		}
+	}
+	return errors.New("the database does not answer")
+}
+
+// count adds one to the table: it reads, computes, and writes what it computed. Whether the lease
+// is still held is not even asked.
+func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := fencing.Admit(ctx, pglease.Mark(tx, name), tok); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, "select n from examples_guard").Scan(&n); err != nil {
+			return err
+		}
+		n++
+		_, err := tx.Exec(ctx, "update examples_guard set n = $1", n)
+		return err
+	})
+	return n, err
+}
+
+// watch starts the copies, and stops and continues the first.
+func watch(ctx context.Context, pool *pgxpool.Pool) error {
+	const table = `drop table if exists examples_guard; create table examples_guard as select 0::bigint as n`
+	if _, err := pool.Exec(ctx, table); err != nil {
+		return err
+	}
+	first, err := start("first")
+	if err != nil {
+		return err
+	}
+	defer first.Process.Kill()
+	if err := first.counts(100); err != nil {
+		return err
+	}
+	fmt.Println("first  holds the lease and counts")
+	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	fmt.Println("first  is stopped")
+	second, err := start("second")
+	if err != nil {
+		return err
+	}
+	defer second.Process.Kill()
+	if err := second.counts(100); err != nil {
+		return err
+	}
+	fmt.Println("second has taken over and counts")
+	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	first.rest()
+	fmt.Println("first  wakes up, goes on, and is refused:", first.last)
+	if err := second.Process.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	second.rest()
+	var n int
+	if err := pool.QueryRow(ctx, "select n from examples_guard").Scan(&n); err != nil {
+		return err
+	}
+	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
+	fmt.Printf("%d counts were acknowledged, and the table is at %d\n", acknowledged, n)
+	if n < acknowledged || n > acknowledged+2 { // the last one of each may not have been told
+		return errors.New("counts were lost")
+	}
+	return nil
+}
+
+// A child is a copy and what it says.
+type child struct {
+	*exec.Cmd
+	out     *bufio.Scanner
+	counted int
+	last    string
+}
+
+func start(copyOf string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", copyOf)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &child{Cmd: cmd, out: bufio.NewScanner(out)}, cmd.Start()
+}
+
+// counts waits until the copy has counted that often.
+func (c *child) counts(n int) error {
+	for range n {
+		if !c.out.Scan() {
+			return fmt.Errorf("a copy ended: %w", c.Wait())
+		}
+		c.counted, c.last = c.counted+1, c.out.Text()
+	}
+	return nil
+}
+
+// rest waits until the copy has ended.
+func (c *child) rest() {
+	for c.out.Scan() {
+		c.counted, c.last = c.counted+1, c.out.Text()
+	}
+	_ = c.Wait()
+}
