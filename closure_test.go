@@ -80,6 +80,10 @@ func azure() []lease.Request {
 	return all
 }
 
+// raced says that the race detector is on. It slows the closure down tenfold and has nothing
+// to find in a function of values, so there the requests at each record's end are left out.
+var raced bool
+
 // Every record that can be reached with the durations of the Blob service, 15 to 60 seconds
 // or infinite, and its break periods, 0 to 60 seconds, in whole seconds; every request in
 // both dialects; every moment a nanosecond before, at and after each whole second that is
@@ -88,7 +92,10 @@ func azure() []lease.Request {
 // says is what the dumb machine says, and nothing is reached that is not valid.
 // SPEC M1, M2, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M16, M17, M18, M19, R1.
 func TestClosure(t *testing.T) {
-	const states, transitions = 10_672, 11_463_532
+	states, transitions := 10_672, 11_463_532
+	if raced {
+		transitions = 2_902_642
+	}
 	requests := azure()
 	seen := map[kind]bool{{}: true}
 	todo := []kind{{}}
@@ -108,7 +115,9 @@ func TestClosure(t *testing.T) {
 		}
 		times := []time.Duration{0}
 		if k.left != 0 {
-			times = append(times, k.left-1, k.left, k.left+1)
+			if !raced {
+				times = append(times, k.left-1, k.left, k.left+1)
+			}
 			later := noon.Add(k.soon())
 			reach(kindOf(r.At(later), later))
 			steps++
@@ -123,8 +132,9 @@ func TestClosure(t *testing.T) {
 				if err != nil && err != error(code) || err == nil && code != 0 || next != d.record(int64(after)) {
 					t.Fatalf("%+v\n%+v at %v\n got %+v, %v\nwant %+v, %v", r, requests[i], now, next, err, d.record(int64(after)), code)
 				}
-				reach(kindOf(next, now))
-				steps++
+				if steps++; err == nil { // refused, it is as time has left it, and that is reached above
+					reach(kindOf(next, now))
+				}
 			}
 		}
 	}

@@ -53,28 +53,28 @@ const ok lease.Code = 0
 // The tables: for each row the codes of its five columns. A row of an ID other than that of
 // the last lease is the row (B); with no lease remembered every ID is another.
 var (
-	rowWriteA   = [5]lease.Code{lease.ErrLost, ok, ok, lease.ErrLost, lease.ErrLost}
-	rowWriteB   = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
-	rowWrite    = [5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
-	rowRead     = [5]lease.Code{}
-	rowAcquireA = [5]lease.Code{ok, ok, lease.ErrBreaking, ok, ok}
-	rowAcquireB = [5]lease.Code{ok, lease.ErrHeld, lease.ErrHeld, ok, ok}
-	rowBreak    = [5]lease.Code{lease.ErrNotPresent, ok, ok, ok, ok}
-	rowBreakOld = [5]lease.Code{ok, ok, lease.ErrAlreadyBroken, lease.ErrAlreadyBroken, ok}
-	rowChangeAB = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrBreaking, lease.ErrNotPresent, lease.ErrNotPresent}
-	rowChangeBA = [5]lease.Code{lease.ErrNotPresent, ok, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
-	rowChangeBC = [5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
-	rowRenewA   = [5]lease.Code{lease.ErrIDMismatch, ok, lease.ErrBroken, lease.ErrBroken, ok}
-	rowRenewOld = [5]lease.Code{ok, ok, lease.ErrBroken, lease.ErrBroken, ok}
-	rowMismatch = [5]lease.Code{lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch}
-	rowReleaseA = [5]lease.Code{lease.ErrIDMismatch, ok, ok, ok, ok}
+	rowWriteA   = &[5]lease.Code{lease.ErrLost, ok, ok, lease.ErrLost, lease.ErrLost}
+	rowWriteB   = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowWrite    = &[5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
+	rowRead     = &[5]lease.Code{}
+	rowAcquireA = &[5]lease.Code{ok, ok, lease.ErrBreaking, ok, ok}
+	rowAcquireB = &[5]lease.Code{ok, lease.ErrHeld, lease.ErrHeld, ok, ok}
+	rowBreak    = &[5]lease.Code{lease.ErrNotPresent, ok, ok, ok, ok}
+	rowBreakOld = &[5]lease.Code{ok, ok, lease.ErrAlreadyBroken, lease.ErrAlreadyBroken, ok}
+	rowChangeAB = &[5]lease.Code{lease.ErrNotPresent, ok, lease.ErrBreaking, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowChangeBA = &[5]lease.Code{lease.ErrNotPresent, ok, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowChangeBC = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
+	rowRenewA   = &[5]lease.Code{lease.ErrIDMismatch, ok, lease.ErrBroken, lease.ErrBroken, ok}
+	rowRenewOld = &[5]lease.Code{ok, ok, lease.ErrBroken, lease.ErrBroken, ok}
+	rowMismatch = &[5]lease.Code{lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrIDMismatch}
+	rowReleaseA = &[5]lease.Code{lease.ErrIDMismatch, ok, ok, ok, ok}
 )
 
 // row finds the row of a request whose arguments are good.
-func (d *dumb) row(req *lease.Request, old bool) [5]lease.Code {
+func (d *dumb) row(req *lease.Request, old bool) *[5]lease.Code {
 	none := lease.ID{}
 	same := func(id lease.ID) bool { return id == d.id && d.id != none }
-	choose := func(yes bool, a, b [5]lease.Code) [5]lease.Code {
+	choose := func(yes bool, a, b *[5]lease.Code) *[5]lease.Code {
 		if yes {
 			return a
 		}
