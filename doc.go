@@ -35,12 +35,15 @@
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking
-//	  ▲  ▲  ▲                 ▲ ▲  │ duration                             │ period
-//	  │  │  │        acquire  │ │  ▼ expires                              ▼ over
+//	  ▲  ▲  ▲        acquire, ▲ ▲  │ duration                             │ period
+//	  │  │  │          renew  │ │  ▼ expires                              ▼ over
 //	  │  │  └──────── write ──┼─┴─ Expired ───── break ──────────────▶ Broken
 //	  │  │                    └──────────────── acquire ──────────────────┤
 //	  │  └───────────────────────────────────── write ────────────────────┘
 //	  └── release, from every other state
+//
+// A break with period 0 goes from Leased or Breaking to Broken at once, and so does one
+// without a period from an infinite lease.
 //
 // Everything that grants leases is an [Authority], and [NewAuthority] makes one of any
 // [Store] that can load a record and swap it for another. SPEC.md, in the root of the

@@ -106,9 +106,9 @@ func Codes() []Code {
 	return all
 }
 
-// Refusal reports whether the state of the lease decided, as against a bad argument or an
-// outcome that is not known: only a refusal may be granted when it is tried again later,
-// and only after a refusal is it certain that the request changed nothing.
+// Refusal reports whether the state of the lease decided, as against a bad argument and what
+// a store or a holder answers. It is certain that a refused request changed nothing, and the
+// same request may be granted later.
 func (c Code) Refusal() bool { return c >= ErrHeld && c <= ErrEpochLimit }
 
 // Error returns a sentence in the words of the service.
