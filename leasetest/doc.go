@@ -18,7 +18,9 @@
 // units that Options chooses, and its subtests run in parallel: "go test -parallel 100" has
 // them wait together.
 //
-// [Vectors] are the same facts as text files, for implementations in any language.
+// [Vectors] are the facts of the machine as text files, for implementations in any
+// language, and [TestStep] holds a function like lease.Step to them. PEERS.md lists the cases
+// of other libraries' suites with the rules that check them here.
 //
 // # Faults
 //

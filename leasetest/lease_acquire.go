@@ -41,7 +41,7 @@ var acquireRules = []rule{
 	}},
 	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", Injecting, func(p *probe) {
 		w := p.world()
-		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict} {
+		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt} {
 			truth := w.truth
 			w.truth = Answer(truth, func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.Acquire {

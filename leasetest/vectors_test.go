@@ -200,6 +200,29 @@ func TestRulesAreOfClauses(t *testing.T) {
 	}
 }
 
+// The list of the peers' cases names rules that there are.
+func TestPeersAreRules(t *testing.T) {
+	list, err := os.ReadFile("PEERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, rules := range [][]rule{storeRules, allAuthorityRules(), leaseRules, guardRules} {
+		for _, r := range rules {
+			names[r.name] = true
+		}
+	}
+	rows := regexp.MustCompile("(?m)\\| `([^`]+)` \\|$").FindAllStringSubmatch(string(list), -1)
+	if len(rows) < 40 {
+		t.Errorf("%d cases are listed", len(rows))
+	}
+	for _, row := range rows {
+		if !names[row[1]] {
+			t.Errorf("PEERS.md: there is no rule %s", row[1])
+		}
+	}
+}
+
 func TestAbilityNames(t *testing.T) {
 	if got := (Watching | Durable).String(); got != "watching, durable" {
 		t.Errorf("Watching | Durable is %q", got)

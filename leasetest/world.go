@@ -232,16 +232,14 @@ type wire struct {
 
 type sent struct {
 	lease.Request
-	at       time.Time
-	done     bool // its context was done already
-	deadline bool // its context ends by itself
+	at   time.Time
+	done bool // its context was done already
 }
 
 func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	w.h.Printf("%s -> %s", w.who, requestText(req))
 	w.mu.Lock()
-	_, bounded := ctx.Deadline()
-	w.sent = append(w.sent, sent{req, time.Now(), ctx.Err() != nil, bounded})
+	w.sent = append(w.sent, sent{req, time.Now(), ctx.Err() != nil})
 	w.flying[req.Action]++
 	w.most[req.Action] = max(w.most[req.Action], w.flying[req.Action])
 	w.crossed = w.crossed || req.Action == lease.Release && w.flying[lease.Acquire] > 0
