@@ -52,7 +52,7 @@ func readCells(t *testing.T) (cells []cell) {
 	return cells
 }
 
-// Every cell of the published tables, for blobs and for containers, with the service's
+// SPEC M1: every cell of the published tables, for blobs and for containers, with the service's
 // statuses and with the document's.
 func TestOutcomeTables(t *testing.T) {
 	for _, c := range readCells(t) {

@@ -128,7 +128,7 @@ func TestPrecedence(t *testing.T) {
 	c.put(201, "If-None-Match", "*")
 }
 
-// "If the operation is successful, the blob has not been changed since the lease ID was
+// SPEC M9: "if the operation is successful, the blob has not been changed since the lease ID was
 // last valid": a write that fails for another reason is no modification.
 func TestFailedWritesForgetNothing(t *testing.T) {
 	for _, target := range []struct {

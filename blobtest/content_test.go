@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// Every operation that changes a blob is a write of the machine: refused without the ID of
+// SPEC M9, M12: every operation that changes a blob is a write of the machine: refused without the ID of
 // a lease in force, and the end of one that has expired.
 func TestWrites(t *testing.T) {
 	for _, o := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The changes of version 2012-02-12, one by one: what was before it, and since.
+// SPEC M17: the changes of version 2012-02-12, one by one: what was before it, and since.
 func TestDialects(t *testing.T) {
 	old := func(t *testing.T, version string) *client {
 		c := newClient(t, blobtest.Options{})

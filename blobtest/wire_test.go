@@ -81,7 +81,7 @@ func TestGUIDFormats(t *testing.T) {
 	}
 }
 
-// A header that is missing or cannot be used is a 400 that names it, whatever the state.
+// SPEC M18: a header that is missing or cannot be used is a 400 that names it, whatever the state.
 func TestBadHeaders(t *testing.T) {
 	const missing, invalid = "MissingRequiredHeader", "InvalidHeaderValue"
 	for _, o := range []struct {
