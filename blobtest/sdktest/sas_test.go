@@ -104,6 +104,11 @@ func TestAccountSignatures(t *testing.T) {
 	s.want("", 201, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
 	s.want(permission, 403, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
 
+	// A copy reads its source by the source's own signature.
+	s.want("NoAuthenticationInformation", 401, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob")
+	s.want(permission, 403, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob?"+write)
+	s.want("", 202, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob?"+read)
+
 	for _, v := range []sas.AccountSignatureValues{
 		{Permissions: "r", ResourceTypes: "o", StartTime: s.srv.Clock().Now().Add(time.Minute)},
 		{Permissions: "r", ResourceTypes: "o", ExpiryTime: s.srv.Clock().Now().Add(-time.Minute)},
