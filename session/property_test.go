@@ -35,7 +35,7 @@ func TestWorld(t *testing.T) {
 			infinite: rapid.Bool().Draw(rt, "infinite"),
 			takeOver: rapid.Bool().Draw(rt, "take over"),
 			rates:    rapid.SliceOfN(rapid.Byte(), 5, 5).Draw(rt, "rates"),
-			steps:    rapid.SliceOfN(steps, 1, 60).Draw(rt, "steps"),
+			steps:    rapid.SliceOfN(steps, 1, 40).Draw(rt, "steps"),
 		}
 		if err := inBubble(t, set); err != nil {
 			rt.Fatal(err)
@@ -47,11 +47,11 @@ func TestWorld(t *testing.T) {
 func drawn(seed uint64) setup {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := func() uint8 { return uint8(r.Uint32()) }
-	set := setup{sessions: 1 + r.IntN(3), infinite: r.IntN(4) == 0, takeOver: r.IntN(4) == 0, rates: []uint8{255}}
+	set := setup{sessions: 2 + r.IntN(2), infinite: r.IntN(4) == 0, takeOver: r.IntN(4) == 0, rates: []uint8{255}}
 	for range set.sessions {
 		set.rates = append(set.rates, uint8(255*r.IntN(2)))
 	}
-	for range 60 {
+	for range 40 {
 		set.steps = append(set.steps, step{b(), b(), b(), b()})
 	}
 	return set
@@ -210,7 +210,7 @@ func TestWorldFindsPlantedBugs(t *testing.T) {
 		})
 	}
 	t.Run("none", func(t *testing.T) {
-		for seed := range uint64(10) {
+		for seed := range uint64(5) {
 			if err := inBubble(t, drawn(seed)); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}

@@ -33,7 +33,6 @@ type Session struct {
 	holder
 	alarm      alarm
 	next       time.Time     // when the next renewal is due
-	renewing   bool          // a renewal of the incarnation that is held is in flight
 	acquiring  *attempt      // not decided yet; nil: none
 	superseded chan struct{} // closed by the next Release, if somebody waits
 	onLost     handlers[error]
@@ -41,11 +40,12 @@ type Session struct {
 	contexts   map[*heldContext]struct{}
 	effects    []func() // to be run once mu is free
 
-	closed   bool
-	tasks    int           // goroutines that Close waits for
 	settled  chan struct{} // closed when tasks or closing change, if somebody waits
 	handling []uint64      // goroutines that run a handler
-	closing  int           // how many of those are inside Close
+	tasks    int32         // goroutines that Close waits for
+	closing  int32         // how many of those run a handler and are inside Close
+	closed   bool
+	renewing bool // a renewal of the incarnation that is held is in flight
 }
 
 // New makes a Session for the lease of that name at an authority. It makes no request. It

@@ -367,7 +367,11 @@ func (w *world) step(st step) {
 		} else {
 			s.net.keep(lease.Renew, nil)
 		}
-	case 11:
+	case 11: // an answer that takes long, and then none
+		s.net.meet(lease.Renew, slow(0, time.Duration(st.a)*20*time.Millisecond))
+		for range 20 {
+			s.net.meet(lease.Renew, failRequest)
+		}
 	}
 	time.Sleep(time.Duration(st.b) * 40 * time.Millisecond)
 }

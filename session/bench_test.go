@@ -1,0 +1,173 @@
+package session_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// free is an authority that grants everything and costs nothing.
+type free struct{}
+
+func (free) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
+	id := req.Proposed
+	if req.Action == lease.Renew {
+		id = req.ID
+	}
+	return lease.Result{Record: lease.Record{State: lease.Leased, ID: id, Epoch: 1}, Now: time.Unix(1, 0), Sure: lease.Infinite}, nil
+}
+
+func acquired(tb testing.TB, a lease.Authority, o *session.Options) *session.Session {
+	s, err := session.New(a, name, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if ok, err := s.Acquire(context.Background()); !ok {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// CheckAlive does no I/O, takes no lock and allocates nothing. SPEC H9.
+func TestCheckAliveAllocates(t *testing.T) {
+	s := acquired(t, free{}, nil)
+	if n := testing.AllocsPerRun(1000, func() { s.CheckAlive() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkCheckAlive(b *testing.B) {
+	s := acquired(b, free{}, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !s.CheckAlive() {
+			b.Fatal("lost")
+		}
+	}
+}
+
+// BenchmarkNow is what CheckAlive cannot be faster than: reading the clock.
+func BenchmarkNow(b *testing.B) {
+	began := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if time.Now().Before(began) {
+			b.Fatal("backward")
+		}
+	}
+}
+
+func BenchmarkAcquireRelease(b *testing.B) {
+	s, err := session.New(lease.NewAuthority(memory.New(nil)), name, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if ok, err := s.Acquire(ctx); !ok {
+			b.Fatal(err)
+		}
+		if err := s.Release(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAuthority is Acquire and Release without a Session.
+func BenchmarkAuthority(b *testing.B) {
+	a := lease.NewAuthority(memory.New(nil))
+	ctx := context.Background()
+	id := lease.ID{1}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := a.Do(ctx, name, lease.Request{Action: lease.Acquire, Proposed: id, Owner: "me", Duration: time.Minute}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := a.Do(ctx, name, lease.Request{Action: lease.Release, ID: id}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRenewal is one renewal, from the alarm to the next one being set, without what the
+// authority takes.
+func BenchmarkRenewal(b *testing.B) {
+	renewed, done := make(chan struct{}), make(chan struct{})
+	acquired(b, free{}, &session.Options{
+		Duration: time.Minute, Interval: 1,
+		Trace: &session.Trace{Renew: func(session.RenewInfo) {
+			select {
+			case renewed <- struct{}{}:
+			case <-done:
+			}
+		}},
+	})
+	defer close(done)
+	b.ReportAllocs()
+	for b.Loop() {
+		<-renewed
+	}
+}
+
+// footprint holds n leases and returns the bytes that each Session keeps, its authority's and
+// its name's not counted, and the goroutines that all of them have while nothing is due.
+func footprint(tb testing.TB, n int) (bytes, goroutines float64) {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "lease-" + strconv.Itoa(i)
+	}
+	sessions := make([]*session.Session, n)
+	o := &session.Options{Duration: time.Hour}
+	before, running := heap(), runtime.NumGoroutine()
+	for i := range sessions {
+		s, err := session.New(free{}, names[i], o)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if ok, err := s.Acquire(context.Background()); !ok {
+			tb.Fatal(err)
+		}
+		sessions[i] = s
+	}
+	bytes = float64(heap()-before) / float64(n)
+	goroutines = float64(runtime.NumGoroutine() - running)
+	for _, s := range sessions {
+		_ = s.Close(context.Background())
+	}
+	return bytes, goroutines
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// A held, self-renewing Session has no goroutine.
+func TestFootprint(t *testing.T) {
+	const n = 5_000
+	bytes, goroutines := footprint(t, n)
+	if goroutines > 10 { // some of the last may be on their way out
+		t.Errorf("%v goroutines for %d sessions", goroutines, n)
+	}
+	t.Logf("%.0f bytes a session", bytes)
+}
+
+func BenchmarkFootprint(b *testing.B) {
+	const n = 100_000
+	for b.Loop() {
+		bytes, goroutines := footprint(b, n)
+		b.ReportMetric(bytes, "kept-B/session")
+		b.ReportMetric(goroutines/n, "goroutines/session")
+	}
+}
