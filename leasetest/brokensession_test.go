@@ -39,6 +39,8 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 				*err = context.DeadlineExceeded
 			}
 		})
+	case "does not take over":
+		h.TakeOver = false
 	case "takes over unasked":
 		h.TakeOver = h.TakeOver || h.Owner != ""
 	case "takes over first and asks then":
@@ -162,6 +164,8 @@ func brokenSessions(bug string) *suite {
 
 var sessionMutants = []mutant{
 	{"takes over unasked", "H8/owners-exclude-themselves"},
+	{"does not take over", "H8/take-over"},
+	{"takes over from anybody", "H8/no-owner-is-an-owner-of-its-own"},
 	{"takes over from anybody", "H8/take-over-spares-other-owners"},
 	{"takes over whatever the state", "H8/take-over-spares-a-break"},
 	{"takes over first and asks then", "H8/take-over-asks-first"},

@@ -11,6 +11,11 @@ import (
 type mutant struct{ bug, rule string }
 
 var brokenStores = []mutant{
+	{"knows every name", "S1/unknown-name-is-absent"},
+	{"returns what it replaced", "S1/swap-commits"},
+	{"conflicts whenever time has passed", "S5/swap-commits-before-the-state-is-over"},
+	{"keeps one record for all", "S6/names-are-independent"},
+	{"signals every other change", "S7/the-last-change-is-signalled"},
 	{"compares nothing", "S1/stale-swap-conflicts"},
 	{"compares nothing", "S1/no-update-is-lost"},
 	{"compares before it writes", "S1/one-swap-wins"},
@@ -36,6 +41,7 @@ var brokenStores = []mutant{
 	{"shortens names", "S6/different-names-are-different-leases"},
 	{"replaces separators", "S6/different-names-are-different-leases"},
 	{"takes hostile names", "S6/hostile-names-are-refused"},
+	{"cannot watch, and does not say so", "S7/change-signals"},
 	{"drops signals that nobody waits for", "S7/change-signals"},
 	{"signals every other change", "S7/change-signals"},
 	{"signals no more than one watch", "S7/every-watch-is-signalled"},
@@ -50,6 +56,9 @@ var brokenStores = []mutant{
 }
 
 var brokenAuthorities = []mutant{
+	{"loads, decides and writes in three steps", "A2/break-races-renewal"},
+	{"a break needs the ID", "A8/anybody-may-break"},
+	{"tokens begin anew with a release", "M4/the-same-ID-has-a-newer-token"},
 	{"expires early", "M5/leased-until-the-last-nanosecond,-expired-at-the-next"},
 	{"expires late", "M5/leased-until-the-last-nanosecond,-expired-at-the-next"},
 	{"expires late", "M5/breaking-until-the-last-nanosecond,-broken-at-the-next"},
@@ -100,6 +109,24 @@ var brokenAuthorities = []mutant{
 }
 
 var brokenLeases = []mutant{
+	{"believes a moment later", "H1/granted-is-held"},
+	{"takes held for an error", "H1/breaking-for-another-is-false"},
+	{"waits for its own duration", "H1/the-record's-duration-counts"},
+	{"waits for its turn", "H1/acquire-does-not-wait"},
+	{"takes held for granted", "H1/one-of-many-wins"},
+	{"its attempts overlap", "H5/acquires-at-once-are-one-incarnation"},
+	{"its ID is its own for ever", "H6/a-queued-release-retires-the-ID"},
+	{"does not see a break", "H9/infinite-keeps-asking"},
+	{"counts belief from the answer", "H9/belief-is-never-false"},
+	{"CheckAlive is a flag", "H10/a-clock-that-jumps-ends-the-belief"},
+	{"does not renew", "H11/held-as-long-as-it-is-renewed"},
+	{"takes a refusal for an error", "H11/a-refusal-is-a-loss"},
+	{"renews by acquiring", "H12/a-stale-renewal-resurrects-nothing"},
+	{"does not see a break", "H13/a-break-of-unknown-end-is-a-loss"},
+	{"keeps a break to the end of its duration", "H13/a-broken-lease-is-not-renewed"},
+	{"tells a late grant as a loss", "H15/not-before-the-acquire-is-decided"},
+	{"leaves its release to time", "H17/release-gives-up"},
+	{"breaks what it releases", "H17/the-lost-release-nothing-of-others"},
 	{"CheckAlive is a flag", "H9/false-from-the-end-on"},
 	{"CheckAlive asks the authority", "H9/asks-nobody"},
 	{"counts belief from the answer", "H9/counted-from-the-sending"},
@@ -211,6 +238,23 @@ func TestCalibration(t *testing.T) {
 					t.Errorf("without the bug it fails too:\n%s", sound[0])
 				}
 			})
+		}
+	}
+}
+
+// Every rule of the suites that no vector states finds a bug.
+func TestEveryRuleIsCalibrated(t *testing.T) {
+	finds := map[string]bool{}
+	for _, mutants := range [][]mutant{brokenStores, brokenAuthorities, brokenLeases, brokenGuards, sessionMutants} {
+		for _, m := range mutants {
+			finds[m.rule] = true
+		}
+	}
+	for _, rules := range [][]rule{storeRules, authorityRules, leaseRules, guardRules} {
+		for _, r := range rules {
+			if !finds[r.name] {
+				t.Errorf("no bug is there for %s", r.name)
+			}
 		}
 	}
 }

@@ -145,6 +145,10 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 		if req.Action == lease.Read && !was.State.Locked() {
 			req.Action = lease.Write
 		}
+	case "a break needs the ID":
+		if req.Action == lease.Break && req.ID != was.ID {
+			return was, lease.ErrIDMismatch
+		}
 	case "does not look at versions":
 		req.Version = 0
 	}

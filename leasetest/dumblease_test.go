@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ type dumbLease struct {
 	debts      []lease.ID // to be released
 	lastLoss   error
 	superseded chan struct{} // closed by Release
-	next       uint64
+	next       atomic.Uint64
 }
 
 type dumbHolding struct {
@@ -58,7 +59,7 @@ func newDumbLease(t testing.TB, h Holder, bug string) *dumbLease {
 	if l.clock == nil {
 		l.clock = systemClock{}
 	}
-	l.next = uint64(time.Now().UnixNano())
+	l.next.Store(uint64(time.Now().UnixNano()))
 	life, end := context.WithCancel(context.Background())
 	l.life = life
 	t.Cleanup(func() {
@@ -95,8 +96,7 @@ func (l *dumbLease) timeout() time.Duration { return min(l.Duration, time.Minute
 
 // mint makes an ID.
 func (l *dumbLease) mint() (id lease.ID) {
-	l.next++
-	seed := fmt.Sprintf("%p %d", l, l.next)
+	seed := fmt.Sprintf("%p %d", l, l.next.Add(1))
 	switch l.bug {
 	case "its ID is its owner":
 		seed = l.Owner
@@ -216,6 +216,9 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 		if !l.clock.Now().Before(l.believe(a.sent, a.res.Sure)) && l.bug != "believes what is over" {
 			answers <- a
 			undo()
+			if l.bug == "tells a late grant as a loss" {
+				l.tell(slices.Clone(l.handlers), lease.ErrExpired)
+			}
 			return "", false, lease.ErrExpired
 		}
 		tok := l.begin(ctx, id, a.res, a.sent)
@@ -223,11 +226,20 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 		return tok, true, nil
 	case code == lease.ErrHeld, code == lease.ErrBreaking, code != 0 && l.bug == "takes every refusal for held":
 		free()
-		if l.bug == "takes held for an error" {
+		switch l.bug {
+		case "takes held for an error":
 			return "", false, a.err
-		}
-		if l.bug == "tells a failed acquire as a loss" {
+		case "takes held for granted":
+			return l.begin(ctx, id, a.res, a.sent), true, nil
+		case "tells a failed acquire as a loss":
 			l.tell(slices.Clone(l.handlers), a.err)
+		case "waits for its turn":
+			<-l.clock.After(l.timeout())
+		case "waits for its own duration":
+			if granted := a.res.Record.Until.Add(-a.res.Record.Duration); a.res.Now.Sub(granted) > l.Duration {
+				_, _ = l.do(ctx, lease.Request{Action: lease.Break, Period: lease.In(0)})
+				return l.AcquireWithToken(ctx)
+			}
 		}
 		return "", false, nil
 	case l.bug == "takes an error for held":
@@ -268,7 +280,11 @@ func (l *dumbLease) settle(ctx context.Context) error {
 	debts := l.debts
 	l.unlock()
 	for _, id := range debts {
-		_, err := l.do(ctx, lease.Request{Action: lease.Release, ID: id})
+		req := lease.Request{Action: lease.Release, ID: id}
+		if l.bug == "breaks what it releases" {
+			req = lease.Request{Action: lease.Break, Period: lease.In(0)}
+		}
+		_, err := l.do(ctx, req)
 		if err != nil && !lease.CodeOf(err).Refusal() {
 			return err
 		}
@@ -322,9 +338,16 @@ func (l *dumbLease) CheckAlive() bool {
 func (l *dumbLease) begin(ctx context.Context, id lease.ID, res lease.Result, sent time.Time) lease.Token {
 	h := &dumbHolding{id: id, token: res.Record.Token(), until: l.believe(sent, res.Sure), stop: make(chan struct{})}
 	switch l.bug {
+	case "believes a moment later":
+		l.tasks.Go(func() {
+			time.Sleep(time.Nanosecond)
+			l.lock()
+			l.held = h
+			l.unlock()
+		})
+		return h.token
 	case "counts its own tokens":
-		l.next++
-		h.token = lease.TokenOf(l.next & 0xff)
+		h.token = lease.TokenOf(l.next.Add(1) & 0xff)
 	case "writes tokens without zeros":
 		h.token = lease.Token(fmt.Sprint("v", res.Record.Epoch))
 	case "gives every acquire the same token":
@@ -360,6 +383,9 @@ type dumbRenewal struct {
 func (l *dumbLease) keep(life context.Context, h *dumbHolding) {
 	interval := min(l.Duration, time.Minute) / 3
 	next := l.clock.After(interval)
+	if l.bug == "does not renew" {
+		next = nil
+	}
 	answers := make(chan dumbRenewal, 100)
 	flying := false
 	for {
@@ -462,6 +488,8 @@ func (l *dumbLease) renewed(h *dumbHolding, a dumbRenewal) bool {
 		}
 		l.unlock()
 	case l.bug == "does not see a break" && code == lease.ErrBroken:
+	case l.bug == "takes a refusal for an error":
+		return false
 	default:
 		if shown && (r.State == lease.Breaking || r.State == lease.Broken) {
 			code = lease.ErrBroken
@@ -618,6 +646,9 @@ func (l *dumbLease) Release(ctx context.Context) error {
 		if l.bug == "tells a release as a loss" {
 			l.tell(slices.Clone(l.handlers), lease.ErrReleased)
 		}
+	}
+	if l.bug == "leaves its release to time" {
+		l.debts = nil
 	}
 	idle := len(l.debts) == 0 && len(l.turn) == 0
 	l.unlock()

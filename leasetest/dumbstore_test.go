@@ -47,6 +47,8 @@ func (s *dumbStore) key(name string) (string, error) {
 	switch s.bug {
 	case "takes hostile names":
 		return name, nil
+	case "keeps one record for all":
+		return "record", nil
 	case "folds case":
 		name = strings.ToLower(name)
 	case "shortens names":
@@ -73,6 +75,8 @@ func (s *dumbStore) current(name string) lease.Snapshot {
 	snap := lease.Snapshot{Record: lease.Record{Epoch: s.floor}, Version: fmt.Sprint("absent-", s.absent), Now: s.time()}
 	if r, ok := s.records[name]; ok {
 		snap.Record, snap.Version = r.Record, r.version
+	} else if s.bug == "knows every name" {
+		snap.Record = lease.Record{State: lease.Expired, ID: lease.ID{1}, Duration: 1, Epoch: s.floor + 1}
 	}
 	return snap
 }
@@ -118,6 +122,8 @@ func (s *dumbStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 		conflict = now.Record != old.Record
 	case "does not look at the time":
 		over = false
+	case "conflicts whenever time has passed":
+		over = !now.Now.Equal(old.Now)
 	case "conflicts for ever once a state is over":
 		over = over || !now.Record.Until.IsZero() && !now.Now.Before(now.Record.Until)
 	case "applies what conflicts":
@@ -142,6 +148,9 @@ func (s *dumbStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 		return now, lease.ErrConflict
 	}
 	s.put(name, next, now.Now)
+	if s.bug == "returns what it replaced" {
+		return now, nil
+	}
 	return s.current(name), ctx.Err()
 }
 
@@ -250,7 +259,11 @@ func dumbStores(bug string) *suite {
 		Forget: func(t testing.TB, s lease.Store) time.Duration { return s.(*dumbStore).forget(t, s) },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
-		return newDumbStore(bug)
+		s := newDumbStore(bug)
+		if bug == "cannot watch, and does not say so" {
+			return struct{ lease.Store }{s}
+		}
+		return s
 	}}
 }
 

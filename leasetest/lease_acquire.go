@@ -247,7 +247,7 @@ var acquireRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, DelayRequest(p.D/20)))
 		tokens := make([]lease.Token, 8)
 		p.together(len(tokens), func(i int) {
 			var ok bool

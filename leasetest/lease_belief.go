@@ -128,19 +128,22 @@ var beliefRules = []rule{
 			w.name = fmt.Sprint(p.name, round)
 			seed := p.rand.Uint64()
 			p.history.Printf("== round %d, seed %d", round, seed)
+			var down atomic.Bool
 			var all []*party
 			for i, who := range []string{"a", "b"} {
-				all = append(all, w.join(Holder{Name: w.name, Owner: who}, Always(Any, Random(seed+uint64(i), 0.4,
-					LoseRequest, LoseAnswer, FailRequest, FailAnswer, Duplicate, DelayRequest(p.D/10), DelayAnswer(p.D/10),
+				all = append(all, w.join(Holder{Name: w.name, Owner: who}, Always(Any, If(down.Load, FailRequest)), Always(Any, Random(seed+uint64(i), 0.5,
+					LoseRequest, LoseAnswer, FailRequest, FailAnswer, Duplicate, DelayRequest(p.D/10), DelayAnswer(p.D/8), DelayAnswer(p.D/7),
 					Repeat(p.TB, DelayRequest(p.D/3)), Detach(p.TB, DelayRequest(p.D/4))))))
 			}
 			held := 0
 			for range steps {
-				switch p.rand.IntN(40) {
-				case 0, 1, 2:
+				switch p.rand.IntN(60) {
+				case 0, 1, 2, 3, 4, 5:
 					_, _, _ = all[p.rand.IntN(2)].tryAcquire(p.ctx)
-				case 3:
+				case 6:
 					_ = all[p.rand.IntN(2)].release()
+				case 7, 8:
+					down.Store(!down.Load())
 				}
 				for _, a := range all {
 					if !a.CheckAlive() {
@@ -156,6 +159,7 @@ var beliefRules = []rule{
 			if held == 0 {
 				p.Errorf("nobody ever held in round %d", round)
 			}
+			down.Store(false)
 			for _, a := range all {
 				_ = a.release()
 			}

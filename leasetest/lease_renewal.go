@@ -103,13 +103,14 @@ var renewalRules = []rule{
 	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Renew, Repeat(p.TB, gate.HoldRequest)))
+		a := w.join(Holder{Owner: "a"}, Nth(2, Any, Repeat(p.TB, gate.HoldRequest)))
 		a.acquire()
 		p.pass(p.D / 2)
 		p.need(a.release(), "release")
 		gate.Open()
-		a.deadFor(p.D, "after its release")
+		p.pass(p.D / 20)
 		w.unlocked("after a release, though a copy of a renewal came later")
+		a.deadFor(p.D, "after its release")
 		a.toldSoFar(0)
 	}},
 	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another is renewed as any", 0, func(p *probe) {
