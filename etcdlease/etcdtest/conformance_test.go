@@ -3,11 +3,13 @@
 package etcdtest
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/session"
 )
 
 func TestConformance(t *testing.T) {
@@ -16,13 +18,38 @@ func TestConformance(t *testing.T) {
 		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
 	}
 	c := client(t, shared.Client)
-	t.Run("Store", func(t *testing.T) {
-		leasetest.TestStore(t, func(t testing.TB) lease.Store { return store(t, c, nil) }, o)
+	authority := func(t testing.TB) lease.Authority { return store(t, c, nil).Authority() }
+	for what, test := range map[string]func(t *testing.T){
+		"Store": func(t *testing.T) {
+			leasetest.TestStore(t, func(t testing.TB) lease.Store { return store(t, c, nil) }, o)
+		},
+		"Authority": func(t *testing.T) { leasetest.TestAuthority(t, authority, o) },
+		"LoadingAuthority": func(t *testing.T) {
+			leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return lease.NewAuthority(store(t, c, nil)) }, o)
+		},
+		"Lease": func(t *testing.T) {
+			held := *o
+			held.Authority = authority
+			leasetest.TestLease(t, newLease, &held)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// newLease makes a holder of the suite.
+func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
+	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
 	})
-	t.Run("Authority", func(t *testing.T) {
-		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return store(t, c, nil).Authority() }, o)
-	})
-	t.Run("LoadingAuthority", func(t *testing.T) {
-		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return lease.NewAuthority(store(t, c, nil)) }, o)
-	})
+	return l
 }
