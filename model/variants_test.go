@@ -1,0 +1,156 @@
+package model
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+var long = flag.Bool("long", false, "also search the larger scopes, which take minutes")
+
+// A variant is a model with some of its switches set.
+type variant struct {
+	file     string
+	switches string
+	what     string
+	expect   outcome
+}
+
+type outcome int
+
+const (
+	holds         outcome = iota // no behaviour violates an assertion, and all were searched
+	errs                         // a known error: a behaviour violates one
+	reaches                      // not an error: shows that the model can do what it is about
+	holdsAtLength                // holds, searched with -long only
+)
+
+var variants = []variant{
+	{"authority.pml", "", "2 servers, 2 IDs, 3 grants, finite and infinite leases, all seven actions but read", holds},
+	{"authority.pml", "WITNESS_EPOCHS", "leases run out, all tokens are used up, a break is under way", reaches},
+	{"authority.pml", "NO_COMPARE", "a store that writes without comparing", errs},
+	{"authority.pml", "ABA", "a store whose versions recur", errs},
+	{"authority.pml", "LOST_GRANT", "a store that acknowledges and forgets", errs},
+	{"authority.pml", "NEVER_EXPIRES", "an authority that never ends a lease", errs},
+	{"authority.pml", "EARLY ONE_SIDED", "an authority that ends a lease early: two IDs in force", errs},
+	{"authority.pml", "ACQUIRE_ANY ONE_SIDED", "acquire granted while another holds: two IDs in force", errs},
+	{"authority.pml", "ACQUIRE_BREAKING", "acquire revives a breaking lease", errs},
+	{"authority.pml", "RENEW_REVIVES ONE_SIDED", "renew without comparing the ID: two IDs in force", errs},
+	{"authority.pml", "RENEW_BROKEN", "renew revives a broken lease", errs},
+	{"authority.pml", "CHANGE_ANY ONE_SIDED", "change without comparing the ID: two IDs in force", errs},
+	{"authority.pml", "CHANGE_KEEPS_TOKEN", "change to another ID under the same token", errs},
+	{"authority.pml", "RELEASE_ANY ONE_SIDED", "release without comparing the ID: two IDs in force", errs},
+	{"authority.pml", "EPOCH_RESET", "release forgets the token", errs},
+	{"authority.pml", "BREAK_LENGTHENS", "a break lengthens the lease", errs},
+
+	{"lease.pml", "IDS=2", "2 holders, duration 4, 1 tick missed, margin 1", holds},
+	{"lease.pml", "IDS=2 D=5 K=2", "duration 5, 2 ticks missed, margin 2", holds},
+	{"lease.pml", "IDS=2 D=5 K=0", "clocks that do not drift, no margin", holds},
+	{"lease.pml", "IDS=3 D=3", "3 IDs, so that what an old one left behind meets two living ones", holds},
+	{"lease.pml", "IDS=3", "3 IDs, duration 4", holdsAtLength},
+	{"lease.pml", "IDS=2 IGNORE_BREAK", "not an error here: a break that is not before the belief may be ignored", holds},
+	{"lease.pml", "WITNESS", "belief in a lease that is breaking, with requests of a former incarnation on their way", reaches},
+	{"lease.pml", "FROM_ANSWER", "belief counted from the answer", errs},
+	{"lease.pml", "MARGIN=0", "clocks that drift, and no margin", errs},
+	{"lease.pml", "IDS=2 D=5 K=2 MARGIN=1", "a margin smaller than the drift", errs},
+	{"lease.pml", "SUSPENDED", "a clock that stands still", errs},
+	{"lease.pml", "CLOCK_STEPS", "an authority whose clock is set forward", errs},
+	{"lease.pml", "STICKY", "CheckAlive is a flag that a timer clears", errs},
+	{"lease.pml", "REUSED_ID", "an ID used by more than one incarnation", errs},
+	{"lease.pml", "SHORT_BREAK", "a break that ends before what the holder believes", errs},
+	{"lease.pml", "RELEASE_BELIEVES", "belief ends when the release is answered", errs},
+	{"lease.pml", "LATE_ACQUIRE", "an Acquire that was given up may still win", errs},
+	{"lease.pml", "RELEASE_ANY", "release without comparing the ID", errs},
+	{"lease.pml", "RENEW_REVIVES", "renew revives after another was granted", errs},
+	{"lease.pml", "ACQUIRE_ANY", "acquire granted while another holds", errs},
+
+	{"grace.pml", "", "break period = interval + round trip + drift + 1", holds},
+	{"grace.pml", "WITNESS", "a holder that was told still holds", reaches},
+	{"grace.pml", "GRACE=4", "a break period one shorter", errs},
+	{"grace.pml", "IGNORE_BREAK", "belief that ignores breaks", errs},
+	{"grace.pml", "FROM_ANSWER", "belief counted from the answer", errs},
+
+	{"session.pml", "", "3 incarnations", holds},
+	{"session.pml", "WITNESS", "one lost, one released, one given up", reaches},
+	{"session.pml", "NO_INCARNATION", "events that outlive their incarnation", errs},
+	{"session.pml", "TOLD_TWICE", "timer and renewal both tell", errs},
+	{"session.pml", "TOLD_NEVER", "the belief ends and nobody is told", errs},
+	{"session.pml", "EARLY_TOLD", "a loss of what was never held", errs},
+	{"session.pml", "REVIVES", "a late renewal revives", errs},
+	{"session.pml", "LATE_WIN", "a late acquire is believed", errs},
+	{"session.pml", "UNDO_FIRST", "undone before the attempt has settled", errs},
+
+	{"guard.pml", "", "3 holders that never look at a clock, 2 sections each", holds},
+	{"guard.pml", "WITNESS", "every section of every holder is accepted", reaches},
+	{"guard.pml", "NO_GUARD", "no guard", errs},
+	{"guard.pml", "NO_ADVANCE", "a guard that learns of a token by its first write", errs},
+	{"guard.pml", "NOT_ATOMIC", "the mark is not kept with the data", errs},
+	{"guard.pml", "AS_TEXT", "tokens compared as text without leading zeros", errs},
+	{"guard.pml", "MARK_LOST", "the mark is lost at a restart", errs},
+	{"guard.pml", "EPOCH_RESET", "release forgets the token", errs},
+	{"guard.pml", "CHANGE_KEEPS_TOKEN", "change to another ID under the same token", errs},
+}
+
+// TestVariants searches every model in full: the right ones hold, and every known error
+// has a behaviour that shows it. With -v it prints what it found as a table.
+func TestVariants(t *testing.T) {
+	rows := make([]string, len(variants))
+	var all sync.WaitGroup
+	start := time.Now()
+	t.Run("group", func(t *testing.T) {
+		for i, v := range variants {
+			if v.expect == holdsAtLength && !*long {
+				continue
+			}
+			name := strings.TrimSuffix(v.file, ".pml")
+			if v.switches != "" {
+				name += "/" + strings.ReplaceAll(v.switches, " ", "+")
+			}
+			all.Add(1)
+			t.Run(name, func(t *testing.T) {
+				defer all.Done()
+				t.Parallel()
+				var switches []string
+				for _, s := range strings.Fields(v.switches) {
+					switches = append(switches, "-D"+s)
+				}
+				s, err := verify(t.Context(), t.TempDir(), v.file, switches...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				result := "0 errors"
+				if s.failed != "" {
+					result = "counter-example"
+					t.Logf("violated: %s", s.failed)
+				}
+				switch {
+				case (v.expect == holds || v.expect == holdsAtLength) && s.failed != "":
+					t.Errorf("%s: violated: %s", v.what, s.failed)
+				case v.expect == errs && s.failed == "":
+					t.Errorf("%s: no behaviour shows the error", v.what)
+				case v.expect == reaches && s.failed == "":
+					t.Errorf("%s: no behaviour gets there", v.what)
+				}
+				if v.expect == reaches {
+					result = "reached"
+				}
+				rows[i] = fmt.Sprintf("%s\t%s\t%s\t%d\t%.1fs\t%s", v.file, v.switches, v.what, s.states, s.took.Seconds(), result)
+			})
+		}
+	})
+	all.Wait()
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "model\tvariant\twhat\tstates\ttook\tresult")
+	for _, row := range rows {
+		if row != "" {
+			fmt.Fprintln(w, row)
+		}
+	}
+	w.Flush()
+	t.Logf("%d searches in %v\n%s", len(variants), time.Since(start).Round(time.Second), &table)
+}
