@@ -1,23 +1,26 @@
 package pglease_test
 
 import (
+	"context"
 	"database/sql"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/session"
 )
 
 // unit is the one of the suites: a renewal takes some milliseconds on a busy machine.
-const unit = 150 * time.Millisecond
+const unit = 200 * time.Millisecond
 
 func TestConformance(t *testing.T) {
 	url := shared.url(shared.database(t))
-	p := pool(t, url)
+	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 32 }) // as many as run at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
 		Unit: unit, Lacks: leasetest.Forgetting,
@@ -26,10 +29,35 @@ func TestConformance(t *testing.T) {
 			return store(t, pool(t, url), nil)
 		},
 	}
-	t.Run("Store", func(t *testing.T) { leasetest.TestStore(t, newStore, o) })
-	t.Run("Authority", func(t *testing.T) {
-		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }, o)
+	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
+	for what, test := range map[string]func(t *testing.T){
+		"Store":     func(t *testing.T) { leasetest.TestStore(t, newStore, o) },
+		"Authority": func(t *testing.T) { leasetest.TestAuthority(t, authority, o) },
+		"Lease": func(t *testing.T) {
+			held := *o
+			held.Authority = authority
+			leasetest.TestLease(t, newLease, &held)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// newLease makes a holder of the suite.
+func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
+	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
 	})
+	return l
 }
 
 // The same over database/sql, which cannot watch.
