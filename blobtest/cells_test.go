@@ -54,6 +54,8 @@ func readCells(t *testing.T) (cells []cell) {
 
 // SPEC M1: every cell of the published tables, for blobs and for containers, with the service's
 // statuses and with the document's.
+//
+// SPEC W1.
 func TestOutcomeTables(t *testing.T) {
 	for _, c := range readCells(t) {
 		for _, kind := range []string{"blob", "container"} {

@@ -89,6 +89,8 @@ func TestConditionsTogether(t *testing.T) {
 }
 
 // The order of precedence: a use asks the lease first, a lease operation the conditions.
+//
+// SPEC W7.
 func TestPrecedence(t *testing.T) {
 	stale := []string{"If-Match", `"0x8D00000"`}
 	c := newClient(t, blobtest.Options{})
@@ -130,6 +132,8 @@ func TestPrecedence(t *testing.T) {
 
 // SPEC M9: "if the operation is successful, the blob has not been changed since the lease ID was
 // last valid": a write that fails for another reason is no modification.
+//
+// SPEC W7.
 func TestFailedWritesForgetNothing(t *testing.T) {
 	for _, target := range []struct {
 		name, method, url string

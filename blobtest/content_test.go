@@ -64,6 +64,8 @@ func TestWrites(t *testing.T) {
 }
 
 // A new blob has no lease, whatever one of its name had; but tokens go on rising.
+//
+// SPEC W10.
 func TestNewBlobsHaveNoLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.acquire(idA, "-1")
@@ -342,6 +344,8 @@ func TestLists(t *testing.T) {
 }
 
 // A container's lease guards its deletion and nothing else.
+//
+// SPEC W8.
 func TestContainerLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	box := account + "/box?restype=container"

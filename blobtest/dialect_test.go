@@ -8,6 +8,8 @@ import (
 )
 
 // SPEC M17: the changes of version 2012-02-12, one by one: what was before it, and since.
+//
+// SPEC W12.
 func TestDialects(t *testing.T) {
 	old := func(t *testing.T, version string) *client {
 		c := newClient(t, blobtest.Options{})

@@ -29,6 +29,8 @@ func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 
 // An acquire whose answer is lost is an internal error to the client, which tries again
 // with the ID that it proposed, and is granted.
+//
+// SPEC W11.
 func TestLostAnswer(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
 		return leasetest.Script(a, leasetest.Nth(1, lease.Acquire, leasetest.FailAnswer), leasetest.Nth(1, lease.Renew, leasetest.FailRequest))
@@ -46,6 +48,8 @@ func TestLostAnswer(t *testing.T) {
 }
 
 // A write whose admission is unknown does not happen.
+//
+// SPEC W11.
 func TestUnknownWrite(t *testing.T) {
 	for _, fault := range []leasetest.Fault{leasetest.FailRequest, leasetest.FailAnswer} {
 		c := over(t, func(a lease.Authority) lease.Authority {

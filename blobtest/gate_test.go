@@ -7,6 +7,8 @@ import (
 )
 
 // A gate lets one in at a time, ends with the context, and leaves nothing behind.
+//
+// SPEC W2.
 func TestGates(t *testing.T) {
 	var g gates
 	var a, b int // the race detector sees two inside one gate

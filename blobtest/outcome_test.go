@@ -16,6 +16,8 @@ var (
 
 // The table has an answer to every combination of action, state and code, for each kind
 // and with the published cells; and each refusal has a status that fits its action.
+//
+// SPEC W1.
 func TestOutcomesAreTotal(t *testing.T) {
 	r := httptest.NewRequest("PUT", "/", nil)
 	for _, table := range [][]outcome{outcomes, append(slices.Clone(published), outcomes...)} {
@@ -42,6 +44,8 @@ func TestOutcomesAreTotal(t *testing.T) {
 
 // Whatever the machine can answer has a row of its own: the last one is for what it never
 // does. Every row but the last can be reached.
+//
+// SPEC W1.
 func TestOutcomesFitTheMachine(t *testing.T) {
 	now := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
 	a, b, c := lease.ID{1}, lease.ID{2}, lease.ID{3}

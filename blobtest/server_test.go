@@ -49,6 +49,8 @@ func request(method, target string, h ...string) string {
 
 // The reason phrase of an error is its text, for HEAD too, on a connection that goes on;
 // and the other responses keep theirs.
+//
+// SPEC W6.
 func TestReasonPhrases(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	_, r := dial(t, s, request("HEAD", "/box?restype=container")+

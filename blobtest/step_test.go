@@ -20,6 +20,8 @@ import (
 // The answer of the lease and the change of the blob are one step: a writer whose write was
 // admitted, and that is slow to carry it out, still comes before whoever breaks its lease
 // and takes it over.
+//
+// SPEC W2.
 func TestOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := blobtest.NewClock(start)
@@ -87,6 +89,8 @@ func TestOneStep(t *testing.T) {
 }
 
 // A write that was admitted does not land in the next container of the same name.
+//
+// SPEC W2.
 func TestContainersHaveOneLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -118,6 +122,8 @@ func TestContainersHaveOneLife(t *testing.T) {
 }
 
 // What an authority does not answer is an internal error, and changes nothing.
+//
+// SPEC W11.
 func TestFaults(t *testing.T) {
 	clock := blobtest.NewClock(start)
 	real := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))

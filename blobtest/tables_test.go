@@ -13,6 +13,8 @@ import (
 
 // SPEC M1, M19: each refusal of the outcome tables has the service's status, and with the
 // option PublishedTable the document's.
+//
+// SPEC W1.
 func TestStatusesOfTheTables(t *testing.T) {
 	f, err := os.Open("../testdata/tables.txt")
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 )
 
 // The headers of each lease operation's answer, and no others, under a new version.
+//
+// SPEC W3.
 func TestLeaseHeaders(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	before := c.must(200, "HEAD", path, nil, "")
@@ -63,6 +65,8 @@ func TestLeaseHeaders(t *testing.T) {
 
 // "The value of x-ms-lease-id can be specified in any valid GUID string format": in all of
 // them it is the same ID, and it is answered in format D.
+//
+// SPEC W4.
 func TestGUIDFormats(t *testing.T) {
 	n := strings.ReplaceAll(idA, "-", "")
 	x := "{0xaaaaaaaa,0xaaaa,0x4aaa,{0x8a,0xaa,0xaa,0xaa,0xaa,0xaa,0xaa,0xaa}}"
@@ -82,6 +86,8 @@ func TestGUIDFormats(t *testing.T) {
 }
 
 // SPEC M18: a header that is missing or cannot be used is a 400 that names it, whatever the state.
+//
+// SPEC W6.
 func TestBadHeaders(t *testing.T) {
 	const missing, invalid = "MissingRequiredHeader", "InvalidHeaderValue"
 	for _, o := range []struct {
@@ -145,6 +151,8 @@ func TestIgnoredHeaders(t *testing.T) {
 }
 
 // "Approximate time remaining in the lease period, in seconds", cut off.
+//
+// SPEC W5.
 func TestLeaseTime(t *testing.T) {
 	for _, o := range []struct {
 		duration string
@@ -184,6 +192,8 @@ func TestLeaseTime(t *testing.T) {
 }
 
 // "Requesting a lease against a snapshot results in status code 400 (Bad Request)."
+//
+// SPEC W9.
 func TestSnapshotsHaveNoLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.acquire(idA, "-1")
