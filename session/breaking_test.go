@@ -36,7 +36,7 @@ func TestBreakingWithGrace(t *testing.T) {
 		if h.alive(t, true); h.Token() != tok || n.record(t).State != lease.Breaking {
 			t.Errorf("token %v; %+v", h.Token(), n.record(t))
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		lost := h.lostOnce(t, lease.ErrBroken)
 		if lost.Token != tok {
 			t.Errorf("lost %v, held %v", lost.Token, tok)
@@ -180,7 +180,7 @@ func TestBreakingThenSilence(t *testing.T) {
 		u := until(t, h)
 		time.Sleep(time.Until(u) - 1)
 		h.alive(t, true)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		h.lostOnce(t, lease.ErrBroken)
 	})
 }

@@ -68,14 +68,14 @@ func ExampleSession_OnBreaking() {
 	next, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
 	defer holder.Close(ctx)
 	defer next.Close(ctx)
-	breaking := make(chan time.Duration)
-	holder.OnBreaking(func(until time.Time) { breaking <- until.Sub(now.Now()) })
+	breaking := make(chan time.Time)
+	holder.OnBreaking(func(until time.Time) { breaking <- until })
 
 	_, _ = holder.Acquire(ctx)
 	left, _ := lease.Revoke(ctx, authority, "jobs/nightly", lease.In(20*time.Second))
 	fmt.Println("locked for another", left)
 	now.Add(10 * time.Second)
-	fmt.Println("the holder has about", (<-breaking).Round(time.Second))
+	fmt.Println("the holder has about", (<-breaking).Sub(now.Now()).Round(time.Second))
 	fmt.Println("and still holds:", holder.CheckAlive())
 	_ = holder.Release(ctx) // it is done early
 	ok, _ := next.Acquire(ctx)

@@ -213,7 +213,7 @@ func TestLossComesAfterTheAcquire(t *testing.T) {
 		n.keep(lease.Renew, n.hang)
 		h.acquire(t)
 		h.notLost(t)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		h.lostOnce(t, lease.ErrExpired)
 	})
 }

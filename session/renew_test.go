@@ -43,9 +43,9 @@ func TestCheckAliveEndsAtU(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{ClockRate: 0.5, Interval: time.Second, Timeout: 2 * time.Second})
 		began := time.Now()
+		n.keep(lease.Renew, failRequest)
 		n.meet(lease.Acquire, slow(time.Second, 2*time.Second))
 		h.acquire(t)
-		n.keep(lease.Renew, failRequest)
 		end := began.Add(10*time.Second - 1 - time.Millisecond) // 30 s * 0.5/1.5, less the margin
 		if u := until(t, h); !u.Equal(end) {
 			t.Fatalf("U is %v after the sending, want %v", u.Sub(began), end.Sub(began))
@@ -53,7 +53,7 @@ func TestCheckAliveEndsAtU(t *testing.T) {
 		time.Sleep(time.Until(end) - 1)
 		h.alive(t, true)
 		h.notLost(t)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		h.alive(t, false)
 		if _, held := h.Until(); held || h.Token() != "" {
 			t.Error("something is held")
@@ -87,7 +87,7 @@ func TestLossThoughARenewalHangs(t *testing.T) {
 				time.Sleep(time.Until(until(t, h)) - 1)
 				h.alive(t, true)
 				h.notLost(t)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				h.lostOnce(t, lease.ErrExpired)
 				if n.count(lease.Renew) != 1 {
 					t.Errorf("%d renewals in flight at once", n.count(lease.Renew))
@@ -224,7 +224,7 @@ func TestRefusalThatShowsLittle(t *testing.T) {
 		if h.alive(t, true); n.count(lease.Renew) < 4 {
 			t.Errorf("asked %d times", n.count(lease.Renew))
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		h.lostOnce(t, lease.ErrExpired)
 	})
 }
