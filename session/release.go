@@ -2,9 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/fencedlease/lease"
 )
@@ -130,105 +127,6 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	}
 	s.traceReleased(ReleaseInfo{ID: id, Err: err})
 	return err
-}
-
-// HandOver gives the lease to another Session, whose [Session.ID] is to: the authority
-// changes the ID in force, so that nobody can come between, and the receiver's next Acquire
-// is granted with a newer token.
-//
-// It ends the incarnation as Release does, also if it errs, since the receiver may hold from
-// the moment the authority has carried it out: CheckAlive is false from the call on, and
-// OnLost is not told. If the authority refuses, which it does to a lease that is breaking,
-// the lease is released. After any other error call HandOver again with the same ID, or
-// Release; an Acquire that finds the ID still in force releases it too. Only a context that is
-// done already, an ID that cannot be given to, and a lease that is not held
-// ([lease.ErrNotHeld]) end nothing.
-func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
-	if err := ctx.Err(); err != nil {
-		return s.opError("hand over", err)
-	}
-	s.lock()
-	from := s.handing
-	if s.held != nil {
-		from = s.held.id
-	}
-	switch {
-	case from.IsZero():
-		s.unlock()
-		return s.opError("hand over", lease.ErrNotHeld)
-	case to.IsZero() || to == from:
-		s.unlock()
-		return s.opError("hand over", &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
-	}
-	if s.end() != nil {
-		s.drop(lease.ErrReleased)
-		s.owe(from, false)
-	}
-	s.handing = from
-	done := s.detach(ctx, func(ctx context.Context) error { return s.give(ctx, from, to) })
-	s.unlock()
-	return s.outcome(ctx, "hand over", done)
-}
-
-func (s *Session) give(ctx context.Context, from, to lease.ID) error {
-	_, _, _, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: to})
-	refused := lease.CodeOf(err).Refusal()
-	if refused {
-		err = fmt.Errorf("the lease is no longer this session's to give, or is breaking: %w", err)
-	}
-	s.mu.Lock()
-	if err == nil {
-		s.discharge(from)
-	}
-	if s.handing == from && (err == nil || refused) {
-		s.handing = lease.ID{}
-	}
-	s.traceReleased(ReleaseInfo{ID: from, To: to, Err: err})
-	s.unlock()
-	if refused {
-		_ = s.settle(ctx) // if it is breaking it is still locked
-	}
-	return err
-}
-
-// Close releases the lease and waits until nothing is left: no request, no timer, no
-// handler but those that are themselves inside Close. From then on Acquire fails with
-// [lease.ErrClosed]. It returns the error of the release, or the context's if that ends
-// first; what is left then still ends by itself. Close may be called again.
-func (s *Session) Close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	err := s.Release(ctx)
-	return errors.Join(err, s.drain(ctx))
-}
-
-// drain waits for all tasks, less the handlers that wait here themselves.
-func (s *Session) drain(ctx context.Context) error {
-	me := goroutine()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.Contains(s.handling, me) {
-		s.closing++
-		s.notify()
-		defer func() { s.closing-- }()
-	}
-	for s.tasks > s.closing {
-		if s.settled == nil {
-			s.settled = make(chan struct{})
-		}
-		settled := s.settled
-		s.mu.Unlock()
-		select {
-		case <-settled:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
-		if err := ctx.Err(); err != nil && s.tasks > s.closing {
-			return s.opError("close", err)
-		}
-	}
-	return nil
 }
 
 func (s *Session) traceReleased(info ReleaseInfo) {

@@ -3,15 +3,12 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/google/uuid"
 )
 
 // A Session is a holder of one lease: a [lease.TokenAcquirer] and [lease.Waiter] over any
@@ -156,34 +153,6 @@ func register[T any](s *Session, hs *handlers[T], f func(T)) (stop func() bool) 
 	}
 }
 
-// A heldContext is the cancel function of one WhileHeld.
-type heldContext struct{ cancel context.CancelCauseFunc }
-
-// WhileHeld returns a context that belongs to the incarnation that is held now. It ends at
-// U, at the loss ([context.Cause] is the [*lease.LostError]) or at Release (the cause is
-// [lease.ErrReleased]); at once, with the cause [lease.ErrNotHeld], if nothing is held. Call
-// the function it returns when the work is done.
-func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	s.lock()
-	defer s.unlock()
-	if s.held == nil {
-		cancel(lease.ErrNotHeld)
-		return ctx, func() {}
-	}
-	c := &heldContext{cancel}
-	if s.contexts == nil {
-		s.contexts = make(map[*heldContext]struct{})
-	}
-	s.contexts[c] = struct{}{}
-	return ctx, func() {
-		cancel(context.Canceled)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.contexts, c)
-	}
-}
-
 // lock takes mu and notices what the passing of time has done: with mu held, what is held
 // is certain.
 func (s *Session) lock() time.Time {
@@ -237,35 +206,4 @@ func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, 
 		err = cause // a context cannot say by itself that the time of a Clock is up
 	}
 	return res, sent, s.Clock.Now(), err
-}
-
-// propose returns the ID that the next Acquire proposes, minting it if there is none.
-func (s *Session) propose() lease.ID {
-	if s.proposal.IsZero() {
-		s.proposal = s.mint()
-	}
-	return s.proposal
-}
-
-// mint makes an ID, from crypto/rand if the given source fails.
-func (s *Session) mint() lease.ID {
-	id, err := uuid.NewRandomFromReader(s.Rand)
-	if err != nil {
-		id = uuid.New()
-	}
-	return lease.ID(id)
-}
-
-// shorten takes a random part of d, up to the given one, away.
-func (s *Session) shorten(d time.Duration, part float64) time.Duration {
-	return d - time.Duration(part*random(s.Rand)*float64(d))
-}
-
-// random returns a number from 0 to below 1. A reader that fails costs the jitter only.
-func random(r io.Reader) float64 {
-	var b [8]byte
-	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return 0.5
-	}
-	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
 }

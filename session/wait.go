@@ -106,9 +106,3 @@ func (s *Session) locked(ctx context.Context) (left time.Duration, known bool) {
 	}
 	return res.Remaining(), true
 }
-
-func (s *Session) jitter(d time.Duration) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shorten(d, 0.5)
-}

@@ -1,0 +1,257 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// An acquire that was abandoned is undone by its ID once its request has settled, and no
+// other is sent before. SPEC H3, H6.
+func TestAbandonedAcquireIsUndone(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		fault    fault
+		releases int
+	}{
+		{"granted late", slow(2*time.Second, 0), 1},
+		{"answered late", slow(0, 2*time.Second), 1},
+		{"its answer lost", loseAnswer, 1},
+		{"its request lost", loseRequest, 1},
+		{"refused", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(2 * time.Second)
+			return lease.Result{}, lease.ErrHeld
+		}, 0},
+		{"breaking", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(2 * time.Second)
+			return lease.Result{}, lease.ErrBreaking
+		}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				a, b := n.open(t, nil), n.open(t, nil)
+				n.meet(lease.Acquire, c.fault)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				abandoned := a.ID()
+				if ok, err := a.Acquire(ctx); ok || err == nil {
+					t.Fatalf("%v, %v", ok, err)
+				}
+				if a.ID() == abandoned {
+					t.Error("the ID was not retired")
+				}
+				a.acquire(t) // waits for its turn
+				if n.together(lease.Acquire) != 1 {
+					t.Error("two acquires overlapped")
+				}
+				releases := n.requests(lease.Release)
+				if len(releases) != c.releases {
+					t.Fatalf("%d releases, want %d", len(releases), c.releases)
+				}
+				for _, r := range releases {
+					if r.ID != abandoned {
+						t.Errorf("%v was released, not %v", r.ID, abandoned)
+					}
+				}
+				all := n.requests()
+				if last := all[len(all)-1]; last.Action != lease.Acquire || last.Proposed == abandoned {
+					t.Errorf("the last request was %+v", last.Request)
+				}
+				a.release(t)
+				b.acquire(t)
+				a.notLost(t)
+			})
+		})
+	}
+}
+
+// A late win never surfaces. SPEC H3.
+func TestLateWinNeverSurfaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, slow(2*time.Second, 2*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if ok, _ := h.Acquire(ctx); ok {
+			t.Fatal("acquired")
+		}
+		for range 100 {
+			if h.CheckAlive() || h.Token() != "" {
+				t.Fatal("the late grant is believed")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("the record is %+v", r)
+		}
+		h.notLost(t)
+	})
+}
+
+// An acquire that an authority does not answer is given up after twice the Timeout, and so
+// is the wait for its turn behind such a one.
+func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Timeout: time.Second})
+		n.meet(lease.Acquire, n.hangAfter)
+		for range 2 {
+			began := time.Now()
+			h.unknown(t, context.DeadlineExceeded)
+			if took := time.Since(began); took != 2*time.Second {
+				t.Errorf("gave up after %v", took)
+			}
+		}
+		if n.count(lease.Acquire) != 1 {
+			t.Errorf("%d acquires were sent", n.count(lease.Acquire))
+		}
+		n.heal()
+		h.acquire(t)
+		if n.count(lease.Release) != 1 {
+			t.Error("what hung was not undone")
+		}
+	})
+}
+
+// An unknown acquire that Release gives up is released by its ID, which is not proposed again.
+// SPEC H6, H17.
+func TestReleaseOfAnUnknownAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, failAnswer)
+		id := h.ID()
+		h.unknown(t, errNet)
+		h.release(t)
+		if n.record(t).State != lease.Available || h.ID() == id {
+			t.Errorf("the record is %+v, the next ID %v", n.record(t), h.ID())
+		}
+	})
+}
+
+// A refusal that names an ID whose release is unsettled retries that release, and is an
+// error, never a certain no. SPEC H7.
+func TestRefusalNamesAnUnsettledID(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(t *testing.T, n *network, h *holder)
+	}{
+		{"a release that failed", func(t *testing.T, n *network, h *holder) {
+			h.acquire(t)
+			n.meet(lease.Release, failRequest)
+			if err := h.Release(context.Background()); !errors.Is(err, errNet) {
+				t.Fatal(err)
+			}
+		}},
+		{"an acquire that lands after its undoing was refused", func(t *testing.T, n *network, h *holder) {
+			n.meet(lease.Acquire, late(10*time.Second-1))
+			h.unknown(t, errNet)
+			h.release(t)
+			time.Sleep(10 * time.Second)
+		}},
+		{"a loss whose release failed", func(t *testing.T, n *network, h *holder) {
+			h.acquire(t)
+			n.keep(lease.Release, failRequest)
+			n.keep(lease.Renew, failAnswer)
+			time.Sleep(35 * time.Second)
+			h.lostOnce(t, lease.ErrExpired)
+			n.keep(lease.Release, nil)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				c.before(t, n, h)
+				if n.record(t).State != lease.Leased {
+					t.Fatal("not in force")
+				}
+				h.unknown(t, nil)
+				synctest.Wait()
+				if r := n.record(t); r.State != lease.Available {
+					t.Fatalf("not released: %+v", r)
+				}
+				h.acquire(t)
+			})
+		})
+	}
+}
+
+// Who is not told the ID in force cannot be certain that it is another's while he owes one.
+// SPEC H1, H7.
+func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, b := n.open(t, nil), n.open(t, nil)
+		n.keep(lease.Acquire, hideIDs)
+		h.acquire(t)
+		n.meet(lease.Release, failRequest)
+		_ = h.Release(context.Background())
+		h.unknown(t, nil)
+		h.acquire(t)
+		b.refused(t)
+	})
+}
+
+// An infinite orphan would stay for ever: an acquire and a release of its ID, which both
+// write, leave nothing that the lost request could still change. SPEC H3.
+func TestInfiniteOrphanIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		n.meet(lease.Acquire, loseRequest)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		id := h.ID()
+		if ok, err := h.Acquire(ctx); ok || err == nil {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(time.Minute)
+		var got []lease.Action
+		for _, r := range n.requests() {
+			got = append(got, r.Action)
+			if r.ID != id && r.Proposed != id {
+				t.Errorf("a request without the ID: %+v", r.Request)
+			}
+		}
+		want := []lease.Action{lease.Acquire, lease.Release, lease.Acquire, lease.Release}
+		if len(got) != len(want) {
+			t.Fatalf("sent %v, want %v", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("sent %v, want %v", got, want)
+			}
+		}
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+}
+
+// A finite orphan lasts its duration at most, and is not fenced. SPEC H3.
+func TestFiniteOrphanIsLeftToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, loseRequest)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = h.Acquire(ctx)
+		time.Sleep(time.Minute)
+		if n.count(lease.Acquire) != 1 || n.count(lease.Release) != 1 {
+			t.Errorf("sent %v", n.requests())
+		}
+		h.release(t) // which owes nothing more
+		if n.count(lease.Release) != 1 {
+			t.Error("released once more")
+		}
+	})
+}

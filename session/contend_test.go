@@ -1,0 +1,215 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// What can never be granted is returned; what may pass is tried again, at a jittered
+// interval. SPEC N4.
+func TestRunErrors(t *testing.T) {
+	for _, c := range []struct {
+		err      error
+		hopeless bool
+	}{
+		{errNet, false}, {context.DeadlineExceeded, false}, {errors.ErrUnsupported, true},
+		{lease.ErrConflict, false}, {lease.ErrCorrupt, false}, {lease.ErrExpired, false}, {lease.ErrReleased, false},
+		{lease.ErrIDMismatch, false}, {lease.ErrNotPresent, false}, {lease.ErrEpochLimit, true},
+		{lease.ErrDuration, true}, {lease.ErrName, true}, {lease.ErrClosed, true}, {lease.ErrOption, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &plain{err: fmt.Errorf("wrapped: %w", c.err)}
+			began := time.Now()
+			time.AfterFunc(time.Minute, func() { l.set(true, nil) })
+			tok, err := session.Acquire(context.Background(), l, nil)
+			switch {
+			case c.hopeless && (!errors.Is(err, c.err) || l.calls.Load() != 1):
+				t.Errorf("%v: acquire: %v, after %d calls", c.err, err, l.calls.Load())
+			case !c.hopeless && (err != nil || tok != "" || time.Since(began) > 61*time.Second || l.calls.Load() < 60 || l.calls.Load() > 121):
+				t.Errorf("%v: acquire: %v after %v and %d calls", c.err, err, time.Since(began), l.calls.Load())
+			}
+		})
+	}
+}
+
+// plain is a Lease that is neither a Waiter nor has tokens.
+type plain struct {
+	mu    sync.Mutex
+	ok    bool
+	err   error
+	held  bool
+	calls atomic.Int32
+}
+
+func (p *plain) set(ok bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ok, p.err = ok, err
+}
+
+func (p *plain) Acquire(context.Context) (bool, error) {
+	p.calls.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = p.ok
+	return p.ok, p.err
+}
+
+func (p *plain) Release(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = false
+	return nil
+}
+
+func (p *plain) CheckAlive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+func (p *plain) OnLost(func(error)) func() bool { return func() bool { return true } }
+
+// Run works with any Lease. SPEC N1.
+func TestRunOfAPlainLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &plain{}
+		time.AfterFunc(10*time.Second, func() { l.set(true, nil) })
+		err := session.Run(context.Background(), l, func(ctx context.Context, tok lease.Token) error {
+			if !l.CheckAlive() || tok != "" || ctx.Err() != nil {
+				t.Errorf("token %q; %v", tok, ctx.Err())
+			}
+			return errWork
+		}, nil)
+		if err != errWork || l.CheckAlive() {
+			t.Errorf("run: %v", err)
+		}
+		if calls := l.calls.Load(); calls < 11 || calls > 21 { // an Interval of 1 s, less up to half
+			t.Errorf("asked %d times", calls)
+		}
+	})
+}
+
+// impatient is a Waiter that fails at once.
+type impatient struct {
+	*plain
+	err error
+}
+
+func (w impatient) Wait(context.Context) error { return w.err }
+
+// A Waiter that fails, or returns for nothing, is not asked without a pause. SPEC N4.
+func TestRunOfAWaiterThatFails(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		most int32
+	}{{errNet, 21}, {lease.ErrClosed, 1}, {nil, 400}} { // Spread is 100 ms, of which on average half
+		synctest.Test(t, func(t *testing.T) {
+			l := impatient{&plain{}, c.err}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if _, err := session.Acquire(ctx, l, nil); err == nil {
+				t.Error("acquired")
+			}
+			if calls := l.calls.Load(); calls > c.most {
+				t.Errorf("%v: asked %d times", c.err, calls)
+			}
+		})
+	}
+}
+
+// A blocking acquire waits until the lease is held, or its context ends. SPEC N1.
+func TestBlockingAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		first := a.acquire(t)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if tok, err := session.Acquire(ctx, b, nil); err != context.DeadlineExceeded || tok != "" {
+			t.Errorf("acquire: %v, %v", tok, err)
+		}
+		time.AfterFunc(time.Minute, func() { a.release(t) })
+		began := time.Now()
+		second, err := session.Acquire(context.Background(), b, nil)
+		if err != nil || second.Compare(first) <= 0 || time.Since(began) > time.Minute+100*time.Millisecond {
+			t.Errorf("acquire: %v, %v after %v", second, err, time.Since(began))
+		}
+		b.alive(t, true)
+	})
+}
+
+// A crowd that waits for one lease does not stampede when it is released: every waiter looks
+// once and asks at most once, spread over the window, and one of them holds. SPEC N4.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd = 100
+		n := overMemory()
+		holding := n.open(t, nil)
+		holding.acquire(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		var acquired atomic.Int32
+		for i := range crowd {
+			h := n.open(t, nil)
+			wg.Go(func() {
+				o := &session.RunOptions{Rand: rand.NewChaCha8([32]byte{byte(i)})}
+				if _, err := session.Acquire(ctx, h, o); err == nil {
+					acquired.Add(1)
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		looks, asks := n.count(lease.Read), n.requests(lease.Acquire)
+		released := time.Now()
+		holding.release(t)
+		time.Sleep(5 * time.Second)
+		if acquired.Load() != 1 {
+			t.Errorf("%d hold", acquired.Load())
+		}
+		after := n.requests(lease.Acquire)[len(asks):]
+		if len(after) > crowd || n.count(lease.Read)-looks > 2*crowd+crowd/2 {
+			t.Errorf("%d asked and %d looked for one release", len(after), n.count(lease.Read)-looks)
+		}
+		slots := map[time.Duration]int{}
+		for _, r := range after {
+			slots[r.at.Sub(released)/(10*time.Millisecond)]++
+		}
+		for slot, asked := range slots {
+			if slot > 10 || asked > crowd/4 {
+				t.Errorf("%d asked within 10 ms, %v after the release", asked, slot*10*time.Millisecond)
+			}
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// RunOptions out of range are refused with the field, its value and the bound. SPEC H22.
+func TestRunOptions(t *testing.T) {
+	for field, o := range map[string]*session.RunOptions{
+		"RunOptions.Interval": {Interval: -time.Second, Spread: 1},
+		"RunOptions.Spread":   {Spread: -time.Second},
+		"RunOptions.Timeout":  {Timeout: -time.Second},
+	} {
+		l := &plain{ok: true}
+		_, err := session.Acquire(context.Background(), l, o)
+		run := session.Run(context.Background(), l, func(context.Context, lease.Token) error { return nil }, o)
+		for _, err := range []error{err, run} {
+			var bad *lease.FieldError
+			if !errors.As(err, &bad) || bad.Field != field || bad.Value != "-1s" || bad.Bound == "" || l.calls.Load() != 0 {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fencedlease/lease"
+)
+
+// An ID is retired with its incarnation. SPEC H6.
+func TestEndRetiresTheID(t *testing.T) {
+	h := holding(t, nil)
+	if b := h.end(); b == nil || b.id != own || h.held != nil || !h.proposal.IsZero() {
+		t.Errorf("ended %+v, and is %+v", b, h)
+	}
+	h.proposal, h.doubtful = other, true
+	if b := h.end(); b != nil || h.proposal != other || !h.doubtful {
+		t.Errorf("nothing was held, but ended %+v, and is %+v", b, h)
+	}
+	if h.retire(); !h.proposal.IsZero() || h.doubtful {
+		t.Errorf("retired, but %+v", h)
+	}
+}
+
+// Debts are settled newest first; one that was waived or given away is not due, until a
+// refusal names it. SPEC H7.
+func TestDebts(t *testing.T) {
+	h := newHolder(nil)
+	if h.due() != nil || h.owes(owed) != nil {
+		t.Fatal("owes from the start")
+	}
+	h.owe(given, false)
+	h.owe(owed, true)
+	h.owe(waived, true)
+	for _, step := range []struct {
+		name string
+		do   func()
+		due  lease.ID
+	}{
+		{"the newest first", func() {}, waived},
+		{"waived", func() { h.waive(waived) }, owed},
+		{"discharged", func() { h.discharge(owed) }, given},
+		{"being handed over", func() { h.handing = given }, lease.ID{}},
+		{"waived, but named", func() { h.recall(waived) }, waived},
+		{"handed over, but named", func() { h.discharge(waived); h.recall(given) }, given},
+		{"unknown", func() { h.waive(other); h.discharge(other) }, given},
+		{"all settled", func() { h.discharge(given) }, lease.ID{}},
+	} {
+		step.do()
+		got := lease.ID{}
+		if d := h.due(); d != nil {
+			got = d.id
+		}
+		if got != step.due {
+			t.Errorf("%s: due is %v, want %v", step.name, got, step.due)
+		}
+	}
+	if h.handing != (lease.ID{}) || len(h.unsettled) != 0 {
+		t.Errorf("left: %+v", h)
+	}
+}
+
+// What a Session remembers is bounded, and the oldest goes first.
+func TestDebtsAreBounded(t *testing.T) {
+	h := newHolder(nil)
+	id := func(i int) lease.ID { return lease.ID{1, byte(i >> 8), byte(i)} }
+	for i := range mostUnsettled + 10 {
+		h.owe(id(i), false)
+	}
+	if len(h.unsettled) != mostUnsettled || h.owes(id(9)) != nil || h.owes(id(10)) == nil || h.due().id != id(mostUnsettled+9) {
+		t.Errorf("%d are remembered", len(h.unsettled))
+	}
+}
+
+// Only a code says that nothing has changed. SPEC A1.
+func TestCertain(t *testing.T) {
+	for _, err := range []error{nil, errNet, lease.ErrConflict, lease.ErrCorrupt} {
+		if certain(err) {
+			t.Errorf("%v is certain", err)
+		}
+	}
+	for _, err := range []error{lease.ErrHeld, lease.ErrDuration, fmt.Errorf("wrapped: %w", lease.ErrIDMismatch)} {
+		if !certain(err) {
+			t.Errorf("%v is not certain", err)
+		}
+	}
+}

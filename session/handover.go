@@ -1,0 +1,67 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fencedlease/lease"
+)
+
+// HandOver gives the lease to another Session, whose [Session.ID] is to: the authority
+// changes the ID in force, so that nobody can come between, and the receiver's next Acquire
+// is granted with a newer token.
+//
+// It ends the incarnation as Release does, also if it errs, since the receiver may hold from
+// the moment the authority has carried it out: CheckAlive is false from the call on, and
+// OnLost is not told. If the authority refuses, which it does to a lease that is breaking,
+// the lease is released. After any other error call HandOver again with the same ID, or
+// Release; an Acquire that finds the ID still in force releases it too. Only a context that is
+// done already, an ID that cannot be given to, and a lease that is not held
+// ([lease.ErrNotHeld]) end nothing.
+func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
+	if err := ctx.Err(); err != nil {
+		return s.opError("hand over", err)
+	}
+	s.lock()
+	from := s.handing
+	if s.held != nil {
+		from = s.held.id
+	}
+	switch {
+	case from.IsZero():
+		s.unlock()
+		return s.opError("hand over", lease.ErrNotHeld)
+	case to.IsZero() || to == from:
+		s.unlock()
+		return s.opError("hand over", &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
+	}
+	if s.end() != nil {
+		s.drop(lease.ErrReleased)
+		s.owe(from, false)
+	}
+	s.handing = from
+	done := s.detach(ctx, func(ctx context.Context) error { return s.give(ctx, from, to) })
+	s.unlock()
+	return s.outcome(ctx, "hand over", done)
+}
+
+func (s *Session) give(ctx context.Context, from, to lease.ID) error {
+	_, _, _, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: to})
+	refused := lease.CodeOf(err).Refusal()
+	if refused {
+		err = fmt.Errorf("the lease is no longer this session's to give, or is breaking: %w", err)
+	}
+	s.mu.Lock()
+	if err == nil {
+		s.discharge(from)
+	}
+	if s.handing == from && (err == nil || refused) {
+		s.handing = lease.ID{}
+	}
+	s.traceReleased(ReleaseInfo{ID: from, To: to, Err: err})
+	s.unlock()
+	if refused {
+		_ = s.settle(ctx) // if it is breaking it is still locked
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+package session
+
+import (
+	"context"
+
+	"github.com/fencedlease/lease"
+)
+
+// A heldContext is the cancel function of one WhileHeld.
+type heldContext struct{ cancel context.CancelCauseFunc }
+
+// WhileHeld returns a context that belongs to the incarnation that is held now. It ends at
+// U, at the loss ([context.Cause] is the [*lease.LostError]) or at Release (the cause is
+// [lease.ErrReleased]); at once, with the cause [lease.ErrNotHeld], if nothing is held. Call
+// the function it returns when the work is done.
+func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.lock()
+	defer s.unlock()
+	if s.held == nil {
+		cancel(lease.ErrNotHeld)
+		return ctx, func() {}
+	}
+	c := &heldContext{cancel}
+	if s.contexts == nil {
+		s.contexts = make(map[*heldContext]struct{})
+	}
+	s.contexts[c] = struct{}{}
+	return ctx, func() {
+		cancel(context.Canceled)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.contexts, c)
+	}
+}

@@ -1,0 +1,148 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+func (n *network) breaks(t testing.TB, period time.Duration) {
+	t.Helper()
+	n.act(t, lease.Request{Action: lease.Break, Period: lease.In(period)})
+}
+
+// A holder is a Session that notes what it is told.
+type holder struct {
+	*session.Session
+	mu       sync.Mutex
+	lost     []error
+	breaking []time.Time
+}
+
+// open makes a holder with a source of randomness of its own, which is closed with the test.
+func (n *network) open(t testing.TB, o *session.Options) *holder {
+	t.Helper()
+	var set session.Options
+	if o != nil {
+		set = *o
+	}
+	if set.Rand == nil {
+		n.mu.Lock()
+		n.holders++
+		set.Rand = rand.NewChaCha8([32]byte{n.holders}) // so that no two draw the same IDs
+		n.mu.Unlock()
+	}
+	s, err := session.New(n, name, &set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{Session: s}
+	s.OnLost(func(err error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.lost = append(h.lost, err)
+	})
+	s.OnBreaking(func(until time.Time) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.breaking = append(h.breaking, until)
+	})
+	t.Cleanup(func() {
+		n.heal()
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return h
+}
+
+func (h *holder) acquire(t testing.TB) lease.Token {
+	t.Helper()
+	tok, ok, err := h.AcquireWithToken(context.Background())
+	if !ok || err != nil {
+		t.Fatalf("acquire: %v, %v", ok, err)
+	}
+	return tok
+}
+
+// refused expects that another has the lease.
+func (h *holder) refused(t testing.TB) {
+	t.Helper()
+	if tok, ok, err := h.AcquireWithToken(context.Background()); ok || err != nil || tok != "" {
+		t.Fatalf("acquire: %q, %v, %v; want a certain no", tok, ok, err)
+	}
+}
+
+// unknown expects an acquire that cannot tell, because of err if that is not nil.
+func (h *holder) unknown(t testing.TB, want error) {
+	t.Helper()
+	tok, ok, err := h.AcquireWithToken(context.Background())
+	if ok || err == nil || tok != "" || want != nil && !errors.Is(err, want) {
+		t.Fatalf("acquire: %q, %v, %v; want %v", tok, ok, err, want)
+	}
+}
+
+func (h *holder) release(t testing.TB) {
+	t.Helper()
+	if err := h.Release(context.Background()); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+}
+
+func (h *holder) alive(t testing.TB, want bool) {
+	t.Helper()
+	if got := h.CheckAlive(); got != want {
+		t.Fatalf("CheckAlive is %v, want %v", got, want)
+	}
+}
+
+// losses waits until all is quiet and returns the losses that were told.
+func (h *holder) losses() []error {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.lost)
+}
+
+func (h *holder) breaks() []time.Time {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.breaking)
+}
+
+// lostOnce expects one loss, for that reason.
+func (h *holder) lostOnce(t testing.TB, reason lease.Code) *lease.LostError {
+	t.Helper()
+	lost := h.losses()
+	var e *lease.LostError
+	if len(lost) != 1 || !errors.As(lost[0], &e) || e.Reason != reason || e.Name != name {
+		t.Fatalf("the losses are %v, want one because of %v", lost, reason)
+	}
+	h.alive(t, false)
+	return e
+}
+
+func (h *holder) notLost(t testing.TB) {
+	t.Helper()
+	if lost := h.losses(); len(lost) != 0 {
+		t.Fatalf("lost: %v", lost)
+	}
+}
+
+func until(t testing.TB, h *holder) time.Time {
+	t.Helper()
+	u, ok := h.Until()
+	if !ok {
+		t.Fatal("nothing is held")
+	}
+	return u
+}
