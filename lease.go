@@ -13,10 +13,10 @@ import "context"
 type Lease interface {
 	// Acquire tries once to take the lease; it does not wait until it is free.
 	//
-	// (true, nil): held now. (false, nil): another certainly has it. (false, err): not held
-	// as far as this holder will ever believe, and the authority's side is unknown, or an
-	// argument was bad. A grant that arrives after Acquire has returned is undone; it never
-	// surfaces.
+	// (true, nil): held now. (false, nil): certainly not granted, because the lease is
+	// locked: another has it, or it is breaking. (false, err): not held as far as this holder
+	// will ever believe, and the authority's side is unknown, or an argument was bad. A grant
+	// that arrives after Acquire has returned is undone; it never surfaces.
 	//
 	// A context that is done already makes no request; one that ends during Acquire makes it
 	// return at once with the context's error. If the lease is held already, Acquire makes no

@@ -9,11 +9,13 @@ import (
 // leases: [NewAuthority] makes an [Authority] of it, through [Step].
 //
 // A Store must be linearizable and must keep what it acknowledged, or the promise of the
-// authority is void. Its methods may be called from any number of goroutines. The names
-// and owners it is given satisfy [CheckName] and [CheckOwner]; it maps names injectively,
-// or refuses one that it cannot keep with an error, and never shortens one. A record that
-// cannot be read, or is not [Record.Valid], is an error that names the key: it is never
-// taken for a free lease.
+// authority is void. Its methods may be called from any number of goroutines. It maps names
+// injectively and never shortens one; a name that it cannot keep, and one that [CheckName]
+// refuses, is an error. (NewAuthority asks a Store for no such name, but others may.) A
+// record that cannot be read, or is not [Record.Valid], is an error that names the key: it
+// is never taken for a free lease.
+//
+// leasetest.TestStore holds a Store to all this, a rule at a time.
 //
 // Optional abilities are [Watcher] and [Limiter].
 type Store interface {

@@ -61,7 +61,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // Run is the life of a holder: it contends for the lease until it is held, calls f under a
 // context that ends when the lease is gone ([context.Cause] tells why), lets the lease be
 // renewed until f has really returned, and releases it. Then it returns, or contends again
-// if Again says so. It works with any [lease.Lease].
+// if Again says so. It works with any [lease.Lease]; the token is empty if that issues none.
 //
 // A context that ends while Run contends ends Run, with its error. One that ends while f
 // runs ends f's context; f should then stop, and is waited for. The error is f's own, joined
@@ -91,7 +91,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 }
 
 // Acquire is an Acquire that waits: it contends until the lease is held, and returns its
-// fencing token, or the context's error.
+// fencing token. It fails as Run does while it contends.
 func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	set, err := o.complete()
 	if err != nil {
