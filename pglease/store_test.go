@@ -178,6 +178,7 @@ func TestInsertWaitsForADeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer tx.Rollback(context.Background())
 	if _, err := tx.Exec(ctx, "delete from lease"); err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +241,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer tx.Rollback(context.Background())
 	if _, err := tx.Exec(ctx, "select from lease for update"); err != nil {
 		t.Fatal(err)
 	}
@@ -272,6 +274,7 @@ func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer tx.Rollback(context.Background())
 	const broken = `{"state":"broken","id":"aaaaaaaa-0000-4000-8000-000000000001","duration":"200ms","epoch":1}`
 	if _, err := tx.Exec(ctx, "update lease set record = $1::json", broken); err != nil {
 		t.Fatal(err)
