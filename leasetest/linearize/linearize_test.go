@@ -1,0 +1,319 @@
+package linearize
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+var (
+	histories = flag.Int("histories", 2000, "that TestMemory checks")
+	seed      = flag.Uint64("seed", 1, "of the first history")
+)
+
+const (
+	name    = "linearize"
+	clients = 4
+	each    = 12               // requests of a client
+	term    = time.Second      // the longest lease
+	within  = 10 * time.Second // for a search
+)
+
+// A world is what a history is of: an authority for each client.
+type world func(t *testing.T, seed uint64) func(client int) lease.Authority
+
+// history has the clients do what they like, drawn from the seed, in fake time.
+func history(t *testing.T, seed uint64, w world, o *Options) (rec *Recorder) {
+	synctest.Test(t, func(t *testing.T) {
+		rec = NewRecorder(o)
+		authority := w(t, seed)
+		var all sync.WaitGroup
+		for i := range clients {
+			a := rec.Authority(i, authority(i))
+			all.Go(func() { behave(t.Context(), a, rand.New(rand.NewPCG(seed, uint64(i)))) })
+		}
+		all.Wait()
+	})
+	return rec
+}
+
+// behave is one client: it acquires under IDs of its own, and uses the last that it knows.
+func behave(ctx context.Context, a lease.Authority, rng *rand.Rand) {
+	var mine lease.ID
+	for range each {
+		time.Sleep(time.Duration(rng.Int64N(int64(term / 4))))
+		id := lease.ID{}
+		for i := range id {
+			id[i] = byte(rng.Uint32())
+		}
+		req := lease.Request{Action: lease.Action(1 + rng.IntN(7)), ID: mine, Proposed: id, Duration: 1 + time.Duration(rng.Int64N(int64(term)))}
+		if rng.IntN(3) == 0 {
+			req.Action = lease.Acquire
+		}
+		if rng.IntN(20) == 0 {
+			req.Duration = lease.Infinite
+		}
+		if rng.IntN(2) == 0 {
+			req.Period = lease.In(time.Duration(rng.Int64N(int64(term / 2))))
+		}
+		if mine.IsZero() && (req.Action == lease.Renew || req.Action == lease.Change || req.Action == lease.Release) {
+			req.ID = id
+		}
+		bounded, cancel := context.WithTimeout(ctx, term/10)
+		res, err := a.Do(bounded, name, req)
+		cancel()
+		if err == nil && req.Action == lease.Acquire || err == nil && req.Action == lease.Change {
+			mine = res.Record.ID
+		} else if lease.CodeOf(err) == 0 && err != nil && req.Action == lease.Acquire {
+			mine = id
+		}
+	}
+}
+
+// slow lets others come between the load and the swap of a request.
+func slow(t *testing.T, s lease.Store, seed uint64) lease.Store {
+	var n atomic.Uint64
+	return leasetest.ScriptStore(s, leasetest.Always(leasetest.LoadOrSwap, func(ctx context.Context, c *leasetest.Call) error {
+		d := rand.New(rand.NewPCG(seed, n.Add(1))).Int64N(int64(term / 20))
+		return leasetest.DelayRequest(time.Duration(d))(ctx, c)
+	}))
+}
+
+// lossy is a network that loses what it likes.
+func lossy(a lease.Authority, seed uint64) lease.Authority {
+	return leasetest.Script(a, leasetest.Always(leasetest.Any, leasetest.Random(seed, 0.1,
+		leasetest.FailRequest, leasetest.FailAnswer, leasetest.LoseRequest, leasetest.LoseAnswer)))
+}
+
+func sound(t *testing.T, seed uint64) func(int) lease.Authority {
+	store := slow(t, memory.New(nil), seed)
+	return func(i int) lease.Authority { return lossy(lease.NewAuthority(store), seed+uint64(i)<<32) }
+}
+
+// slowly is a sound world without losses.
+func slowly(t *testing.T, seed uint64) func(int) lease.Authority {
+	store := slow(t, memory.New(nil), seed)
+	return func(int) lease.Authority { return lease.NewAuthority(store) }
+}
+
+// Histories on memory are linearizable in its own time, to the nanosecond.
+//
+//	go test -run Memory -histories 100000 .
+//
+// SPEC A2, A3, A4, M4, S1, S5.
+func TestMemory(t *testing.T) {
+	var next atomic.Int64
+	var requests atomic.Int64
+	t.Run("histories", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				for n := next.Add(1); n <= int64(*histories); n = next.Add(1) {
+					s := *seed + uint64(n) - 1
+					rec := history(t, s, sound, nil)
+					requests.Add(int64(rec.Len()))
+					if err := rec.Check(within, picture(t)); err != nil {
+						t.Fatalf("seed %d: %v", s, err)
+					}
+				}
+			})
+		}
+	})
+	if !t.Failed() {
+		t.Logf("%d histories of %d requests in all, seeds from %d: 0 illegal, 0 timed out", *histories, requests.Load(), *seed)
+	}
+}
+
+// The same, by the recorder's clock alone.
+//
+// SPEC A2, A3.
+func TestMemoryObserved(t *testing.T) {
+	for n := range uint64(max(1, *histories/10)) {
+		if err := history(t, *seed+n, sound, &Options{Observed: true}).Check(within, picture(t)); err != nil {
+			t.Fatalf("seed %d: %v", *seed+n, err)
+		}
+	}
+}
+
+// picture is where a history that fails is drawn; it is kept with the artifacts of the test.
+func picture(t *testing.T) string { return filepath.Join(t.ArtifactDir(), "history.html") }
+
+// Every planted bug is found, exactly and, where it is not smaller than what the recorder's
+// clock can tell, by that alone.
+//
+// SPEC A2, A3, A4, M1, M4, M5, M6, M8, S1.
+func TestPlantedBugs(t *testing.T) {
+	for _, bug := range []struct {
+		name  string
+		store func(lease.Store) lease.Store
+		auth  func(lease.Authority) lease.Authority
+	}{
+		{"swaps without comparing", func(s lease.Store) lease.Store { return blind{s} }, nil},
+		{"acknowledges and forgets", func(s lease.Store) lease.Store { return forgetful{s} }, nil},
+		{"ends leases early", func(s lease.Store) lease.Store {
+			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+				if r.State == lease.Leased && !r.Until.IsZero() {
+					r.Until = r.Until.Add(-r.Duration / 4)
+				}
+			})
+		}, nil},
+		{"ends leases late", func(s lease.Store) lease.Store {
+			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+				if r.State == lease.Leased && !r.Until.IsZero() {
+					r.Until = r.Until.Add(r.Duration)
+				}
+			})
+		}, nil},
+		{"forgets the epoch at release", func(s lease.Store) lease.Store {
+			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+				if r.State == lease.Available {
+					*r = lease.Record{}
+				}
+			})
+		}, nil},
+		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.Release} }},
+		{"renews whoever asks", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.Renew} }},
+		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority { return idle{a} }},
+		{"grants what is held", nil, func(a lease.Authority) lease.Authority { return generous{a} }},
+		{"answers from memory", nil, func(a lease.Authority) lease.Authority { return &remembering{Authority: a} }},
+		{"carries out what it said it did not", nil, func(a lease.Authority) lease.Authority { return lying{a} }},
+	} {
+		for mode, o := range map[string]*Options{"exact": nil, "observed": {Observed: true}} {
+			t.Run(bug.name+"/"+mode, func(t *testing.T) {
+				w := func(t *testing.T, seed uint64) func(int) lease.Authority {
+					var store lease.Store = memory.New(nil)
+					if bug.store != nil {
+						store = bug.store(store)
+					}
+					store = slow(t, store, seed)
+					return func(int) lease.Authority {
+						a := lease.NewAuthority(store)
+						if bug.auth != nil {
+							a = bug.auth(a)
+						}
+						return a
+					}
+				}
+				const most = 200
+				for n := range uint64(20) { // what is found is the bug, and not the world it is in
+					if err := history(t, *seed+n, slowly, o).Check(within, ""); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for n := range uint64(most) {
+					err := history(t, *seed+n, w, o).Check(within, picture(t))
+					if errors.Is(err, ErrTimeout) {
+						t.Fatal(err)
+					}
+					if err != nil {
+						t.Logf("found in history %d", n+1)
+						if html, err := os.ReadFile(picture(t)); err != nil || !strings.Contains(string(html), "<html") {
+							t.Errorf("no picture of it: %v", err)
+						}
+						return
+					}
+				}
+				t.Errorf("not found in %d histories", most)
+			})
+		}
+	}
+}
+
+type blind struct{ lease.Store }
+
+func (s blind) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	now, err := s.Load(ctx, name)
+	if err != nil {
+		return now, err
+	}
+	next.Epoch = max(next.Epoch, now.Record.Epoch)
+	return s.Store.Swap(ctx, name, now, next)
+}
+
+type forgetful struct{ lease.Store }
+
+func (s forgetful) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if next.Epoch%5 == 4 {
+		old.Record = next
+		return old, nil
+	}
+	return s.Store.Swap(ctx, name, old, next)
+}
+
+// careless carries an action out under the ID that is in force, whatever it was asked.
+type careless struct {
+	lease.Authority
+	action lease.Action
+}
+
+func (a careless) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == a.action {
+		if res, err := lease.Inspect(ctx, a.Authority, name); err == nil && res.Record.State.Locked() {
+			req.ID = res.Record.ID
+		}
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+type idle struct{ lease.Authority }
+
+func (a idle) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.Break {
+		req = lease.Request{Action: lease.Read}
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+type generous struct{ lease.Authority }
+
+func (a generous) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	if errors.Is(err, lease.ErrHeld) {
+		res.Record.ID = req.Proposed
+		return res, nil
+	}
+	return res, err
+}
+
+// remembering answers reads with what it saw last.
+type remembering struct {
+	lease.Authority
+	last *lease.Result
+}
+
+func (a *remembering) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.Read && req.ID.IsZero() && a.last != nil {
+		return *a.last, nil
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if err == nil {
+		a.last = &res
+	}
+	return res, err
+}
+
+// lying refuses an acquire that it has granted.
+type lying struct{ lease.Authority }
+
+func (a lying) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	if err == nil && req.Action == lease.Acquire && res.Record.Epoch%3 == 0 {
+		return lease.Result{}, lease.ErrHeld
+	}
+	return res, err
+}

@@ -1,0 +1,299 @@
+package linearize
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/fencedlease/lease"
+)
+
+// A state is what the authority has, as far as that is known. It is a second account of the
+// machine, written for intervals: it does not use lease.Step.
+type state struct {
+	id       lease.ID // of the last lease; zero: none is remembered
+	released bool
+	broken   bool
+	lo, hi   int64 // the lock ends in this time; both never for an infinite lease
+	duration int64
+	epoch    uint64
+	at       int64 // the latest time of any answer so far
+	wrote    int64 // of the last write
+}
+
+// The phases of a lease, as bits: at one time more than one may be possible.
+const (
+	available = 1 << iota
+	leased
+	expired
+	breaking
+	broken
+)
+
+// phases returns those that are possible while the request was carried out.
+func (s *state) phases(out *output) (p int) {
+	if s.id.IsZero() || s.released {
+		return available
+	}
+	locked, over := leased, expired
+	if s.broken {
+		locked, over = breaking, broken
+	}
+	if s.hi == never || out.from-out.epsilon < s.hi {
+		p |= locked
+	}
+	if s.lo != never && (out.to == never || out.to+out.epsilon >= s.lo) {
+		p |= over
+	}
+	return p
+}
+
+func (r *Recorder) model() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: byName,
+		Init:      func() []any { return []any{state{}} },
+		Step: func(st, in, out any) (next []any) {
+			o := out.(output)
+			for _, s := range r.step(st.(state), in.(input).req, &o) {
+				next = append(next, s)
+			}
+			return next
+		},
+		Equal:             func(a, b any) bool { return a == b },
+		DescribeOperation: describe,
+		DescribeState: func(st any) string {
+			s := st.(state)
+			return fmt.Sprintf("id %.8s released %v broken %v end [%v, %v] epoch %d", s.id, s.released, s.broken, time.Duration(s.lo), time.Duration(s.hi), s.epoch)
+		},
+	}
+	return m.ToModel()
+}
+
+// step returns the states in which the request can have left the authority: none if it
+// cannot have been answered so.
+func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
+	if out.exact {
+		if out.from < s.at {
+			return nil // times rise along the order
+		}
+		s.at = out.from
+	}
+	for _, phase := range []int{available, leased, expired, breaking, broken} {
+		if s.phases(out)&phase == 0 {
+			continue
+		}
+		n, code := s.do(phase, req, out)
+		switch {
+		case out.unknown:
+			if code != 0 {
+				n = s
+			}
+			n.at = s.at
+		case code != out.code:
+			continue
+		case out.shown && !r.matches(&n, phase, out):
+			continue
+		}
+		next = append(next, n)
+	}
+	return next
+}
+
+// do is one request in one phase.
+func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code) {
+	locked := phase&(leased|breaking) != 0
+	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
+	switch req.Action {
+	case lease.Acquire:
+		switch {
+		case locked && !same(req.Proposed):
+			return s, lease.ErrHeld
+		case phase == breaking:
+			return s, lease.ErrBreaking
+		}
+		n := state{id: req.Proposed, duration: int64(req.Duration), epoch: s.epoch + 1, at: s.at, wrote: s.wrote}
+		return n.started(out), 0
+	case lease.Renew:
+		switch {
+		case phase == available || !same(req.ID):
+			return s, lease.ErrIDMismatch
+		case s.broken:
+			return s, lease.ErrBroken
+		}
+		return s.started(out), 0
+	case lease.Change:
+		switch {
+		case !locked:
+			return s, lease.ErrNotPresent
+		case phase == leased && same(req.Proposed):
+			return s, 0
+		case !same(req.ID):
+			return s, lease.ErrIDMismatch
+		case phase == breaking:
+			return s, lease.ErrBreaking
+		}
+		s.id = req.Proposed
+		s.epoch++
+		return s.written(out), 0
+	case lease.Release:
+		if phase == available || !same(req.ID) {
+			return s, lease.ErrIDMismatch
+		}
+		s.released = true
+		return s.written(out), 0
+	case lease.Break:
+		if phase == available {
+			return s, lease.ErrNotPresent
+		}
+		return s.breaks(phase, req.Period, out), 0
+	case lease.Read, lease.Write:
+		switch {
+		case !req.ID.IsZero() && same(req.ID) && locked:
+			return s, 0
+		case !req.ID.IsZero() && locked:
+			return s, lease.ErrIDMismatch
+		case !req.ID.IsZero() && same(req.ID):
+			return s, lease.ErrLost
+		case !req.ID.IsZero():
+			return s, lease.ErrNotPresent
+		case req.Action == lease.Read:
+			return s, 0
+		case locked:
+			return s, lease.ErrIDMissing
+		}
+		if s.id.IsZero() {
+			return s, 0 // there is nothing to forget, and nothing was written
+		}
+		s = state{epoch: s.epoch, at: s.at, wrote: s.wrote}
+		return s.written(out), 0
+	}
+	return s, lease.ErrAction
+}
+
+// written notes when the record was written last.
+func (s state) written(out *output) state {
+	if out.exact {
+		s.wrote = out.from
+	}
+	return s
+}
+
+// started begins the duration anew. The decision was made before the time of the answer, but
+// not before what was written last.
+func (s state) started(out *output) state {
+	s.released, s.broken = false, false
+	switch {
+	case time.Duration(s.duration) == lease.Infinite:
+		s.lo, s.hi = never, never
+	case out.exact:
+		s.lo, s.hi = s.wrote+s.duration, out.to+s.duration
+	case out.to == never:
+		s.lo, s.hi = max(out.from, s.wrote)+s.duration, never
+	default:
+		s.lo, s.hi = out.from-out.epsilon+s.duration, out.to+out.epsilon+s.duration
+	}
+	return s.written(out)
+}
+
+// breaks ends the lock after the period, if that is sooner.
+func (s state) breaks(phase int, p lease.Period, out *output) state {
+	period, given := p.Get()
+	if phase&(leased|breaking) != 0 {
+		lo, hi := s.lo, s.hi
+		switch {
+		case given:
+			from, to := out.from-out.epsilon, out.to
+			if out.exact {
+				from = s.wrote
+			}
+			if to != never {
+				to += out.epsilon + int64(period)
+			}
+			lo, hi = min(lo, from+int64(period)), min(hi, to)
+		case s.lo == never: // infinite: at once
+			lo, hi = out.from-out.epsilon, out.to
+			if out.exact {
+				lo = s.wrote
+			}
+		}
+		s.lo, s.hi = lo, hi
+	} else {
+		s.lo = min(s.lo, out.from)
+		s.hi = max(s.lo, min(s.hi, out.from))
+	}
+	if s.broken {
+		return s // which may have written nothing
+	}
+	s.broken = true
+	return s.written(out)
+}
+
+// matches compares the state with what the answer shows, and learns from it.
+func (r *Recorder) matches(s *state, phase int, out *output) bool {
+	rec := out.record
+	if rec.Epoch != s.epoch || rec.State != lease.Available && rec.ID != s.id {
+		return false
+	}
+	var want int
+	switch rec.State {
+	case lease.Available:
+		return s.id.IsZero() || s.released
+	case lease.Leased:
+		want = leased
+	case lease.Expired:
+		want = expired
+	case lease.Breaking:
+		want = breaking
+	case lease.Broken:
+		want = broken
+	}
+	if s.phases(out)&want == 0 {
+		return false
+	}
+	if r.options.Observed || !rec.State.Locked() {
+		return true
+	}
+	if rec.Until.IsZero() {
+		return s.hi == never
+	}
+	until := r.instant(rec.Until)
+	if until < s.lo || until > s.hi {
+		return false
+	}
+	s.lo, s.hi = until, until
+	return true
+}
+
+func byName(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+	at := map[string]int{}
+	for _, op := range history {
+		name := op.Input.(input).name
+		i, ok := at[name]
+		if !ok {
+			i = len(parts)
+			at[name] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}
+
+func describe(in, out any) string {
+	req, o := in.(input).req, out.(output)
+	s := fmt.Sprintf("%v", req.Action)
+	if !req.ID.IsZero() {
+		s += fmt.Sprintf(" %.8s", req.ID)
+	}
+	if !req.Proposed.IsZero() {
+		s += fmt.Sprintf(" -> %.8s", req.Proposed)
+	}
+	switch {
+	case o.unknown:
+		return s + ": unknown"
+	case o.code != 0:
+		s += ": " + o.code.String()
+	}
+	return s + fmt.Sprintf(" (%v, epoch %d, at %v)", o.record.State, o.record.Epoch, time.Duration(o.from))
+}

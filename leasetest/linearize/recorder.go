@@ -1,0 +1,152 @@
+package linearize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/fencedlease/lease"
+)
+
+// Options of a [Recorder]. Nil and the zero fields mean the defaults.
+type Options struct {
+	// Observed says that the times in the answers are not those of one clock, so that only
+	// the recorder's own are used. Default: the authority has a clock of its own.
+	Observed bool
+
+	// Epsilon is how far the recorder's clock and what Observed answers rest on may be apart.
+	// Default: none.
+	Epsilon time.Duration
+}
+
+// A Recorder writes down what its clients see. It may be used by any number of goroutines.
+type Recorder struct {
+	options Options
+	began   time.Time
+
+	mu     sync.Mutex
+	latest int64 // the latest time of the authority that any answer told
+	ops    []porcupine.Operation
+}
+
+// NewRecorder returns a Recorder that has seen nothing.
+func NewRecorder(o *Options) *Recorder {
+	r := &Recorder{began: time.Now()}
+	if o != nil {
+		r.options = *o
+	}
+	return r
+}
+
+// Authority returns a for one client, whose requests follow each other. Every request and its
+// answer are recorded.
+func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
+	return recorded{r, client, a}
+}
+
+// Len returns the number of requests so far.
+func (r *Recorder) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ops)
+}
+
+type recorded struct {
+	r      *Recorder
+	client int
+	lease.Authority
+}
+
+func (a recorded) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	call, earliest := a.r.start()
+	res, err := a.Authority.Do(ctx, name, req)
+	a.r.add(a.client, call, earliest, input{name, req}, res, err)
+	return res, err
+}
+
+func (r *Recorder) start() (call, earliest int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int64(time.Since(r.began)), r.latest
+}
+
+// An input is what was asked for.
+type input struct {
+	name string
+	req  lease.Request
+}
+
+// An output is what became of it, and when that can have been.
+type output struct {
+	code     lease.Code // of a refusal; 0: granted
+	unknown  bool       // nothing was answered
+	shown    bool       // record is what the authority had then
+	record   lease.Record
+	from, to int64 // it was carried out in this time, of the authority or else of the recorder
+	exact    bool  // that is a single instant of the authority's clock
+	epsilon  int64
+}
+
+const never = int64(1<<63 - 1)
+
+func (r *Recorder) add(client int, call, earliest int64, in input, res lease.Result, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ret := int64(time.Since(r.began))
+	code := lease.CodeOf(err)
+	if err != nil && code != 0 && !code.Refusal() && code != lease.ErrConflict && code != lease.ErrCorrupt {
+		return // never possible: nothing to order
+	}
+	out := output{code: code, unknown: err != nil && !code.Refusal(), shown: !res.Now.IsZero(), record: res.Record, from: call, to: ret}
+	switch {
+	case r.options.Observed:
+		out.epsilon = int64(r.options.Epsilon)
+	case out.shown:
+		at := r.instant(res.Now)
+		out.exact, out.from, out.to = true, at, at
+		r.latest = max(r.latest, at)
+	default:
+		out.from, out.to = earliest, never
+	}
+	if out.unknown {
+		out.to, ret = never, never
+	}
+	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: ret})
+}
+
+// instant is a time of the authority as a number.
+func (r *Recorder) instant(t time.Time) int64 { return int64(t.Sub(r.began.Round(0))) }
+
+// ErrTimeout says that the search was not over in time; it says nothing about the history.
+var ErrTimeout = errors.New("linearize: the search took too long")
+
+// Check returns nil if the history is linearizable. Otherwise it writes a picture of it, as
+// HTML, to the file, if one is named, and returns an error. A search that is not over within
+// the time is [ErrTimeout].
+func (r *Recorder) Check(within time.Duration, file string) error {
+	r.mu.Lock()
+	ops := append([]porcupine.Operation(nil), r.ops...)
+	r.mu.Unlock()
+	model := r.model()
+	result, info := porcupine.CheckOperationsVerbose(model, ops, within)
+	switch result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return ErrTimeout
+	}
+	err := fmt.Errorf("linearize: a history of %d requests has no order that the machine allows", len(ops))
+	if file == "" {
+		return err
+	}
+	f, failed := os.Create(file)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	return errors.Join(err, porcupine.Visualize(model, info, f), f.Close())
+}
