@@ -31,6 +31,10 @@ func TestParseID(t *testing.T) {
 		if got, err := lease.ParseID(s); got != want || err != nil {
 			t.Errorf("%s: %q: %v, %v", name, s, got, err)
 		}
+		var id lease.ID
+		if err := id.UnmarshalText([]byte(s)); id != want || err != nil {
+			t.Errorf("%s: UnmarshalText: %v, %v", name, id, err)
+		}
 	}
 	short := lease.ID{3: 1, 5: 2, 7: 3, 8: 4, 9: 5, 10: 6, 11: 7, 12: 8, 13: 9, 14: 10, 15: 0}
 	if got, err := lease.ParseID("{0x1,0x2,0x3,{0x4,0x5,0x6,0x7,0x8,0x9,0xa,0x0}}"); got != short || err != nil {
