@@ -72,13 +72,13 @@ type historicStore struct {
 
 func (s historicStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	snap, err := s.Store.Load(ctx, name)
-	s.h.Printf("load %q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
+	s.h.Printf("load %.40q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }
 
 func (s historicStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
-	s.h.Printf("swap %q: version %s for %s: version %s at %s: %s",
+	s.h.Printf("swap %.40q: version %s for %s: version %s at %s: %s",
 		name, old.Version, outcomeText(next, nil), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }

@@ -54,18 +54,23 @@ func (s Settings) complete() Settings {
 // stated with each field. Otherwise every broken rule is a [*lease.FieldError] with the
 // code [lease.ErrOption] in the error returned.
 func (s Settings) Valid() error {
-	s = s.complete()
 	var errs []error
 	refuse := func(field string, value time.Duration, bound string) {
 		errs = append(errs, &lease.FieldError{Field: "Settings." + field, Value: value.String(), Bound: bound, Code: lease.ErrOption})
 	}
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"Duration", s.Duration}, {"Interval", s.Interval}, {"Timeout", s.Timeout}, {"Retry", s.Retry}} {
-		if f.value <= 0 {
-			refuse(f.name, f.value, "must be positive")
+	each := func(bad func(time.Duration) bool) {
+		for _, f := range []struct {
+			name  string
+			value time.Duration
+		}{{"Duration", s.Duration}, {"Interval", s.Interval}, {"Timeout", s.Timeout}, {"Retry", s.Retry}} {
+			if bad(f.value) {
+				refuse(f.name, f.value, "must be positive")
+			}
 		}
+	}
+	each(func(d time.Duration) bool { return d < 0 })
+	if s = s.complete(); len(errs) == 0 { // a default follows from nothing that is refused
+		each(func(d time.Duration) bool { return d == 0 })
 	}
 	if len(errs) > 0 || s.Duration == lease.Infinite {
 		return errors.Join(errs...)
