@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease/blobtest"
 )
@@ -78,6 +80,46 @@ func TestSharedKey(t *testing.T) {
 	if a := c.do("HEAD", path, nil, ""); a.status != 401 || a.header.Get("WWW-Authenticate") == "" || a.body != "" {
 		t.Errorf("%d %v %q", a.status, a.header, a.body)
 	}
+}
+
+// A signature holds from its first moment until just before its last, and its headers take
+// the place of the blob's own.
+func TestServiceSignature(t *testing.T) {
+	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t, h, ""}
+	const date = "Thu, 26 Jan 2012 23:30:18 GMT"
+	c.must(201, "PUT", account+"/box?restype=container", []string{"x-ms-date", date, "Authorization",
+		"SharedKey devstoreaccount1:" + sign(t, "PUT\n\n\n0"+strings.Repeat("\n", 9)+"x-ms-date:"+date+"\n/devstoreaccount1"+account+"/box\nrestype:container"), "Content-Length", "0"}, "")
+
+	const st, se = "2012-01-26T23:31:00Z", "2012-01-26T23:32:00Z"
+	text := strings.Join([]string{"rc", st, se, "/blob" + path, "", "", "", "2020-12-06", "b", "", "", "", "attachment", "", "", "text/plain"}, "\n")
+	signed := path + "?sv=2020-12-06&sr=b&rscd=attachment&rsct=text/plain&sp=rc&st=" + st + "&se=" + se + "&sig=" + url.QueryEscape(sign(t, text))
+	end, err := time.Parse(time.RFC3339, se)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := end.Add(-time.Minute - 1).Sub(start)
+	for _, o := range []struct {
+		advance time.Duration
+		status  int
+	}{{0, 403}, {early, 403}, {1, 201}} {
+		h.Clock().Advance(o.advance)
+		c.must(o.status, "PUT", signed, []string{"x-ms-blob-type", "BlockBlob", "Content-Type", "image/png", "Cache-Control", "no-cache"}, "hello")
+	}
+	a := c.must(200, "GET", signed, nil, "")
+	for name, want := range map[string]string{"Content-Type": "text/plain", "Content-Disposition": "attachment", "Cache-Control": "no-cache"} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	c.must(403, "GET", strings.Replace(signed, "attachment", "inline", 1), nil, "")
+	h.Clock().Advance(time.Minute - 1)
+	c.must(200, "GET", signed, nil, "")
+	h.Clock().Advance(1)
+	c.must(403, "GET", signed, nil, "")
 }
 
 // Accounts are configurable, and do not share anything.

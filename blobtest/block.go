@@ -118,7 +118,9 @@ func parseBlockList(body []byte) (list []wanted, err error) {
 			ID      string `xml:",chardata"`
 		} `xml:",any"`
 	}
-	if err := xml.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &doc); err != nil {
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
+	d := xml.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(&doc); err != nil || len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
 		return nil, errXML
 	}
 	for _, b := range doc.Blocks {

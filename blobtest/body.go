@@ -9,6 +9,7 @@ import (
 	"hash/crc64"
 	"io"
 	"net/http"
+	"os"
 )
 
 // body reads the body of a request, and holds it against the checksums that came with it.
@@ -20,10 +21,13 @@ func (c *call) body() ([]byte, error) {
 	case n > c.o.MaxBody:
 		return nil, errBodySize
 	}
+	// The context does not end a read that hangs, but its connection can.
+	deadline, _ := c.ctx.Deadline()
+	_ = c.conn.SetReadDeadline(deadline) // not every connection can: a test's may not
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.r.Body, n); err != nil {
-		if tooSlow := c.ctx.Err(); tooSlow != nil {
-			return nil, tooSlow
+		if errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil {
+			return nil, errTimedOut
 		}
 		return nil, errBody
 	}

@@ -15,10 +15,12 @@ import (
 // A call is one request on its way through the handler.
 type call struct {
 	*Handler
-	ctx     context.Context
-	r       *http.Request
-	query   url.Values
-	version lease.Version
+	ctx      context.Context
+	r        *http.Request
+	conn     *http.ResponseController // of the connection that the request came on; nil for the source of a copy
+	query    url.Values               // names in lower case, as the service compares them
+	badQuery error                    // why some of it is missing there
+	version  lease.Version
 
 	account   *account
 	kind      kind
@@ -28,6 +30,17 @@ type call struct {
 
 	id     lease.ID // x-ms-lease-id; zero: none
 	access access
+}
+
+func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
+	c := &call{Handler: h, ctx: ctx, r: r, query: url.Values{}, version: h.o.DefaultVersion}
+	var sent url.Values
+	sent, c.badQuery = url.ParseQuery(r.URL.RawQuery)
+	for name, values := range sent {
+		name = strings.ToLower(name)
+		c.query[name] = append(c.query[name], values...)
+	}
+	return c
 }
 
 // A reply is an answer that is a success.
@@ -43,7 +56,7 @@ func newReply(status int) *reply { return &reply{status: status, header: http.He
 // /account/container/blob, or without the account if that is the first label of the host.
 func (c *call) locate() error {
 	path := c.r.URL.Path
-	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
+	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery != nil {
 		return errURI
 	}
 	path = strings.TrimPrefix(path, "/")
@@ -57,6 +70,8 @@ func (c *call) locate() error {
 	c.container, c.blob, _ = strings.Cut(path, "/")
 	restype := strings.ToLower(c.query.Get("restype"))
 	switch {
+	case c.container == "" && c.blob != "":
+		return errURI
 	case c.container == "":
 		c.kind = service
 	case restype == "container":

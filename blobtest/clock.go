@@ -45,7 +45,8 @@ func (c *Clock) now() time.Time {
 	if c.rate == 0 {
 		return c.base
 	}
-	return c.base.Add(time.Duration(float64(time.Since(c.since)) * c.rate))
+	// Without a bound the product would overflow, and time run backward.
+	return c.base.Add(time.Duration(min(float64(time.Since(c.since))*c.rate, float64(2*century))))
 }
 
 // Advance moves the clock forward by d, at once, and wakes whoever waits for a time that

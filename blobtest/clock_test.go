@@ -38,6 +38,22 @@ func TestClock(t *testing.T) {
 	<-late
 }
 
+// However fast it runs, and for however long, a clock does not go backward.
+func TestClockNeverDecreases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := blobtest.NewFastClock(start, 1e6)
+		last := c.Now()
+		for range 10 {
+			time.Sleep(time.Hour)
+			now := c.Now()
+			if now.Before(last) {
+				t.Fatalf("%v after %v", now, last)
+			}
+			last = now
+		}
+	})
+}
+
 // A fast clock runs at its rate, and moves on top of that.
 func TestFastClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package blobtest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,9 +56,8 @@ func (q *conditions) allowedTogether() bool {
 func parseETags(values []string) (tags []string) {
 	for _, v := range values {
 		for _, tag := range strings.Split(v, ",") {
-			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-			if tag = strings.Trim(tag, `"`); tag != "" {
-				tags = append(tags, tag)
+			if tag = strings.TrimSpace(tag); tag != "" { // but "" in quotes is a tag, of nothing
+				tags = append(tags, strings.Trim(strings.TrimPrefix(tag, "W/"), `"`))
 			}
 		}
 	}
@@ -65,12 +65,7 @@ func parseETags(values []string) (tags []string) {
 }
 
 func includes(tags []string, etag string) bool {
-	for _, tag := range tags {
-		if tag == "*" || tag == etag {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(tags, "*") || slices.Contains(tags, etag)
 }
 
 // matched reports whether the conditions that ask for an unchanged resource hold, and
@@ -97,7 +92,7 @@ func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 // forRead decides about a resource that is read.
 func (q *conditions) forRead(etag string, modified time.Time) error {
 	switch {
-	case includes(q.noneMatch, ""): // only * includes everything
+	case slices.Contains(q.noneMatch, "*"):
 		return errUnsatisfiable
 	case !q.matched(etag, modified):
 		return errCondition
@@ -123,7 +118,7 @@ func (q *conditions) forCreation(etag string, modified time.Time) error {
 		return errCondition
 	case etag == "":
 		return nil
-	case includes(q.noneMatch, ""):
+	case slices.Contains(q.noneMatch, "*"):
 		return errBlobExists
 	}
 	return q.forWrite(etag, modified)
@@ -132,7 +127,7 @@ func (q *conditions) forCreation(etag string, modified time.Time) error {
 // forLease decides about a lease operation. If-None-Match: * is no condition there, since
 // a lease always needs a resource.
 func (q conditions) forLease(etag string, modified time.Time) error {
-	if includes(q.noneMatch, "") {
+	if slices.Contains(q.noneMatch, "*") {
 		q.noneMatch = nil
 	}
 	return q.forWrite(etag, modified)

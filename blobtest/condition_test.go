@@ -24,6 +24,8 @@ func TestConditions(t *testing.T) {
 		{[]string{"If-Match", etag}, 200, 200, 201},
 		{[]string{"If-Match", "*"}, 200, 200, 201},
 		{[]string{"If-Match", other}, 412, 412, 412},
+		{[]string{"If-Match", `""`}, 412, 412, 412}, // a tag that nothing has
+		{[]string{"If-None-Match", `""`}, 200, 200, 201},
 		{[]string{"If-None-Match", etag}, 304, 412, 412},
 		{[]string{"If-None-Match", other}, 200, 200, 201},
 		{[]string{"If-None-Match", "*"}, 400, 412, 201},

@@ -142,6 +142,7 @@ func TestRanges(t *testing.T) {
 			}
 		}
 	}
+	c.must(400, "GET", path, []string{"x-ms-range-get-content-md5", "true"}, "")
 	a := c.must(206, "GET", path, []string{"Range", "bytes=0-0", "x-ms-range", "bytes=1-3", "x-ms-range-get-content-md5", "true"}, "")
 	if a.body != "ell" || a.header.Get("Content-MD5") == "" || a.header.Get("x-ms-blob-content-md5") != "XUFAKrxLKna5cZ2REBfFkg==" {
 		t.Errorf("%q %v", a.body, a.header)
@@ -189,6 +190,11 @@ func TestBlocks(t *testing.T) {
 	}
 	if a := list(400, "<Uncommitted>"+id(1)+"</Uncommitted>"); a.code() != "InvalidBlockList" {
 		t.Error(a.code())
+	}
+	for _, body := range []string{"<BlockList></BlockList><BlockList></BlockList>", "<BlockList></BlockList>x", "<BlockList>", "x"} {
+		if a := c.must(400, "PUT", path+"?comp=blocklist", nil, body); a.code() != "InvalidXmlDocument" {
+			t.Errorf("%s: %s", body, a.code())
+		}
 	}
 	if a := list(400, "<Other>x</Other>"); a.code() != "InvalidXmlDocument" {
 		t.Error(a.code())

@@ -74,12 +74,16 @@ func (c *call) readSource() (r reading, err error) {
 		return r, errForeignSource
 	}
 	req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}, RemoteAddr: c.r.RemoteAddr, TLS: c.r.TLS}
-	src := &call{Handler: c.Handler, ctx: c.ctx, r: req, query: query(req), version: c.version}
+	src := c.newCall(c.ctx, req)
+	src.version = c.version
 	if err := src.locate(); err != nil {
 		return r, badHeader(c.r, "x-ms-copy-source")
 	}
 	if src.kind != blob || src.account != c.account {
 		return r, errForeignSource
+	}
+	if err := src.refuseUnserved(); err != nil {
+		return r, err
 	}
 	if !c.access.all {
 		if err := src.admit(&operation{permissions: "r", resourceType: "o"}); err != nil {

@@ -76,7 +76,8 @@ func (h *Handler) Clock() *Clock { return h.o.Clock }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{Handler: h, ctx: r.Context(), r: r, query: query(r), version: h.o.DefaultVersion}
+	c := h.newCall(r.Context(), r)
+	c.conn = http.NewResponseController(w)
 	id := uuid.NewString()
 	header := w.Header()
 	header.Set("Server", "Windows-Azure-Blob/1.0 blobtest")
@@ -193,17 +194,6 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(f.status)
 	_, _ = w.Write(body) // a client that is gone cannot be told
-}
-
-// query parses the query with names in lower case, as the service compares them. Pairs that
-// cannot be parsed are left out.
-func query(r *http.Request) map[string][]string {
-	q := map[string][]string{}
-	for name, values := range r.URL.Query() {
-		name = strings.ToLower(name)
-		q[name] = append(q[name], values...)
-	}
-	return q
 }
 
 // visible reports whether a client's request ID is echoed: "no more than 1,024 visible

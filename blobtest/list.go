@@ -35,11 +35,21 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
+// includable is what a list can be asked to include. Of those in the second line there is
+// nothing here.
+var includable = []string{
+	"snapshots", "metadata", "uncommittedblobs", "copy",
+	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions", "system",
+}
+
 func (c *call) parsePage() (p page, err error) {
 	q := c.query
 	p = page{prefix: q.Get("prefix"), delimiter: q.Get("delimiter"), max: maxResults}
 	if s := q.Get("include"); s != "" {
 		p.include = strings.Split(strings.ToLower(s), ",")
+		if slices.ContainsFunc(p.include, func(what string) bool { return !slices.Contains(includable, what) }) {
+			return p, badQuery(errInvalidQuery, "include", s, "It must name what a list can include.")
+		}
 	}
 	if s := q.Get("maxresults"); s != "" {
 		n, err := strconv.Atoi(s)

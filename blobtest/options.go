@@ -50,8 +50,9 @@ type Options struct {
 	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB.
 	MaxBlob int64
 
-	// Timeout bounds one request, the reading of its body and the writing of its answer
-	// included; the query parameter timeout can only shorten it. Default: 30 s.
+	// Timeout bounds one request up to its answer, the reading of its body included; the
+	// query parameter timeout can only shorten it. A server's client has as long again to
+	// take the answer. Default: 30 s.
 	Timeout time.Duration
 
 	// Logger gets one line a request. Default: none.

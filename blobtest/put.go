@@ -77,7 +77,7 @@ func (c *call) replace(v *version, w write, status int, amend func(f found, rep 
 	}
 	// With the ID of the lease in force, whoever writes knows that the blob is there: the
 	// service does not look at this condition then.
-	if !c.id.IsZero() && includes(cond.noneMatch, "") {
+	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}
 	rep := newReply(status)

@@ -18,6 +18,7 @@ func getBlob(c *call) (*reply, error) {
 	size := r.data.size()
 	rep := newReply(http.StatusOK)
 	r.props.write(rep.header)
+	c.overrideHeaders(rep)
 	c.addVersion(rep, r)
 	rep.header.Set("Accept-Ranges", "bytes")
 	rep.header.Set("x-ms-blob-type", "BlockBlob")
@@ -29,9 +30,18 @@ func getBlob(c *call) (*reply, error) {
 		return rep, nil
 	}
 	first, last, partial, err := c.parseRange(size)
-	if err != nil || !partial {
+	if err != nil {
+		return nil, err
+	}
+	const wantsMD5 = "x-ms-range-get-content-md5"
+	sums := strings.EqualFold(c.header(wantsMD5), "true")
+	// The service sums up a range, and none of more than 4 MiB.
+	if sums && (!partial || last-first+1 > 4<<20) {
+		return nil, badHeader(c.r, wantsMD5)
+	}
+	if !partial {
 		rep.body = r.data
-		return rep, err
+		return rep, nil
 	}
 	rep.status, rep.body = http.StatusPartialContent, r.data.slice(first, last-first+1)
 	rep.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, size))
@@ -39,10 +49,7 @@ func getBlob(c *call) (*reply, error) {
 		rep.header.Set("x-ms-blob-content-md5", rep.header.Get("Content-MD5"))
 		rep.header.Del("Content-MD5")
 	}
-	if strings.EqualFold(c.header("x-ms-range-get-content-md5"), "true") {
-		if last-first+1 > 4<<20 {
-			return nil, badHeader(c.r, "x-ms-range-get-content-md5")
-		}
+	if sums {
 		sum := md5.New()
 		for _, b := range rep.body {
 			sum.Write(b)

@@ -64,7 +64,7 @@ type version struct {
 	copied   *copied
 }
 
-// metadata are names and values as sent, in the order of their names.
+// metadata are names, in lower case and in order, and values.
 type metadata [][2]string
 
 // A block is a part of a blob.

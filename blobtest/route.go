@@ -68,19 +68,27 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unserved are the headers that ask for something that is not served. To overlook one
-// would be to do the operation by half.
-var unserved = []string{
+// unservedHeaders and unservedParameters ask for something that is not served. To overlook
+// one would be to do the operation by half.
+var unservedHeaders = []string{
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags", "x-ms-access-tier",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-structured-body",
 	"x-ms-immutability-policy-until-date", "x-ms-legal-hold", "x-ms-blob-public-access",
 	"x-ms-copy-source-authorization", "x-ms-expiry-option",
+	"x-ms-source-content-md5", "x-ms-source-content-crc64", "x-ms-range-get-content-crc64",
 }
 
+var unservedParameters = []string{"versionid", "deletetype", "prevsnapshot", "startfrom", "showonly"}
+
 func (c *call) refuseUnserved() error {
-	for _, name := range unserved {
+	for _, name := range unservedHeaders {
 		if v := c.r.Header.Get(name); v != "" {
 			return errHeader.with("HeaderName", name).with("HeaderValue", v)
+		}
+	}
+	for _, name := range unservedParameters {
+		if v := c.query.Get(name); v != "" {
+			return badQuery(errQuery, name, v, "The parameter is not served.")
 		}
 	}
 	return nil

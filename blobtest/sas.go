@@ -102,6 +102,22 @@ func (c *call) serviceText(v lease.Version) string {
 	return strings.Join(lines, "\n")
 }
 
+// overrideHeaders puts the headers that were signed, rscc and the like, in the place of
+// the blob's own.
+func (c *call) overrideHeaders(rep *reply) {
+	version, err := lease.ParseVersion(c.query.Get("sv"))
+	if c.access.all || err != nil || version < versionHeaders {
+		return
+	}
+	for field, name := range map[string]string{
+		"rscc": "Cache-Control", "rscd": "Content-Disposition", "rsce": "Content-Encoding", "rscl": "Content-Language", "rsct": "Content-Type",
+	} {
+		if v := c.query.Get(field); v != "" {
+			rep.header.Set(name, v)
+		}
+	}
+}
+
 // checkTimes: se is when the signature ends, and st, if given, when it begins.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()

@@ -156,6 +156,22 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
+// The parameter timeout bounds the reading of a body too, and the client is told.
+func TestSlowBody(t *testing.T) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: time.Hour})
+	c, r := dial(t, s, "PUT "+path+"?timeout=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhello")
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := answerOf(t, res); a.status != 500 || a.code() != "OperationTimedOut" {
+		t.Errorf("%d %s", a.status, a.code())
+	}
+}
+
 func TestLimits(t *testing.T) {
 	c := newClient(t, blobtest.Options{MaxBody: 10, MaxBlob: 10})
 	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, "0123456789")
@@ -177,7 +193,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%.20s: %s", target, a.code())
 		}
 	}
-	for _, target := range []string{"/", "/nobody/box/blob", account + "/box/%00", account + "/box/%ff"} {
+	for _, target := range []string{"/", "/nobody/box/blob", account + "//blob?comp=list", account + "/box/%00", account + "/box/%ff", path + "?snapshot=%zz", path + "?comp=lease;x"} {
 		if a := c.must(400, "GET", target, nil, ""); a.code() != "InvalidUri" {
 			t.Errorf("%s: %s", target, a.code())
 		}
@@ -203,6 +219,11 @@ func TestNotServed(t *testing.T) {
 		{"PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-tags", "a=b"}, 400, "UnsupportedHeader"},
 		{"PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-copy-source", "http://127.0.0.1" + path}, 400, "UnsupportedHeader"},
 		{"PUT", path + "?comp=lease", []string{"x-ms-lease-action", "break", "x-ms-if-tags", "a='b'"}, 400, "UnsupportedHeader"},
+		{"GET", path, []string{"x-ms-range", "bytes=0-1", "x-ms-range-get-content-crc64", "true"}, 400, "UnsupportedHeader"},
+		{"DELETE", path + "?versionid=2020-01-01T00:00:00.0000000Z", nil, 400, "UnsupportedQueryParameter"},
+		{"PUT", path, []string{"x-ms-copy-source", "http://127.0.0.1" + path + "?versionid=2020-01-01T00:00:00.0000000Z"}, 400, "UnsupportedQueryParameter"},
+		{"DELETE", path + "?deletetype=permanent", nil, 400, "UnsupportedQueryParameter"},
+		{"GET", account + "/box?restype=container&comp=list&include=metadata,gossip", nil, 400, "InvalidQueryParameterValue"},
 		{"PUT", path + "?comp=tier", nil, 400, "UnsupportedQueryParameter"},
 		{"PUT", path + "?comp=page", nil, 400, "UnsupportedQueryParameter"},
 		{"GET", path + "?comp=lease", nil, 405, "UnsupportedHttpVerb"},

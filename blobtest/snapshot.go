@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/fencedlease/lease"
 )
 
 // snapshotBlob is Snapshot Blob. The blob stays as it is, so for its lease this is a read.
@@ -41,6 +43,10 @@ func snapshotBlob(c *call) (*reply, error) {
 
 // deleteSnapshot deletes one snapshot, which no lease guards.
 func deleteSnapshot(c *call) (*reply, error) {
+	cond, err := c.parseConditions("")
+	if err != nil {
+		return nil, err
+	}
 	if v := c.header("x-ms-delete-snapshots"); v != "" {
 		return nil, badHeader(c.r, "x-ms-delete-snapshots")
 	}
@@ -50,14 +56,24 @@ func deleteSnapshot(c *call) (*reply, error) {
 	}
 	defer leave()
 	f := c.account.find(c.container, c.blob)
-	switch {
-	case f.box == nil:
+	if f.box == nil {
 		return nil, errContainerNotFound
-	case f.entry == nil || f.entry.at(c.snapshot) == nil:
+	}
+	var v *version
+	if f.entry != nil {
+		v = f.entry.at(c.snapshot)
+	}
+	if v == nil {
 		return nil, errBlobNotFound
 	}
+	if err := c.useSnapshot(lease.Write); err != nil {
+		return nil, err
+	}
+	if err := cond.forWrite(v.etag, v.modified); err != nil {
+		return nil, err
+	}
 	e := *f.entry
-	e.snapshots = slices.DeleteFunc(slices.Clone(e.snapshots), func(v *version) bool { return v.snapshot.Equal(c.snapshot) })
+	e.snapshots = slices.DeleteFunc(slices.Clone(e.snapshots), func(s *version) bool { return s == v })
 	if !c.account.put(c.container, f.box, c.blob, &e) {
 		return nil, errContainerNotFound
 	}

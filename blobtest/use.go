@@ -124,10 +124,9 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	if r.version == nil {
 		return r, errBlobNotFound
 	}
-	if !c.snapshot.IsZero() { // nobody can lease a snapshot
-		_, err = lease.Step(lease.Record{}, lease.Request{Action: lease.Read, ID: c.id}, c.o.Clock.Now())
-		if err != nil {
-			return r, c.refused(lease.Read, lease.Result{}, err)
+	if !c.snapshot.IsZero() {
+		if err := c.useSnapshot(lease.Read); err != nil {
+			return r, err
 		}
 		return r, cond.forRead(r.etag, r.modified)
 	}
@@ -137,6 +136,14 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	}
 	r.record = res.Record
 	return r, cond.forRead(r.etag, r.modified)
+}
+
+// useSnapshot admits a use of a snapshot: nobody can lease one, so an ID for it is wrong.
+func (c *call) useSnapshot(use lease.Action) error {
+	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
+		return c.refused(use, lease.Result{}, err)
+	}
+	return nil
 }
 
 // at returns the snapshot of that time, or with the zero time the blob itself; nil if it is

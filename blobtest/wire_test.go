@@ -214,6 +214,12 @@ func TestSnapshotsHaveNoLease(t *testing.T) {
 	if a := c.must(412, "GET", path+"?snapshot="+s, []string{"x-ms-lease-id", idA}, ""); a.code() != "LeaseNotPresentWithBlobOperation" {
 		t.Error(a.code())
 	}
+	if a := c.must(412, "DELETE", path+"?snapshot="+s, []string{"x-ms-lease-id", idA}, ""); a.code() != "LeaseNotPresentWithBlobOperation" {
+		t.Error(a.code())
+	}
+	if a := c.must(412, "DELETE", path+"?snapshot="+s, []string{"If-Match", `"0x8D"`}, ""); a.code() != "ConditionNotMet" {
+		t.Error(a.code())
+	}
 	c.must(202, "DELETE", path+"?snapshot="+s, nil, "") // no lease guards it
 	c.must(404, "GET", path+"?snapshot="+s, nil, "")
 }

@@ -11,6 +11,9 @@ import (
 // clockPath is no path of the protocol: no account's name has such a letter.
 const clockPath = "/_clock"
 
+// lastYear is the last that the Date header and JSON can tell.
+const lastYear = 9999
+
 // A clockHandler shows and moves the clock. GET answers {"now":"..."}; POST with the
 // parameter advance, a duration such as 15s or 1m, moves it forward first. It asks for no
 // signature.
@@ -21,8 +24,8 @@ func (h clockHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 	case http.MethodPost:
 		d, err := time.ParseDuration(r.URL.Query().Get("advance"))
-		if err != nil || d < 0 {
-			http.Error(w, "advance must be a duration such as 15s, and not negative", http.StatusBadRequest)
+		if err != nil || d < 0 || h.clock.Now().Add(d).Year() > lastYear {
+			http.Error(w, "advance must be a duration such as 15s, not negative and not beyond the year 9999", http.StatusBadRequest)
 			return
 		}
 		h.clock.Advance(d)

@@ -18,10 +18,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,13 +136,13 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce tells clients how to connect, an account a line.
+// announce tells clients how to connect, an account a line, in the order of their names.
 func announce(out io.Writer, addr string, accounts map[string]string, clock string) {
 	if accounts == nil {
 		accounts = map[string]string{blobtest.DefaultAccount: blobtest.DefaultKey}
 	}
 	fmt.Fprintf(out, "clock: http://%s%s (%s)\n", addr, clockPath, clock)
-	for name, key := range accounts {
-		fmt.Fprintf(out, "DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=http://%s/%s;\n", name, key, addr, name)
+	for _, name := range slices.Sorted(maps.Keys(accounts)) {
+		fmt.Fprintf(out, "DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=http://%s/%s;\n", name, accounts[name], addr, name)
 	}
 }

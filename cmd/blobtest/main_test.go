@@ -7,10 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fencedlease/lease/blobtest"
 )
 
 // A program is run with arguments until the test ends.
@@ -103,6 +106,18 @@ func TestManualClock(t *testing.T) {
 	if c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(p.clock, "http://"), clockPath)); err == nil {
 		c.Close()
 		t.Error("it still listens after its end")
+	}
+}
+
+// The clock does not pass the year 9999, after which no answer can tell the time.
+func TestEndOfTime(t *testing.T) {
+	clock := blobtest.NewClock(time.Date(9999, 12, 31, 23, 59, 58, 0, time.UTC))
+	for _, want := range []int{200, 400} {
+		w := httptest.NewRecorder()
+		clockHandler{clock}.ServeHTTP(w, httptest.NewRequest("POST", clockPath+"?advance=1s", nil))
+		if w.Code != want {
+			t.Errorf("%d, want %d, at %v", w.Code, want, clock.Now())
+		}
 	}
 }
 
