@@ -17,6 +17,9 @@
 #endif
 #define ABSENT (NEVER-1)	/* a break without a period */
 
+#ifndef EPOCH
+#define EPOCH byte
+#endif
 #ifndef EPOCHS
 #define EPOCHS 255	/* the first epoch that cannot be written */
 #endif
@@ -39,7 +42,7 @@ typedef Record {
 	byte id;	/* 0: none known */
 	TIME dur;
 	TIME left;
-	byte epoch
+	EPOCH epoch
 }
 
 typedef Request {

@@ -1,0 +1,300 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+)
+
+// A corruption is a lie about a run: it makes something of event i that cannot have
+// happened, or returns nil if event i is not of the kind.
+type corruption struct {
+	name string
+	lie  func(events []Event, i int) []Event
+}
+
+// when lies about the one event, if it is of the kind.
+func when(kind func(Event) bool, lie func(*Event)) func([]Event, int) []Event {
+	return func(events []Event, i int) []Event {
+		if !kind(events[i]) {
+			return nil
+		}
+		lie(&events[i])
+		return events
+	}
+}
+
+func swapped(e Event) bool { return e.Kind == Swap }
+
+func swappedBy(a lease.Action) func(Event) bool {
+	return func(e Event) bool { return e.Kind == Swap && e.Action == int(a) }
+}
+
+func ends(e Event) bool { return e.Kind == Swap && e.Record.Left != Never && e.Record.Left > 2000 }
+
+func decided(code lease.Code) func(Event) bool {
+	return func(e Event) bool { return e.Kind == Decide && e.Code == int(code) }
+}
+
+func granted(e Event) bool { return e.Kind == Answered && e.Code == 0 }
+
+var corruptions = []corruption{
+	{"granted, and was refused", when(decided(lease.ErrHeld), func(e *Event) { e.Code = 0 })},
+	{"refused for another reason", when(decided(lease.ErrIDMismatch), func(e *Event) { e.Code = int(lease.ErrNotPresent) })},
+	{"refused, and was granted", when(decided(0), func(e *Event) { e.Code = int(lease.ErrIDMismatch) })},
+	{"another ID", when(swappedBy(lease.Acquire), func(e *Event) { e.Record.ID++ })},
+	{"an older token", when(swappedBy(lease.Acquire), func(e *Event) { e.Record.Epoch-- })},
+	{"a token that is not newer after a change", when(swappedBy(lease.Change), func(e *Event) { e.Record.Epoch-- })},
+	{"a renewal with a newer token", when(swappedBy(lease.Renew), func(e *Event) { e.Record.Epoch++ })},
+	{"a longer lease", when(ends, func(e *Event) { e.Record.Left += 1000 })},
+	{"a shorter lease", when(ends, func(e *Event) { e.Record.Left -= 1000 })},
+	{"another duration", when(swapped, func(e *Event) { e.Record.Duration -= 1000 })},
+	{"a release that frees nothing", when(swappedBy(lease.Release), func(e *Event) { e.Record.State = int(lease.Leased) })},
+	{"a break that does nothing", when(swappedBy(lease.Break), func(e *Event) { e.Record.State = int(lease.Leased) })},
+	{"the passing of time", when(func(e Event) bool { return e.Kind == Load && e.Record.Left != Never && e.Record.Left > 2000 }, func(e *Event) { e.Elapsed += 1000 })},
+	{"a swap that is forgotten", func(events []Event, i int) []Event {
+		if events[i].Kind != Swap || i+1 == len(events) || !slices.ContainsFunc(events[i+1:], func(e Event) bool { return e.Kind == Load || e.Kind == Decide }) {
+			return nil
+		}
+		return slices.Delete(events, i, i+1)
+	}},
+	{"a swap that is made twice", func(events []Event, i int) []Event {
+		if events[i].Kind != Swap {
+			return nil
+		}
+		twice := events[i]
+		twice.Elapsed, twice.Passed = 0, 0
+		return slices.Insert(events, i+1, twice)
+	}},
+	{"a swap without a load", func(events []Event, i int) []Event {
+		if events[i].Kind != Load {
+			return nil
+		}
+		return slices.Delete(events, i, i+1)
+	}},
+	{"more than was granted is certain", when(granted, func(e *Event) { e.Sure = e.Record.Duration + 1000 })},
+	{"believed without being asked for", func(events []Event, i int) []Event {
+		e := events[i]
+		if !granted(e) || e.Action != int(lease.Acquire) || i+1 == len(events) || events[i+1].Alive>>e.Slot&1 == 0 {
+			return nil
+		}
+		for j := i; j >= 0; j-- {
+			if events[j].Kind == Sent && events[j].Slot == e.Slot {
+				events[j].Kind = Sample
+				return events
+			}
+		}
+		return nil
+	}},
+	{"belief of one who holds nothing", when(func(Event) bool { return true }, func(e *Event) { e.Alive |= 1 << 3 })},
+	{"belief after the loss", when(func(e Event) bool { return e.Kind == Lost }, func(e *Event) { e.Alive |= 1 << e.Slot })},
+	{"belief after the release", when(func(e Event) bool { return e.Kind == Released }, func(e *Event) { e.Alive |= 1 << e.Slot })},
+	{"belief that does not end", when(func(e Event) bool { return e.Alive != 0 && e.Kind == Sample }, func(e *Event) { e.Passed += int(term / Unit) })},
+	{"a loss told twice", func(events []Event, i int) []Event {
+		if events[i].Kind != Lost {
+			return nil
+		}
+		twice := events[i]
+		twice.Elapsed, twice.Passed = 0, 0
+		return slices.Insert(events, i+1, twice)
+	}},
+	{"a loss after the release", func(events []Event, i int) []Event {
+		if events[i].Kind != Released {
+			return nil
+		}
+		for j := i; j >= 0; j-- {
+			if e := events[j]; e.Kind == Answered && e.Slot == events[i].Slot && e.Code == 0 {
+				return slices.Insert(events, i+1, Event{Kind: Lost, Slot: e.Slot, Record: Record{Epoch: e.Record.Epoch}})
+			}
+		}
+		return nil
+	}},
+	{"a loss of what was never held", when(func(e Event) bool { return e.Kind == Lost }, func(e *Event) { e.Record.Epoch += 1000 })},
+}
+
+// TestReplayRejects lies about real runs: each lie, told at places drawn from the seed, is
+// rejected wherever it is told.
+func TestReplayRejects(t *testing.T) {
+	const places = 3 // in every run
+	p := replayer(t, false)
+	var runs []Trace
+	for n := range uint64(2) {
+		for name, r := range map[string]*Recorder{"contended": contend(t, *seed+n), "held": hold(t, *seed+n, nil)} {
+			trace, err := r.Trace(name, clockRate, margin)
+			if err == nil {
+				err = p.Replay(t.Context(), trace)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, trace)
+		}
+	}
+	for _, c := range corruptions {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(*seed, 3))
+			told := 0
+			for _, trace := range runs {
+				for _, i := range rng.Perm(len(trace.Events)) {
+					lie := trace
+					if lie.Events = c.lie(slices.Clone(trace.Events), i); lie.Events == nil {
+						continue
+					}
+					var rejected *RejectedError
+					if err := p.Replay(t.Context(), lie); !errors.As(err, &rejected) {
+						t.Errorf("seed %d: told of event %d, %v: %v", *seed, i, trace.Events[i], err)
+					}
+					if told++; told%places == 0 {
+						break
+					}
+				}
+			}
+			if told < places {
+				t.Errorf("told at %d places only", told)
+			}
+		})
+	}
+}
+
+// An authority over a store that is broken in one way.
+type broken struct {
+	lease.Store
+	step func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)
+}
+
+func (b broken) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	for {
+		snap, err := b.Load(ctx, name)
+		if err != nil {
+			return lease.Result{}, err
+		}
+		next, err := b.step(snap.Record.At(snap.Now), req, snap.Now)
+		if err == nil && next != snap.Record.At(snap.Now) {
+			if snap, err = b.Swap(ctx, name, snap, next); errors.Is(err, lease.ErrConflict) {
+				continue
+			}
+		}
+		return lease.Result{Record: next.At(snap.Now), Now: snap.Now, Sure: next.Remaining(snap.Now)}, err
+	}
+}
+
+var brokenSteps = []struct {
+	name string
+	step func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)
+}{
+	{"release without comparing", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		if req.Action == lease.Release {
+			req.ID = r.ID
+		}
+		return lease.Step(r, req, now)
+	}},
+	{"renew without comparing", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		if req.Action == lease.Renew && r.State != lease.Available {
+			r.ID = req.ID
+		}
+		return lease.Step(r, req, now)
+	}},
+	{"acquire while another holds", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		if req.Action == lease.Acquire {
+			r = lease.Record{Epoch: r.Epoch}
+		}
+		return lease.Step(r, req, now)
+	}},
+	{"a change under the same token", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		next, err := lease.Step(r, req, now)
+		if req.Action == lease.Change {
+			next.Epoch = r.Epoch
+		}
+		return next, err
+	}},
+	{"a break that is ignored", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		if req.Action == lease.Break {
+			return r, nil
+		}
+		return lease.Step(r, req, now)
+	}},
+	{"a lease that ends early", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		next, err := lease.Step(r, req, now)
+		if req.Action == lease.Acquire && err == nil && !next.Until.IsZero() {
+			next.Until = next.Until.Add(-10 * time.Millisecond)
+		}
+		return next, err
+	}},
+}
+
+// TestReplayFindsBrokenAuthorities records authorities that are broken; the model can do
+// what the right one does and nothing of this.
+func TestReplayFindsBrokenAuthorities(t *testing.T) {
+	p := replayer(t, false)
+	for _, b := range brokenSteps {
+		t.Run(b.name, func(t *testing.T) {
+			for n := range uint64(20) {
+				r := new(Recorder)
+				a := r.Authority(Nobody, broken{r.Store(memory.New(nil)), b.step})
+				rng := rand.New(rand.NewPCG(*seed+n, 4))
+				for range 40 {
+					_, _ = a.Do(t.Context(), "broken", draw(rng))
+				}
+				trace, err := r.Trace("broken", 0, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var rejected *RejectedError
+				if err := p.Replay(t.Context(), trace); errors.As(err, &rejected) {
+					t.Logf("rejected in run %d: %v", n+1, rejected.Event)
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Error("20 runs were accepted")
+		})
+	}
+}
+
+// overstating is an authority that promises more than it granted.
+type overstating struct{ lease.Authority }
+
+func (o overstating) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := o.Authority.Do(ctx, name, req)
+	res.Sure *= 2
+	return res, err
+}
+
+// TestReplayFindsBelief: sessions that believe more than the model does are found, whether
+// they were told too much or take off too little.
+func TestReplayFindsBelief(t *testing.T) {
+	p := replayer(t, false)
+	for _, c := range []struct {
+		name    string
+		between func(lease.Authority) lease.Authority
+		rate    float64
+	}{
+		{"told too much", func(a lease.Authority) lease.Authority { return overstating{a} }, clockRate},
+		{"taken off too little", nil, 4 * clockRate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for n := range uint64(20) {
+				trace, err := hold(t, *seed+n, c.between).Trace("held", c.rate, margin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var rejected *RejectedError
+				if err := p.Replay(t.Context(), trace); errors.As(err, &rejected) {
+					t.Logf("rejected in run %d: %v", n+1, rejected.Event)
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Error("20 runs were accepted")
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Holders is how many holders a Recorder can tell apart. Nobody is whoever is none of them.
+const (
+	Holders = 4
+	Nobody  = -1
+)
+
+// A Recorder writes down what happens at a store, and at the holders of leases that are
+// kept there. Put its Store around the innermost one, so that what is recorded is what
+// takes effect, and its Authority around the outermost one, so that what is recorded is
+// what a holder sends and hears; what lies between, say a network with faults, is then what
+// is tested. The context of a request must come through to the store.
+//
+// The zero Recorder is ready for use, from any number of goroutines. The store under it
+// gets one call at a time, and must not wait.
+type Recorder struct {
+	mu      sync.Mutex
+	events  []*event
+	holders [Holders]func() bool
+}
+
+// An event is an Event before it is put in numbers.
+type event struct {
+	kind   Kind
+	name   string
+	call   *call
+	holder int
+	snap   lease.Snapshot // that was loaded, or committed
+	result lease.Result
+	code   int
+	epoch  uint64 // of a loss
+	load   *event // of a Swap: what it rests on
+	swap   *event // of a Load: what it led to; itself, if it was decided at once
+	alive  int
+	at     time.Time // on package time, which stands for the clocks of the holders
+}
+
+// A call is one request on its way.
+type call struct {
+	holder int
+	req    lease.Request
+	loads  []*event
+}
+
+type callKey struct{}
+
+// note appends an event and asks every holder what it believes. The lock is held.
+func (r *Recorder) note(e *event) *event {
+	for i, alive := range r.holders {
+		if alive != nil && alive() {
+			e.alive |= 1 << i
+		}
+	}
+	e.at = time.Now()
+	r.events = append(r.events, e)
+	return e
+}
+
+// Sample records what every holder believes now about the lease of that name.
+func (r *Recorder) Sample(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note(&event{kind: Sample, name: name})
+}
+
+// Holder records the losses of l, which is holder number i and has the lease of that name,
+// and asks it at every event what it believes.
+func (r *Recorder) Holder(i int, name string, l lease.Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holders[i] = l.CheckAlive
+	l.OnLost(func(err error) {
+		var lost *lease.LostError
+		errors.As(err, &lost)
+		epoch, _ := lost.Token.Epoch()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.note(&event{kind: Lost, name: name, holder: i, epoch: epoch})
+	})
+}
+
+// Released records that holder number i has released, after its call has returned.
+func (r *Recorder) Released(i int, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note(&event{kind: Released, name: name, holder: i})
+}
+
+// Authority records what holder number i, or Nobody, sends to a and hears from it.
+func (r *Recorder) Authority(i int, a lease.Authority) lease.Authority {
+	rec := &authority{r, i, a}
+	if w, ok := a.(lease.Watcher); ok {
+		return &watchingAuthority{rec, w}
+	}
+	return rec
+}
+
+type authority struct {
+	*Recorder
+	holder int
+	inner  lease.Authority
+}
+
+type watchingAuthority struct {
+	*authority
+	lease.Watcher
+}
+
+func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	c := &call{holder: a.holder, req: req}
+	believes := a.holder != Nobody && (req.Action == lease.Acquire || req.Action == lease.Renew)
+	if believes {
+		a.mu.Lock()
+		a.note(&event{kind: Sent, name: name, call: c, holder: a.holder})
+		a.mu.Unlock()
+	}
+	res, err := a.inner.Do(context.WithValue(ctx, callKey{}, c), name, req)
+	code := int(lease.CodeOf(err))
+	if err != nil && !lease.CodeOf(err).Refusal() {
+		code = Unknown
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range c.loads { // the one that decided without a swap, if any
+		if code != Unknown && l.swap == nil && l.snap.Now.Equal(res.Now) && l.snap.Record.At(res.Now) == res.Record {
+			l.swap, l.code = l, code
+			break
+		}
+	}
+	if believes {
+		a.note(&event{kind: Answered, name: name, call: c, holder: a.holder, result: res, code: code})
+	}
+	return res, err
+}
+
+// Store records what is loaded from s and swapped into it.
+func (r *Recorder) Store(s lease.Store) lease.Store {
+	rec := &store{r, s}
+	if w, ok := s.(lease.Watcher); ok {
+		return &watchingStore{rec, w}
+	}
+	return rec
+}
+
+type store struct {
+	*Recorder
+	inner lease.Store
+}
+
+type watchingStore struct {
+	*store
+	lease.Watcher
+}
+
+// Limits are those of the store within; none, if it has none.
+func (s *store) Limits() lease.Limits {
+	if l, ok := s.inner.(lease.Limiter); ok {
+		return l.Limits()
+	}
+	return lease.Limits{}
+}
+
+func (s *store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap, err := s.inner.Load(ctx, name)
+	if err == nil {
+		s.loaded(ctx, name, snap)
+	}
+	return snap, err
+}
+
+func (s *store) loaded(ctx context.Context, name string, snap lease.Snapshot) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.loads = append(c.loads, s.note(&event{kind: Load, name: name, call: c, snap: snap}))
+	}
+}
+
+func (s *store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap, err := s.inner.Swap(ctx, name, old, next)
+	if errors.Is(err, lease.ErrConflict) && snap.Version != "" {
+		s.loaded(ctx, name, snap)
+	}
+	if err != nil {
+		return snap, err
+	}
+	e := s.note(&event{kind: Swap, name: name, snap: snap})
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		e.call = c
+		for _, l := range c.loads {
+			if l.swap == nil && l.snap.Version == old.Version && l.snap.Now.Equal(old.Now) {
+				l.swap, e.load = e, l
+				break
+			}
+		}
+	}
+	return snap, nil
+}

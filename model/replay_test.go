@@ -1,0 +1,251 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	seed   = flag.Uint64("seed", 1, "of the first run; run n has seed+n")
+	traces = flag.Int("traces", 40, "runs whose traces are replayed, a test")
+)
+
+// An account is what came of the traces of a test.
+type account struct {
+	sync.Mutex
+	traces, events int
+	beyond         int // traces that the model does not cover: the old dialect, nanoseconds, millennia
+}
+
+// replay demands that the model can do what was recorded.
+func (a *account) replay(t *testing.T, p *Replayer, r *Recorder, rate float64, margin time.Duration) {
+	t.Helper()
+	for _, name := range r.Names() {
+		trace, err := r.Trace(name, rate, margin)
+		if errors.Is(err, ErrOtherDialect) || errors.Is(err, ErrUnit) {
+			a.Lock()
+			a.beyond++
+			a.Unlock()
+			continue
+		}
+		if err == nil {
+			err = p.Replay(t.Context(), trace)
+		}
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		a.Lock()
+		a.traces++
+		a.events += len(trace.Events)
+		a.Unlock()
+	}
+}
+
+func replayer(t *testing.T, excluded bool) *Replayer {
+	t.Helper()
+	p, err := NewReplayer(t.Context(), t.TempDir(), excluded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// slow is a network between an authority and its store, so that others come between a load
+// and its swap.
+func slow(s lease.Store, rng func() float64) lease.Store {
+	return leasetest.ScriptStore(s, leasetest.Always(leasetest.LoadOrSwap, func(ctx context.Context, c *leasetest.Call) error {
+		time.Sleep(time.Duration(rng() * float64(50*time.Millisecond)))
+		return c.Send(ctx)
+	}))
+}
+
+// locked is a source of randomness for several goroutines.
+func locked(seed uint64) func() float64 {
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(seed, 2))
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return rng.Float64()
+	}
+}
+
+// contend has six clients ask an authority over a slow memory for anything, for IDs of
+// their own and of others.
+func contend(t *testing.T, seed uint64) *Recorder {
+	r := new(Recorder)
+	synctest.Test(t, func(t *testing.T) {
+		a := r.Authority(Nobody, lease.NewAuthority(slow(r.Store(memory.New(nil)), locked(seed))))
+		var all sync.WaitGroup
+		for c := range 6 {
+			all.Go(func() {
+				rng := rand.New(rand.NewPCG(seed, uint64(10+c)))
+				for range 20 {
+					time.Sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond))))
+					_, _ = a.Do(t.Context(), "contended", draw(rng))
+				}
+			})
+		}
+		all.Wait()
+	})
+	return r
+}
+
+func draw(rng *rand.Rand) lease.Request {
+	id := func() lease.ID { return lease.ID{15: byte(1 + rng.IntN(3))} }
+	switch rng.IntN(10) {
+	case 0, 1, 2:
+		d := time.Duration(1+rng.IntN(5)) * 100 * time.Millisecond
+		if rng.IntN(10) == 0 {
+			d = lease.Infinite
+		}
+		return lease.Request{Action: lease.Acquire, Proposed: id(), Duration: d}
+	case 3, 4:
+		return lease.Request{Action: lease.Renew, ID: id()}
+	case 5:
+		return lease.Request{Action: lease.Change, ID: id(), Proposed: id()}
+	case 6:
+		return lease.Request{Action: lease.Release, ID: id()}
+	case 7:
+		if rng.IntN(2) == 0 {
+			return lease.Request{Action: lease.Break}
+		}
+		return lease.Request{Action: lease.Break, Period: lease.In(time.Duration(rng.IntN(4)) * 100 * time.Millisecond)}
+	case 8:
+		req := lease.Request{Action: lease.Write}
+		if rng.IntN(2) == 0 {
+			req.ID = id()
+		}
+		return req
+	}
+	return lease.Request{Action: lease.Read}
+}
+
+// TestReplayAuthority replays what concurrent requests did at lease.NewAuthority.
+func TestReplayAuthority(t *testing.T) {
+	p, a := replayer(t, false), new(account)
+	for n := range uint64(*traces) {
+		a.replay(t, p, contend(t, *seed+n), 0, 0)
+	}
+	t.Logf("%d traces, %d events, from seed %d", a.traces, a.events, *seed)
+}
+
+// TestReplaySuite replays what the conformance suite did to an authority over memory.
+func TestReplaySuite(t *testing.T) {
+	p, a := replayer(t, false), new(account)
+	var mu sync.Mutex
+	var recorders []*Recorder
+	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
+		mu.Lock()
+		defer mu.Unlock()
+		r := new(Recorder)
+		recorders = append(recorders, r)
+		return r.Authority(Nobody, lease.NewAuthority(r.Store(memory.New(nil))))
+	}, &leasetest.Options{Bubble: true})
+	for _, r := range recorders {
+		a.replay(t, p, r, 0, 0)
+	}
+	if a.beyond*10 > a.traces {
+		t.Errorf("%d of the suite's traces are beyond the model", a.beyond)
+	}
+	t.Logf("%d traces, %d events; %d traces are beyond the model", a.traces, a.events, a.beyond)
+}
+
+// The proportions of the sessions that are replayed.
+const (
+	term      = 30 * time.Second
+	clockRate = 0.001
+	margin    = time.Millisecond
+)
+
+// hold has three sessions contend for a lease over a network that loses, delays and repeats
+// requests, while somebody breaks it; they work, release and lose.
+func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authority) *Recorder {
+	const name = "held"
+	r := new(Recorder)
+	synctest.Test(t, func(t *testing.T) {
+		random := locked(seed)
+		servers := lease.NewAuthority(slow(r.Store(memory.New(nil)), random))
+		network := func(ctx context.Context, c *leasetest.Call) error {
+			time.Sleep(time.Duration(random() * float64(time.Second)))
+			defer time.Sleep(time.Duration(random() * float64(time.Second)))
+			switch x := random(); {
+			case x < 0.05:
+				return leasetest.LoseRequest(ctx, c)
+			case x < 0.15:
+				return leasetest.LoseAnswer(ctx, c)
+			case x < 0.2:
+				return leasetest.FailAnswer(ctx, c)
+			case x < 0.25:
+				return leasetest.Duplicate(ctx, c)
+			case x < 0.3:
+				return leasetest.Detach(t, leasetest.DelayRequest(time.Duration(random()*float64(2*term))))(ctx, c)
+			}
+			return c.Send(ctx)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for i := range 3 {
+			over := leasetest.Script(servers, leasetest.Always(leasetest.Any, network))
+			if between != nil {
+				over = between(over)
+			}
+			s, err := session.New(r.Authority(i, over), name, &session.Options{
+				Owner: fmt.Sprint("holder ", i), Duration: term, ClockRate: clockRate, Margin: margin,
+				Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Holder(i, name, s)
+			all.Go(func() {
+				for ctx.Err() == nil {
+					time.Sleep(time.Duration(random() * float64(10*time.Second)))
+					if ok, _ := s.Acquire(ctx); !ok {
+						continue
+					}
+					for end := time.Now().Add(time.Duration(random() * float64(2*time.Minute))); s.CheckAlive() && time.Now().Before(end); {
+						time.Sleep(time.Second + time.Duration(random()*float64(time.Second)))
+						r.Sample(name)
+					}
+					_ = s.Release(ctx)
+					r.Released(i, name)
+				}
+				_ = s.Close(context.Background())
+				r.Released(i, name)
+			})
+		}
+		all.Go(func() { // breaks with grace: what they leave is not before what anybody believes
+			third := r.Authority(Nobody, servers)
+			for ctx.Err() == nil {
+				time.Sleep(time.Duration(random() * float64(3*time.Minute)))
+				_, _ = lease.Revoke(ctx, third, name, lease.In(term))
+			}
+		})
+		all.Wait()
+	})
+	return r
+}
+
+// TestReplaySessions replays what sessions did.
+func TestReplaySessions(t *testing.T) {
+	p, a := replayer(t, false), new(account)
+	for n := range uint64(*traces) {
+		a.replay(t, p, hold(t, *seed+n, nil), clockRate, margin)
+	}
+	t.Logf("%d traces, %d events, from seed %d", a.traces, a.events, *seed)
+}
