@@ -186,3 +186,8 @@ func (s *settings) elapsed(from, to time.Time) time.Duration {
 	}
 	return mono
 }
+
+// missing refuses an argument that is nil.
+func missing(argument string) error {
+	return &lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+}

@@ -194,3 +194,23 @@ func TestOptionsAreCopied(t *testing.T) {
 		t.Error("two Sessions with one default owner")
 	}
 }
+
+// What must be given is refused where it is not. SPEC H22.
+func TestNilArguments(t *testing.T) {
+	s, err := session.New(lease.NewAuthority(memory.New(nil)), "name", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, noAuthority := session.New(nil, "name", nil)
+	_, noLease := session.Acquire(t.Context(), nil, nil)
+	for field, err := range map[string]error{
+		"authority": noAuthority,
+		"l":         errors.Join(noLease, session.Run(t.Context(), nil, func(context.Context, lease.Token) error { return nil }, nil)),
+		"f":         session.Run(t.Context(), s, nil, nil),
+	} {
+		bad := new(lease.FieldError)
+		if !errors.As(err, &bad) || bad.Field != field || bad.Code != lease.ErrOption {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

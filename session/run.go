@@ -72,8 +72,13 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // error that says that no Acquire can ever be granted is returned.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	set, err := o.complete()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case l == nil:
+		return missing("l")
+	case f == nil:
+		return missing("f")
 	}
 	for {
 		tok, err := set.contend(ctx, l)
@@ -94,8 +99,11 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // fencing token. It fails as Run does while it contends.
 func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	set, err := o.complete()
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case l == nil:
+		return "", missing("l")
 	}
 	return set.contend(ctx, l)
 }

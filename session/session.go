@@ -50,7 +50,7 @@ type Session struct {
 // are out of range with an error that leads to a [*lease.FieldError].
 func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if authority == nil {
-		return nil, &lease.FieldError{Field: "authority", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, missing("authority")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
