@@ -44,14 +44,14 @@ var served = []operation{
 }
 
 // route finds the operation. One that is not served is refused as the service refuses what
-// it does not know.
+// it does not know; if it is for its method, the answer has those that are served.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
 	comp := strings.ToLower(c.query.Get("comp"))
-	known := false
+	var allow []string
 	for i := range served {
 		op := &served[i]
 		if op.kind != c.kind || op.comp != comp {
@@ -60,10 +60,13 @@ func (c *call) route() (*operation, error) {
 		if op.method == method {
 			return op, nil
 		}
-		known = true
+		allow = append(allow, op.method)
+		if op.method == http.MethodGet {
+			allow = append(allow, http.MethodHead)
+		}
 	}
-	if known || comp == "" {
-		return nil, errVerb
+	if allow != nil || comp == "" {
+		return nil, errVerb.withHeader("Allow", strings.Join(allow, ", "))
 	}
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }

@@ -95,7 +95,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
 // Lease shows the lease of a blob of the server's first account, or of a container if blob
-// is empty: state, ID, owner and token. It changes nothing.
+// is empty: state, ID, owner and token. It changes nothing. Of a blob that was deleted it
+// shows what the deletion left, until there is a new one of that name.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err

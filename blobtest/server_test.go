@@ -239,6 +239,9 @@ func TestNotServed(t *testing.T) {
 			t.Errorf("%s %s %q: %d %s, want %d %s", o.method, o.target, o.h, a.status, a.code(), o.status, o.code)
 		}
 	}
+	if got := c.must(405, "POST", path, nil, "").header.Get("Allow"); got != "PUT, GET, HEAD, DELETE" {
+		t.Errorf("Allow: %q", got)
+	}
 	if a := c.must(200, "GET", path, nil, ""); a.body != "hello" {
 		t.Errorf("the blob was changed: %q", a.body)
 	}
