@@ -1,26 +1,25 @@
-// Package linearize checks concurrent histories of a [lease.Authority] for linearizability,
-// with a model that knows time: that leases end, when, and that a refusal needs a lease that
-// was in force. It is a module of its own, so that nobody else inherits porcupine.
+// Package linearize checks what several clients saw of leases at the same time for
+// linearizability to the machine, expiry included. It is a module of its own, so that only
+// those who use it depend on porcupine, which does the search.
 //
-// A [Recorder] writes down what every client asked and was answered, [Check] searches for an
-// order of the requests that explains all answers, and [Test] does both with clients,
-// requests and a network that it draws from a seed. A history without such an order can be
-// written as a picture.
+//	rec := linearize.NewRecorder(nil)
+//	for i := range 4 {
+//		a := rec.Authority(i, authority) // one a client
+//		go ...                           // who does what it likes with a
+//	}
+//	if err := rec.Check(time.Minute, "history.html"); err != nil { ... }
 //
-// # The model
+// # Time
 //
-// It is not lease.Step: the outcomes are the published tables once more, as text, and the
-// end of a lease is an interval in which it must lie. An answer that shows the authority's
-// own time and the end of the lease narrows it to a point. Without them a request took
-// effect at some instant between its call and its return, give or take [Options].Eps, by
-// which the clock of the authority may differ from that of the recorder; then so far is the
-// end uncertain too. A request of unknown outcome took effect at any instant after its call,
-// or never; at most once.
+// A lease ends by itself, so an order of the requests is not enough: each must also have been
+// possible when it was made. Where the authority has a clock of its own, every answer tells
+// its time ([lease.Result.Now]), and the check is exact: times rise along the order, and no
+// answer may be off by a nanosecond. Otherwise a request is known to have been carried out
+// between its call and its return on the recorder's clock, give or take [Options.Epsilon]; then
+// the end of a lease is an interval, and an error that is smaller than that is not seen. Keep
+// Epsilon below a hundredth of the durations: with a third of one, an authority that ended
+// leases early went unseen.
 //
-// # What it cannot see
-//
-// Where the authority's own time is not used, an end that is wrong by less than the time a
-// request takes and twice Eps is not seen. So Eps should be at most a hundredth of the
-// shortest duration. Where the own time is used, an authority whose answers all tell the
-// same lie about time is seen only as far as it leaves the interval of call and return.
+// A request whose outcome is unknown may be carried out at any time from its call on, once, or
+// not at all.
 package linearize
