@@ -137,7 +137,7 @@ func (a *authority) do(ctx context.Context, name string, req Request) (Result, e
 		if err == nil {
 			// What is certain is counted from the commit, not from the decision before it: then a
 			// store that answers a load with an old time cannot make a holder believe too long.
-			return result(next.At(swapped.Now), swapped.Now, swapped.Lag), nil
+			return result(swapped.Record.At(swapped.Now), swapped.Now, swapped.Lag), nil
 		}
 		if !errors.Is(err, ErrConflict) {
 			return Result{}, err

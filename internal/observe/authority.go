@@ -24,9 +24,6 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	if c.began && !c.asked { // nobody was asked: that was no answer
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
 	}
-	if err == nil && c.committed.Version != "" {
-		res.Record = c.committed.Record.At(res.Now) // which ends as it is observed, not as it was decided
-	}
 	return res, err
 }
 
@@ -40,10 +37,9 @@ type call struct {
 	*Store
 	opening bool // the request leases the name
 
-	last      lease.Snapshot // what was seen before the call; it answers the first Load
-	began     bool           // it did
-	asked     bool           // the engine was asked
-	committed lease.Snapshot // what a Swap returned
+	last  lease.Snapshot // what was seen before the call; it answers the first Load
+	began bool           // it did
+	asked bool           // the engine was asked
 }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {
@@ -60,9 +56,5 @@ func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 
 func (c *call) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	c.asked = true
-	swapped, err := c.Store.Swap(ctx, name, old, next)
-	if err == nil {
-		c.committed = swapped
-	}
-	return swapped, err
+	return c.Store.Swap(ctx, name, old, next)
 }

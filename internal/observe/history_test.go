@@ -193,7 +193,8 @@ func TestNobodyIsEarly(t *testing.T) {
 	}
 }
 
-// A mutant is a Store whose snapshots are wrong in one way.
+// A mutant is a Store whose snapshots are wrong in one way. The record that a swap has just
+// written is right, or a holder would believe as much less as contenders wait.
 type mutant struct {
 	*observe.Store
 	change func(*lease.Snapshot)
@@ -207,7 +208,9 @@ func (m mutant) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 
 func (m mutant) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := m.Store.Swap(ctx, name, old, next)
+	record := snap.Record
 	m.change(&snap)
+	snap.Record = record
 	return snap, err
 }
 
