@@ -157,8 +157,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in any order and with any white space: an
-// engine may keep an object in a form of its own. Each value must be written as
-// MarshalJSON writes it, and its key in lower case; a field that is missing, unknown, null
+// engine may keep an object in a form of its own. Each value, once its
+// escapes are read, must be what MarshalJSON writes, and its key in lower case; a field that is missing, unknown, null
 // or given twice, and a record that is not [Record.Valid], are a [*FieldError] with the
 // Code [ErrCorrupt]; *r is then unchanged.
 func (r *Record) UnmarshalJSON(data []byte) error {

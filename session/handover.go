@@ -40,7 +40,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 		s.owe(from, false)
 	}
 	s.handing = from
-	done := s.detach(ctx, func(ctx context.Context) error { return s.give(ctx, from, to) })
+	done := s.detach(context.WithoutCancel(ctx), func(ctx context.Context) error { return s.give(ctx, from, to) })
 	s.unlock()
 	return s.outcome(ctx, "hand over", done)
 }

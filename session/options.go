@@ -58,7 +58,9 @@ type Options struct {
 	Clock Clock
 
 	// Rand is where IDs and jitter come from; a Session reads it under its own mutex, so it
-	// must not be shared between Sessions unless it is safe for that. Default: crypto/rand.
+	// must not be shared between Sessions unless it is safe for that. Two sources that yield the
+	// same bytes make equal IDs, and holders with equal IDs do not exclude each other.
+	// Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger gets acquired and released at Debug, failed renewals and breaks at Warn, losses
@@ -171,6 +173,7 @@ func (s *settings) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite
 	}
+	d = max(d, 0)        // an authority may answer nonsense
 	const up = 1 + 1e-15 // float64 rounds to nearest
 	drift := math.Ceil(float64(d) * (2 * s.ClockRate / (1 + s.ClockRate)) * up)
 	return d - time.Duration(drift) - s.Margin

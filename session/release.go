@@ -10,6 +10,7 @@ import (
 // could not settle. The request is sent although ctx may be done; ctx ends the wait for its
 // answer only. It waits for an Acquire that it supersedes to be undone.
 func (s *Session) Release(ctx context.Context) error {
+	detached := context.WithoutCancel(ctx) // a nil ctx panics before anything is locked
 	s.lock()
 	s.supersede()
 	if b := s.end(); b != nil {
@@ -24,7 +25,7 @@ func (s *Session) Release(ctx context.Context) error {
 		s.unlock()
 		return nil
 	}
-	done := s.detach(ctx, s.settle)
+	done := s.detach(detached, s.settle)
 	s.unlock()
 	return s.outcome(ctx, "release", done)
 }
@@ -49,10 +50,9 @@ func (s *Session) supersession() <-chan struct{} {
 	return s.superseded
 }
 
-// detach runs f in its turn, whatever becomes of ctx, and delivers its error. It must be
-// called with mu held.
+// detach runs f in its turn and delivers its error. It must be called with mu held, and with
+// a ctx that does not end.
 func (s *Session) detach(ctx context.Context, f func(context.Context) error) <-chan error {
-	ctx = context.WithoutCancel(ctx)
 	done := make(chan error, 1)
 	s.begin()
 	go func() {
@@ -101,7 +101,9 @@ func (s *Session) settle(ctx context.Context) error {
 // free releases one ID that is owed. A refusal settles it: the ID is not in force. But the
 // request of an Acquire whose outcome is not known (doubtful) may yet arrive. What it acquires
 // then ends by itself, and is released if a later refusal names it. If it is infinite an
-// acquire and a release with the same ID, which both write, leave it nothing to arrive at.
+// acquire and a release with the same ID, which both write, leave nothing to swap to what has
+// arrived and not been carried out. The ID is remembered all the same: what has not arrived
+// yet, or arrives while another holds the lease, is found by a later refusal only.
 func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	infinite := s.Duration == lease.Infinite
 	release := lease.Request{Action: lease.Release, ID: id}
@@ -120,7 +122,7 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	defer s.unlock()
 	switch {
 	case err != nil:
-	case refused && doubtful && !infinite:
+	case refused && doubtful:
 		s.waive(id)
 	default:
 		s.discharge(id)

@@ -65,8 +65,9 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 //
 // A context that ends while Run contends ends Run, with its error. One that ends while f
 // runs ends f's context; f should then stop, and is waited for. The error is f's own, joined
-// with the [*lease.LostError] if the lease was lost meanwhile and with the error of the
-// release if there was one. If f panics the lease is released and the panic goes on.
+// with the loss if the lease was lost meanwhile ([*lease.LostError]; what another kind of Lease
+// tells its OnLost handlers, or [lease.ErrLost]) and with the error of the release if there was
+// one. If f panics the lease is released and the panic goes on.
 //
 // While contending, an error that may pass is no reason to stop: it is tried again. An
 // error that says that no Acquire can ever be granted is returned.
@@ -125,7 +126,10 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 		err = context.Cause(held)
 	}
 	cause := context.Cause(held)
-	if lost := (*lease.LostError)(nil); (errors.As(cause, &lost) || errors.Is(cause, lease.ErrNotHeld)) && !errors.Is(err, cause) {
+	switch {
+	case cause == nil, errors.Is(context.Cause(ctx), cause), errors.Is(cause, lease.ErrReleased):
+		// Not over, or not by a loss: ctx ended, or f released the lease itself.
+	case !errors.Is(err, cause):
 		err = errors.Join(err, cause)
 	}
 	return err
