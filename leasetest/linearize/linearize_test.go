@@ -61,7 +61,7 @@ func behave(ctx context.Context, a lease.Authority, rng *rand.Rand) {
 		for i := range id {
 			id[i] = byte(rng.Uint32())
 		}
-		req := lease.Request{Action: lease.Action(1 + rng.IntN(7)), ID: mine, Proposed: id, Duration: 1 + time.Duration(rng.Int64N(int64(term)))}
+		req := lease.Request{Action: lease.Action(1 + rng.IntN(7)), ID: mine, Owner: []string{"", "a", "b"}[rng.IntN(3)], Proposed: id, Duration: 1 + time.Duration(rng.Int64N(int64(term)))}
 		if rng.IntN(3) == 0 {
 			req.Action = lease.Acquire
 		}
@@ -179,6 +179,13 @@ func TestPlantedBugs(t *testing.T) {
 				}
 			})
 		}, nil},
+		{"never ends leases", func(s lease.Store) lease.Store {
+			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+				if r.State == lease.Leased && !r.Until.IsZero() {
+					r.Until = r.Until.AddDate(1, 0, 0)
+				}
+			})
+		}, nil},
 		{"forgets the epoch at release", func(s lease.Store) lease.Store {
 			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
 				if r.State == lease.Available {
@@ -189,6 +196,17 @@ func TestPlantedBugs(t *testing.T) {
 		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.Release} }},
 		{"renews whoever asks", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.Renew} }},
 		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority { return idle{a} }},
+		{"changes under the same token", func(s lease.Store) lease.Store { return unmarked{s} }, nil},
+		{"lengthens a lease by breaking it", func(s lease.Store) lease.Store { return lengthening{s} }, nil},
+		{"carries out twice", nil, func(a lease.Authority) lease.Authority {
+			return leasetest.Script(a, leasetest.Always(leasetest.Any, leasetest.Duplicate))
+		}},
+		{"calls more certain than it is", nil, func(a lease.Authority) lease.Authority {
+			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
+		}},
+		{"takes one owner for another", nil, func(a lease.Authority) lease.Authority {
+			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "somebody" })
+		}},
 		{"grants what is held", nil, func(a lease.Authority) lease.Authority { return generous{a} }},
 		{"answers from memory", nil, func(a lease.Authority) lease.Authority { return &remembering{Authority: a} }},
 		{"carries out what it said it did not", nil, func(a lease.Authority) lease.Authority { return lying{a} }},
@@ -234,6 +252,51 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
+// What the recorder's clock alone cannot see: an authority that ends leases early by a
+// twentieth of the longest one, and how many of its histories are found for how much the
+// clocks may be apart. Beyond half of what is to be found, nothing is.
+//
+// SPEC A3.
+func TestBlindSpot(t *testing.T) {
+	const (
+		early = term / 20
+		of    = 200
+	)
+	w := func(t *testing.T, seed uint64) func(int) lease.Authority {
+		store := slow(t, leasetest.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
+			if r.State == lease.Leased && !r.Until.IsZero() {
+				r.Until = r.Until.Add(-early)
+			}
+		}), seed)
+		return func(int) lease.Authority { return lease.NewAuthority(store) }
+	}
+	found := func(o *Options) (n int) {
+		for i := range uint64(of) {
+			switch err := history(t, *seed+i, w, o).Check(within, ""); {
+			case errors.Is(err, ErrTimeout):
+				t.Fatal(err)
+			case err != nil:
+				n++
+			}
+		}
+		return n
+	}
+	exact := found(nil)
+	t.Logf("by the authority's own time: %d of %d", exact, of)
+	if exact < of/2 {
+		t.Errorf("by the authority's own time: %d of %d histories", exact, of)
+	}
+	last := of
+	for _, eps := range []time.Duration{0, term / 1000, term / 100, term / 40, term / 20, term / 3} {
+		n := found(&Options{Observed: true, Epsilon: eps})
+		t.Logf("epsilon / duration = %5.1f %%: %d of %d", 100*eps.Seconds()/term.Seconds(), n, of)
+		if n > last || eps <= term/100 && n == 0 || eps >= early && n > 0 {
+			t.Errorf("epsilon %v: %d of %d histories are found", eps, n, of)
+		}
+		last = n
+	}
+}
+
 type blind struct{ lease.Store }
 
 func (s blind) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
@@ -251,6 +314,26 @@ func (s forgetful) Swap(ctx context.Context, name string, old lease.Snapshot, ne
 	if next.Epoch%5 == 4 {
 		old.Record = next
 		return old, nil
+	}
+	return s.Store.Swap(ctx, name, old, next)
+}
+
+// unmarked is a store that forgets the newer token of a change.
+type unmarked struct{ lease.Store }
+
+func (s unmarked) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if old.Record.State == lease.Leased && next.State == lease.Leased && next.Until.Equal(old.Record.Until) {
+		next.Epoch = old.Record.Epoch
+	}
+	return s.Store.Swap(ctx, name, old, next)
+}
+
+// lengthening is a store in which a break begins the duration anew.
+type lengthening struct{ lease.Store }
+
+func (s lengthening) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if next.State == lease.Breaking && next.Duration != lease.Infinite {
+		next.Until = old.Now.Add(next.Duration)
 	}
 	return s.Store.Swap(ctx, name, old, next)
 }

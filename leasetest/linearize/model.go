@@ -13,6 +13,7 @@ import (
 // machine, written for intervals: it does not use lease.Step.
 type state struct {
 	id       lease.ID // of the last lease; zero: none is remembered
+	owner    string
 	released bool
 	broken   bool
 	lo, hi   int64 // the lock ends in this time; both never for an infinite lease
@@ -92,7 +93,7 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 			n.at = s.at
 		case code != out.code:
 			continue
-		case out.shown && !r.matches(&n, phase, out):
+		case out.shown && !r.matches(&n, out), !n.outlasts(out):
 			continue
 		}
 		next = append(next, n)
@@ -112,7 +113,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 		case phase == breaking:
 			return s, lease.ErrBreaking
 		}
-		n := state{id: req.Proposed, duration: int64(req.Duration), epoch: s.epoch + 1, at: s.at, wrote: s.wrote}
+		n := state{id: req.Proposed, owner: req.Owner, duration: int64(req.Duration), epoch: s.epoch + 1, at: s.at, wrote: s.wrote}
 		return n.started(out), 0
 	case lease.Renew:
 		switch {
@@ -134,6 +135,9 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 			return s, lease.ErrBreaking
 		}
 		s.id = req.Proposed
+		if req.Owner != "" {
+			s.owner = req.Owner
+		}
 		s.epoch++
 		return s.written(out), 0
 	case lease.Release:
@@ -230,9 +234,10 @@ func (s state) breaks(phase int, p lease.Period, out *output) state {
 }
 
 // matches compares the state with what the answer shows, and learns from it.
-func (r *Recorder) matches(s *state, phase int, out *output) bool {
+func (r *Recorder) matches(s *state, out *output) bool {
 	rec := out.record
-	if rec.Epoch != s.epoch || rec.State != lease.Available && rec.ID != s.id {
+	if rec.Epoch != s.epoch || rec.State != lease.Available &&
+		(rec.ID != s.id || rec.Owner != s.owner || int64(rec.Duration) != s.duration) {
 		return false
 	}
 	var want int
@@ -263,6 +268,18 @@ func (r *Recorder) matches(s *state, phase int, out *output) bool {
 	}
 	s.lo, s.hi = until, until
 	return true
+}
+
+// outlasts reports whether the lease can last as long as the answer calls certain, counted
+// from a time at which the request may have been sent.
+func (s *state) outlasts(out *output) bool {
+	switch {
+	case out.sure == 0 || s.hi == never:
+		return true
+	case out.sure == lease.Infinite:
+		return false
+	}
+	return !s.id.IsZero() && !s.released && out.sent-out.epsilon+int64(out.sure) <= s.hi
 }
 
 func byName(history []porcupine.Operation) (parts [][]porcupine.Operation) {

@@ -1,10 +1,12 @@
 package linearize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +33,7 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	latest int64 // the latest time of the authority that any answer told
+	order  int64 // of all calls and returns, which tells more than their times
 	ops    []porcupine.Operation
 }
 
@@ -63,22 +66,26 @@ type recorded struct {
 }
 
 func (a recorded) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	call, earliest := a.r.start()
+	in := a.r.start(name, req)
 	res, err := a.Authority.Do(ctx, name, req)
-	a.r.add(a.client, call, earliest, input{name, req}, res, err)
+	a.r.add(a.client, in, res, err)
 	return res, err
 }
 
-func (r *Recorder) start() (call, earliest int64) {
+func (r *Recorder) start(name string, req lease.Request) input {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return int64(time.Since(r.began)), r.latest
+	r.order++
+	return input{name, req, r.order, int64(time.Since(r.began)), r.latest}
 }
 
 // An input is what was asked for.
 type input struct {
-	name string
-	req  lease.Request
+	name     string
+	req      lease.Request
+	order    int64
+	sent     int64 // on the recorder's clock
+	earliest int64 // on the authority's: it had told this time before
 }
 
 // An output is what became of it, and when that can have been.
@@ -87,6 +94,8 @@ type output struct {
 	unknown  bool       // nothing was answered
 	shown    bool       // record is what the authority had then
 	record   lease.Record
+	sent     int64 // not later than the request, on the clock of from and to
+	sure     time.Duration
 	from, to int64 // it was carried out in this time, of the authority or else of the recorder
 	exact    bool  // that is a single instant of the authority's clock
 	epsilon  int64
@@ -94,29 +103,57 @@ type output struct {
 
 const never = int64(1<<63 - 1)
 
-func (r *Recorder) add(client int, call, earliest int64, in input, res lease.Result, err error) {
+func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ret := int64(time.Since(r.began))
+	r.order++
 	code := lease.CodeOf(err)
 	if err != nil && code != 0 && !code.Refusal() && code != lease.ErrConflict && code != lease.ErrCorrupt {
 		return // never possible: nothing to order
 	}
-	out := output{code: code, unknown: err != nil && !code.Refusal(), shown: !res.Now.IsZero(), record: res.Record, from: call, to: ret}
+	out := output{code: code, unknown: err != nil && !code.Refusal(), shown: !res.Now.IsZero(), record: res.Record, sure: res.Sure}
 	switch {
 	case r.options.Observed:
+		out.sent, out.from, out.to = in.sent, in.sent, int64(time.Since(r.began))
 		out.epsilon = int64(r.options.Epsilon)
 	case out.shown:
 		at := r.instant(res.Now)
-		out.exact, out.from, out.to = true, at, at
+		out.exact, out.sent, out.from, out.to = true, in.earliest, at, at
 		r.latest = max(r.latest, at)
 	default:
-		out.from, out.to = earliest, never
+		out.sent, out.from, out.to = in.earliest, in.earliest, never
 	}
 	if out.unknown {
-		out.to, ret = never, never
+		out.to, out.sure = never, 0
 	}
-	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: ret})
+	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
+}
+
+// history is what was recorded, for porcupine. A request of unknown outcome may take effect
+// after all others; what its client did next is drawn as another client's.
+func (r *Recorder) history() []porcupine.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ops := slices.Clone(r.ops)
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	clients := 0
+	for _, op := range ops {
+		clients = max(clients, op.ClientId+1)
+	}
+	as := map[int]int{}
+	for i := range ops {
+		op := &ops[i]
+		client := op.ClientId
+		if other, ok := as[client]; ok {
+			op.ClientId = other
+		}
+		if op.Output.(output).unknown {
+			op.Return = r.order + 1
+			as[client] = clients
+			clients++
+		}
+	}
+	return ops
 }
 
 // instant is a time of the authority as a number.
@@ -129,9 +166,7 @@ var ErrTimeout = errors.New("linearize: the search took too long")
 // HTML, to the file, if one is named, and returns an error. A search that is not over within
 // the time is [ErrTimeout].
 func (r *Recorder) Check(within time.Duration, file string) error {
-	r.mu.Lock()
-	ops := append([]porcupine.Operation(nil), r.ops...)
-	r.mu.Unlock()
+	ops := r.history()
 	model := r.model()
 	result, info := porcupine.CheckOperationsVerbose(model, ops, within)
 	switch result {
