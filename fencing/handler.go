@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 
@@ -84,6 +85,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if g == nil {
+		return errNoGuard
+	}
 	if h.o.MaxBody > 0 {
 		if r, err = readAhead(w, r, h.o.MaxBody); err != nil {
 			return err
@@ -94,6 +98,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	})
 }
+
+// errNoGuard refuses a request for which Options.Guard returned neither a guard nor an error.
+var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.
 func readAhead(w http.ResponseWriter, r *http.Request, most int64) (*http.Request, error) {

@@ -58,6 +58,48 @@ func TestInfiniteOrphanIsFound(t *testing.T) {
 	})
 }
 
+// SPEC H3, H7: the same for a request that was repeated: what was granted is released, and the
+// first one, without end, arrives after that.
+func TestRepeatedOrphanIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		net := overMemory()
+		s, err := session.New(net, name, &session.Options{Duration: lease.Infinite})
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.meet(lease.Acquire, func(_ context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			go func() {
+				time.Sleep(time.Minute)
+				_, _ = send(context.Background())
+			}()
+			return lease.Result{}, errors.New("no answer")
+		})
+		if ok, err := s.Acquire(ctx); ok || err == nil {
+			t.Fatalf("Acquire without an answer: %v, %v", ok, err)
+		}
+		if ok, err := s.Acquire(ctx); !ok || err != nil {
+			t.Fatalf("Acquire again: %v, %v", ok, err)
+		}
+		if err := s.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if r := net.record(t); r.State != lease.Leased {
+			t.Fatalf("the late Acquire did not land: %v", r)
+		}
+		if ok, err := s.Acquire(ctx); ok || err == nil {
+			t.Errorf("Acquire that finds its own orphan: %v, %v, want an error", ok, err)
+		}
+		if ok, err := s.Acquire(ctx); !ok || err != nil {
+			t.Errorf("Acquire after that: %v, %v", ok, err)
+		}
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A nil context is a bug of the caller, and panics as in package context, but it must not
 // leave the Session locked for those who recover.
 func TestReleaseOfNilContext(t *testing.T) {

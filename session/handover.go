@@ -35,9 +35,9 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 		s.unlock()
 		return s.opError("hand over", &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
 	}
-	if s.end() != nil {
+	if b := s.end(); b != nil {
 		s.drop(lease.ErrReleased)
-		s.owe(from, false)
+		s.owe(from, b.doubtful)
 	}
 	s.handing = from
 	done := s.detach(context.WithoutCancel(ctx), func(ctx context.Context) error { return s.give(ctx, from, to) })

@@ -14,6 +14,8 @@ type belief struct {
 	token  lease.Token
 	sent   time.Time     // when the exchange that it rests on was sent
 	budget time.Duration // how long after that it holds; lease.Infinite: until told otherwise
+
+	doubtful bool // an earlier request to acquire the ID may yet arrive
 }
 
 // left is how much longer the belief holds: not at all if it is not positive.
@@ -78,7 +80,7 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 	code := lease.CodeOf(err)
 	switch {
 	case err == nil && res.Record.State == lease.Leased && res.Record.ID == id:
-		b := &belief{id, res.Record.Token(), sent, h.budget(min(h.Duration, res.Sure))}
+		b := &belief{id, res.Record.Token(), sent, h.budget(min(h.Duration, res.Sure)), h.doubtful}
 		if b.left(h.settings, now) <= 0 {
 			return late
 		}

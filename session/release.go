@@ -15,7 +15,7 @@ func (s *Session) Release(ctx context.Context) error {
 	s.supersede()
 	if b := s.end(); b != nil {
 		s.drop(lease.ErrReleased)
-		s.owe(b.id, false)
+		s.owe(b.id, b.doubtful)
 	} else if s.doubtful {
 		s.owe(s.proposal, true)
 		s.retire()
@@ -98,7 +98,7 @@ func (s *Session) settle(ctx context.Context) error {
 	}
 }
 
-// free releases one ID that is owed. A refusal settles it: the ID is not in force. But the
+// free releases one ID that is owed. A refusal settles it: the ID is not in force. But a
 // request of an Acquire whose outcome is not known (doubtful) may yet arrive. What it acquires
 // then ends by itself, and is released if a later refusal names it. If it is infinite an
 // acquire and a release with the same ID, which both write, leave nothing to swap to what has
@@ -122,7 +122,7 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	defer s.unlock()
 	switch {
 	case err != nil:
-	case refused && doubtful:
+	case doubtful:
 		s.waive(id)
 	default:
 		s.discharge(id)

@@ -109,7 +109,7 @@ func (s *Session) lose(reason lease.Code, err error) {
 	// A renewal may have been granted without an answer: then the lease would stay with
 	// nobody.
 	if reason == lease.ErrExpired {
-		s.owe(b.id, false)
+		s.owe(b.id, b.doubtful)
 		s.detach(context.Background(), s.settle)
 	}
 }
