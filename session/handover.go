@@ -36,6 +36,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 		return s.opError("hand over", &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
 	}
 	if b := s.end(); b != nil {
+		s.supersede() // an Acquire that waits for its turn might give the hand-over up
 		s.drop(lease.ErrReleased)
 		s.owe(from, b.doubtful)
 	}
