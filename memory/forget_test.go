@@ -149,6 +149,47 @@ func TestLastIdleStay(t *testing.T) {
 	}
 }
 
+// Without a Retention it is five minutes.
+func TestDefaultRetention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(nil)
+		a := lease.NewAuthority(s)
+		lasting(t, a, "expired-", 10, time.Second)
+		time.Sleep(time.Second + 5*time.Minute - 1)
+		once(t, a, "early-", 3*memory.Idle)
+		if n := states(s)[lease.Expired]; n != 10 {
+			t.Errorf("just before: %d of 10 are remembered", n)
+		}
+		time.Sleep(time.Nanosecond)
+		once(t, a, "due-", 3*memory.Idle)
+		if n := states(s)[lease.Expired]; n != 0 {
+			t.Errorf("after: %d are remembered", n)
+		}
+	})
+}
+
+// A record that has been over for the retention when it is put there may be forgotten by
+// the very swap that commits it. Then it is gone, and can be put there again.
+func TestForgottenAtOnce(t *testing.T) {
+	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0)), Retention: time.Minute})
+	var epoch uint64
+	for range 3 {
+		old := load(t, s, "a")
+		if old.Record != (lease.Record{Epoch: epoch}) {
+			t.Fatalf("not forgotten: %+v", old.Record)
+		}
+		next := leased(old, -time.Minute) // as a machine that was asleep might write it
+		next.Duration = time.Second
+		if put := swap(t, s, "a", old, next); put.Record != next {
+			t.Fatalf("swapped %+v, got %+v", next, put)
+		}
+		epoch++
+	}
+	if list := s.List(); len(list) != 0 {
+		t.Errorf("remembers %+v", list)
+	}
+}
+
 // A Store that gets no new name forgets as well, in the course of renewals.
 func TestForgettingByRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,6 @@ func (sh *shard) list(list []Info, c *clock) []Info {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now, _ := c.now()
-	list = slices.Grow(list, len(sh.entries))
 	for name, e := range sh.entries {
 		r := e.record.At(now)
 		list = append(list, Info{name, r.State, r.Owner, r.Remaining(now), r.Token()})

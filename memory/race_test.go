@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// SPEC A2, T: goroutines contend for a few names, while others make the Store forget. Under
+// SPEC A2, S3: goroutines contend for a few names, while others make the Store forget. Under
 // every name each token is granted once, and to one holder at a time.
 func TestContention(t *testing.T) {
 	const goroutines, grants = 8, 300

@@ -34,7 +34,7 @@ type entry struct {
 	record     lease.Record
 	version    string
 	swapped    time.Duration // when the record was put here, in time elapsed
-	prev, next *entry        // in the queue that follows from the record's State; nil: in none
+	prev, next *entry        // in the queue that follows from the record's State; nil: in none yet
 }
 
 func (e *entry) snapshot(now time.Time) lease.Snapshot {
@@ -117,6 +117,5 @@ func (q *queue) remove(e *entry) {
 		q.head = nil
 	}
 	e.prev.next, e.next.prev = e.next, e.prev
-	e.prev, e.next = nil, nil
 	q.size--
 }

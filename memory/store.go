@@ -68,10 +68,10 @@ const DefaultRetention = 5 * time.Minute
 
 // Options are the settings of a [Store]. Zero fields have the defaults that they state.
 type Options struct {
-	// Clock tells the time, which is after the zero time; nil is package time. What counts is the time between two of its
-	// readings, on the monotonic clock if they carry it. While it goes backward, the Store's
-	// time stands still. Now is called with a part of the Store locked: it must not call the
-	// Store.
+	// Clock tells the time, which is after the zero time; nil is package time. What counts is
+	// the time between two of its readings, on the monotonic clock if they carry it; while it
+	// goes backward, the Store's time stands still. Now is called with a part of the Store
+	// locked: it must not call the Store. The Leases of the Store run on the same clock.
 	Clock session.Clock
 
 	// Limits are the durations that an authority over this Store grants; zero fields set no

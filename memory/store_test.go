@@ -43,7 +43,7 @@ func leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return lease.Record{State: lease.Leased, ID: holder, Owner: "worker-1", Duration: d, Until: on.Now.Add(d), Epoch: on.Record.Epoch + 1}
 }
 
-// SPEC S: the store keeps the contract of every store.
+// SPEC S1 to S9: the store keeps the contract of every store.
 func TestConformance(t *testing.T) {
 	const retention = time.Second
 	leasetest.TestStore(t, func(testing.TB) lease.Store {
@@ -243,7 +243,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// SPEC T: every token of a Store is newer than its floor.
+// SPEC S3, over a restart: every token of a Store is newer than its floor.
 func TestFloor(t *testing.T) {
 	floor := lease.TokenOf(41)
 	s := memory.New(&memory.Options{Floor: floor})
