@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -102,12 +103,14 @@ func TestWatchEnds(t *testing.T) {
 	a := lease.NewAuthority(s)
 	do(t, a, "a", acquire)
 	const n, rounds = 1_000, 100
+	round := 0
 	end := func(t *testing.T) {
+		round++
 		ctx, cancel := context.WithCancel(t.Context())
 		goroutines := runtime.NumGoroutine()
 		all := make([]<-chan struct{}, n)
-		for i, name := range names(n) {
-			all[i] = watch(t, s, ctx, name)
+		for i := range all {
+			all[i] = watch(t, s, ctx, fmt.Sprint(round, "-", i))
 		}
 		told, stays := watch(t, s, ctx, "a"), watch(t, s, t.Context(), "a")
 		do(t, a, "a", renew)
