@@ -29,6 +29,9 @@ func (s *Session) drain(ctx context.Context) error {
 		defer func() { s.closing-- }()
 	}
 	for s.tasks > s.closing {
+		if err := ctx.Err(); err != nil {
+			return s.opError("close", err)
+		}
 		if s.settled == nil {
 			s.settled = make(chan struct{})
 		}
@@ -39,9 +42,6 @@ func (s *Session) drain(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		s.mu.Lock()
-		if err := ctx.Err(); err != nil && s.tasks > s.closing {
-			return s.opError("close", err)
-		}
 	}
 	return nil
 }

@@ -245,6 +245,29 @@ func TestCloseThatErrs(t *testing.T) {
 	})
 }
 
+// A Close inside a handler that was given up does not count as one that waits. SPEC H18.
+func TestCloseAfterACloseInAHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.OnLost(func(error) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if err := h.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("close: %v", err)
+			}
+		})
+		h.OnLost(func(error) { time.Sleep(time.Minute) })
+		h.acquire(t)
+		n.lose(t, h)
+		lost := time.Now()
+		time.Sleep(2 * time.Second)
+		if err := h.Close(context.Background()); err != nil || time.Since(lost) < 59*time.Second {
+			t.Errorf("closed after %v: %v", time.Since(lost), err)
+		}
+	})
+}
+
 // Close inside one handler waits for the others. SPEC H18.
 func TestCloseInAHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
