@@ -22,10 +22,19 @@ inline believe(be_u, be_sure, be_age, be_moved) {
 	be_u = (be_moved -> LEFT(be_sure, be_age) : be_u)
 }
 
-/* A break never lengthens it. Where the authority does not tell how long, sure is 0. */
-inline doubt(be_u, be_sure, be_age, be_moved) {
-	be_moved = LEFT(be_sure, be_age) < be_u;
+/*
+ * A break never lengthens it. A break whose end, on the authority's clock, is the one that
+ * the holder was told before, or later, is no news, whatever the network made of the answer.
+ * Where the authority does not tell how long, sure and end are 0.
+ */
+inline doubt(be_u, be_sure, be_age, be_told, be_end, be_moved) {
+	if
+	:: be_end < be_told ->
+		be_told = be_end;
+		be_moved = LEFT(be_sure, be_age) < be_u;
 #ifndef IGNORE_BREAK
-	be_u = (be_moved -> LEFT(be_sure, be_age) : be_u)
+		be_u = (be_moved -> LEFT(be_sure, be_age) : be_u)
 #endif
+	:: else
+	fi
 }

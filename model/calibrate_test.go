@@ -30,6 +30,16 @@ func when(kind func(Event) bool, lie func(*Event)) func([]Event, int) []Event {
 	}
 }
 
+// latest is the record of the last grant that a holder was answered.
+func latest(events []Event, holder int) Record {
+	for _, e := range slices.Backward(events) {
+		if granted(e) && e.Slot == holder {
+			return e.Record
+		}
+	}
+	return Record{}
+}
+
 func swapped(e Event) bool { return e.Kind == Swap }
 
 func swappedBy(a lease.Action) func(Event) bool {
@@ -93,7 +103,14 @@ var corruptions = []corruption{
 		return nil
 	}},
 	{"belief of one who holds nothing", when(func(Event) bool { return true }, func(e *Event) { e.Alive |= 1 << 3 })},
-	{"belief after the loss", when(func(e Event) bool { return e.Kind == Lost }, func(e *Event) { e.Alive |= 1 << e.Slot })},
+	{"belief after the loss", func(events []Event, i int) []Event {
+		e := &events[i]
+		if e.Kind != Lost || latest(events[:i], e.Slot).Epoch != e.Record.Epoch {
+			return nil
+		}
+		e.Alive |= 1 << e.Slot
+		return events
+	}},
 	{"belief after the release", when(func(e Event) bool { return e.Kind == Released }, func(e *Event) { e.Alive |= 1 << e.Slot })},
 	{"belief that does not end", when(func(e Event) bool { return e.Alive != 0 && e.Kind == Sample }, func(e *Event) { e.Passed += int(term / Unit) })},
 	{"a loss told twice", func(events []Event, i int) []Event {
@@ -108,12 +125,11 @@ var corruptions = []corruption{
 		if events[i].Kind != Released {
 			return nil
 		}
-		for j := i; j >= 0; j-- {
-			if e := events[j]; e.Kind == Answered && e.Slot == events[i].Slot && e.Code == 0 {
-				return slices.Insert(events, i+1, Event{Kind: Lost, Slot: e.Slot, Record: Record{Epoch: e.Record.Epoch}})
-			}
+		last := latest(events[:i], events[i].Slot)
+		if last.Epoch == 0 {
+			return nil
 		}
-		return nil
+		return slices.Insert(events, i+1, Event{Kind: Lost, Slot: events[i].Slot, Record: Record{Epoch: last.Epoch}})
 	}},
 	{"a loss of what was never held", when(func(e Event) bool { return e.Kind == Lost }, func(e *Event) { e.Record.Epoch += 1000 })},
 }

@@ -36,9 +36,11 @@ bool applied;	/* the request under way has been carried out */
 bool told;	/* OnBreaking was called */
 bool moved;
 byte sure, n;
+byte end, end_told = NEVER;	/* of the break, in the answer and as the holder knows it, on the authority's clock */
 mtype answer;
 
 #define LOCKED_BY_ME (LOCKED(r) && r.id == ME)
+#define SOONER(t) (t == NEVER || t == 0 -> t : t - 1)
 #define MAX(a, b) (a > b -> a : b)
 
 inline rest() {
@@ -46,9 +48,9 @@ inline rest() {
 	assert(bel == 0 || LOCKED_BY_ME)
 }
 
-inline done() { age = NEVER; wait = 0; missing = 0; applied = false; sure = 0; answer = 0 }
+inline done() { age = NEVER; wait = 0; missing = 0; applied = false; sure = 0; answer = 0; end = 0 }
 
-inline over() { bel = 0; since = 0; missed = 0; told = false; done() }
+inline over() { bel = 0; since = 0; missed = 0; told = false; end_told = NEVER; done() }
 
 active proctype world() {
 	nobody(r);
@@ -69,14 +71,15 @@ active proctype world() {
 		applied = true; answer = code;
 		if :: code == broken && r.state == breaking -> answer = breaking :: else fi;
 		sure = (LOCKED_BY_ME -> r.left : 0);
+		end = (answer == breaking -> r.left : 0);
 		rest()
 	   }
 	:: d_step { age != NEVER && applied ->	/* and answered */
 		if
-		:: answer == granted -> believe(bel, sure, age, moved);
+		:: answer == granted -> believe(bel, sure, age, moved); end_told = NEVER;
 			if :: moved -> missed = missing :: else fi;
 			done()
-		:: answer == breaking -> told = true; doubt(bel, sure, age, moved);
+		:: answer == breaking -> told = true; doubt(bel, sure, age, end_told, end, moved);
 			if :: moved -> missed = MAX(missed, missing) :: else fi;
 			done()
 		:: else -> assert(told); over()
@@ -94,6 +97,7 @@ active proctype world() {
 	   }
 	:: atomic { (bel == 0 || since < I || age != NEVER) && (age == NEVER || wait < T) ->	/* time passes */
 		pass(r);
+		end = SOONER(end); end_told = SOONER(end_told);
 		if
 		:: bel > 0 && missed < K && (age == NEVER || missing < K) -> missed++;
 			if :: age != NEVER -> missing++ :: else fi

@@ -49,7 +49,9 @@ typedef Holder {
 	byte missed;	/* ghost: ticks missed since the sending from which bel counts */
 	byte missing;	/* ghost: ticks missed since the request under way was sent */
 	mtype answer;	/* 0: none has been given */
-	byte sure
+	byte sure;
+	byte end;	/* of the break in the answer, and */
+	byte told	/* of the break that it knows of, as time left at the authority; NEVER: none */
 }
 Holder h[HOLDERS];
 
@@ -72,17 +74,17 @@ inline promise2() {
 
 #define KNOWN(i) (acquires[i] || renews[i] || releases[i] || h[0].id == i || h[1].id == i || (r.id == i && r.state != available))
 
-inline quiet(x) { h[x].age = NEVER; h[x].answer = 0; h[x].sure = 0; h[x].missing = 0 }
+inline quiet(x) { h[x].age = NEVER; h[x].answer = 0; h[x].sure = 0; h[x].end = 0; h[x].missing = 0 }
 
 inline over(x) {	/* the incarnation has ended */
-	h[x].phase = idle; h[x].bel = 0; h[x].missed = 0;
+	h[x].phase = idle; h[x].bel = 0; h[x].missed = 0; h[x].told = NEVER;
 #ifndef REUSED_ID
 	h[x].id = 0;
 #endif
 	quiet(x)
 }
 
-inline send(x) { h[x].age = 0; h[x].missing = 0; h[x].answer = 0; h[x].sure = 0 }
+inline send(x) { h[x].age = 0; h[x].missing = 0; h[x].answer = 0; h[x].sure = 0; h[x].end = 0 }
 
 inline undo(x) {
 	releases[h[x].id] = true
@@ -92,13 +94,14 @@ inline answered(x) {
 	if
 	:: h[x].answer == granted ->
 		believe(h[x].bel, h[x].sure, h[x].age, moved);
+		h[x].told = NEVER;
 		if :: moved -> h[x].missed = h[x].missing :: else fi;
 		if
 		:: h[x].bel > 0 -> h[x].phase = holding; quiet(x)
 		:: else -> undo(x); over(x)	/* granted at or after its own U: unknown, and undone */
 		fi
 	:: h[x].answer == breaking && h[x].phase == holding ->
-		doubt(h[x].bel, h[x].sure, h[x].age, moved);
+		doubt(h[x].bel, h[x].sure, h[x].age, h[x].told, h[x].end, moved);
 		if :: moved -> h[x].missed = MAX(h[x].missed, h[x].missing) :: else fi;	/* both spans of D bound it */
 		if :: h[x].bel > 0 -> quiet(x) :: else -> over(x) fi
 	:: else -> over(x)
@@ -128,7 +131,8 @@ inline reply(x) {
 		h[x].answer = code;
 		/* refused with broken, the record that comes with it still tells how long */
 		if :: code == broken && r.state == breaking -> h[x].answer = breaking :: else fi;
-		h[x].sure = (LOCKED(r) && r.id == h[x].id -> r.left : 0)
+		h[x].sure = (LOCKED(r) && r.id == h[x].id -> r.left : 0);
+		h[x].end = (h[x].answer == breaking -> r.left : 0)
 	}
 }
 
@@ -154,6 +158,10 @@ inline run_on(x) {
 	:: else
 	fi
 }
+
+/* The ends of breaks that are known or on their way are times of the authority. */
+#define SOONER(t) (t == NEVER || t == 0 -> t : t - 1)
+inline ends(x) { h[x].told = SOONER(h[x].told); h[x].end = SOONER(h[x].end) }
 
 #define RUNS(x) (h[x].bel > 0 || h[x].age < D)
 
@@ -206,8 +214,8 @@ inline act(x) {
 active proctype world() {
 	d_step {
 		nobody(r);
-		h[0].phase = idle; quiet(0);
-		h[1].phase = idle; quiet(1)
+		over(0); h[0].id = 0;
+		over(1); h[1].id = 0
 	}
 	do
 	:: atomic { true -> act(0) }
@@ -240,7 +248,7 @@ active proctype world() {
 #ifdef CLOCK_STEPS	/* the authority's clock is set forward */
 		if :: LOCKED(r) -> r.left = 1 :: true fi;
 #endif
-		pass(r); tick(0); tick(1); rest();
+		pass(r); ends(0); ends(1); tick(0); tick(1); rest();
 #ifdef WITNESS	/* not an error: shows that the model gets there */
 		assert(!(ALIVE(0) && h[0].id == 2 && r.state == breaking && releases[1] && renews[1]))
 #endif

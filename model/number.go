@@ -104,6 +104,9 @@ func (n *numbering) number(e *event) (Event, error) {
 	case Answered:
 		if !e.result.Now.IsZero() {
 			v.Record = n.record(e.result.Record, e.result.Now)
+			if u := e.result.Record.Until; v.Record.Left != Never {
+				v.Record.Left = n.span(max(0, u.Truncate(Unit).Sub(n.now))) // by now
+			}
 		}
 		v.Sure = n.span(e.result.Sure)
 	case Lost:

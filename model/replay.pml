@@ -68,6 +68,7 @@ typedef Holder {
 	byte id;
 	int bel;
 	int age;
+	int told;	/* the end of the break that it knows of, on the authority's clock */
 	int given;	/* the most that the request under way was granted */
 	int epoch;	/* of the last grant that was answered */
 	int ended	/* the last epoch whose end was told, by OnLost or Release */
@@ -103,6 +104,8 @@ inline copy(to, from) {
 #define DIFF(a, b) (a > b -> a - b : b - a)
 #define SAME(r, s) (r.state == s.state && r.id == s.id && r.dur == s.dur && r.epoch == s.epoch && \
 	(r.left == NEVER || s.left == NEVER -> r.left == s.left : DIFF(r.left, s.left) <= 1))
+/* The answer is to a request of the incarnation that is. */
+#define OURS(x) ((h[x].asks || h[x].holds) && h[x].id == (q.action == acquire -> q.proposed : q.id))
 #define OUTCOME(c) (c < 0 || codes[c] == got)
 
 /* dt passes for a record. If its end falls into this unit, it has ended or it has not. */
@@ -127,7 +130,21 @@ inline give(r) {
 	}
 }
 
-inline no_belief(x) { h[x].bel = 0; h[x].holds = false; h[x].asks = false; h[x].age = NEVER }
+inline no_belief(x) { h[x].bel = 0; h[x].holds = false; h[x].asks = false; h[x].age = NEVER; h[x].told = NEVER }
+
+/* Nobody believes more than the model does, and (promise 2) nobody believes wrongly. */
+inline beliefs() {
+	for (i : 0 .. HOLDERS-1) {
+		if
+		:: alive & (1 << i) -> (h[i].holds && h[i].bel > 0) ->
+#ifndef EXCLUDED
+			(LOCKED(record) && record.id == h[i].id) ->
+#endif
+			skip
+		:: else
+		fi
+	}
+}
 
 init {
 	atomic {
@@ -137,7 +154,7 @@ init {
 		codes[0] = granted; codes[1] = held; codes[2] = breaking; codes[3] = broken;
 		codes[5] = id_mismatch; codes[6] = id_missing; codes[7] = not_present; codes[8] = lost; codes[9] = epoch_limit;
 		nobody(record);
-		for (i : 0 .. HOLDERS-1) { h[i].age = NEVER };
+		for (i : 0 .. HOLDERS-1) { h[i].age = NEVER; h[i].told = NEVER };
 		clear();
 		c_code { load_trace(); now.parts = given[0]; now.margin = given[1]; }
 	};
@@ -152,8 +169,10 @@ init {
 		for (i : 0 .. SERVERS-1) { if :: outcome[i] != 0 -> elapse(next[i]) :: else fi };
 		for (i : 0 .. HOLDERS-1) {
 			h[i].bel = (h[i].bel == NEVER -> NEVER : (h[i].bel > lt -> h[i].bel - lt : 0));
+			h[i].told = (h[i].told == NEVER -> NEVER : (h[i].told > dt -> h[i].told - dt : 0));
 			h[i].age = (h[i].age > NEVER - lt -> NEVER : h[i].age + lt)
 		};
+		if :: kind == ANSWERED -> beliefs() :: else fi;	/* the holder has not seen it yet */
 		if
 		:: kind == LOAD ->
 			if
@@ -186,20 +205,23 @@ init {
 			h[slot].asks = true; h[slot].id = q.proposed; h[slot].age = 0; h[slot].given = 0
 		:: kind == SENT && q.action == renew ->
 			(h[slot].holds && h[slot].id == q.id) -> h[slot].age = 0; h[slot].given = 0
-		:: kind == ANSWERED && code == 0 && (q.action == acquire || q.action == renew) && (h[slot].asks || h[slot].holds) && h[slot].id == want.id ->
+		:: kind == ANSWERED && !OURS(slot)	/* an event of an incarnation that is dead */
+		:: kind == ANSWERED && OURS(slot) && code == 0 ->
 			believe(h[slot].bel, sure, h[slot].age, changed);
+			h[slot].told = NEVER;
 			h[slot].holds = true; h[slot].asks = false; h[slot].age = NEVER;
 			h[slot].epoch = want.epoch;
-			((q.action == renew || h[slot].epoch > h[slot].ended) && (sure == NEVER -> h[slot].given == NEVER : sure - 1 <= h[slot].given)) -> skip
-		:: kind == ANSWERED && code > 0 && h[slot].holds && h[slot].id == want.id && want.state == breaking ->
-			doubt(h[slot].bel, sure, h[slot].age, changed);
-			h[slot].age = NEVER
-		:: kind == ANSWERED && code > 0 && !(h[slot].id == want.id && (want.state == breaking || want.state == leased)) ->
-			no_belief(slot)
-		:: kind == ANSWERED && code > 0 && h[slot].asks ->	/* refused by what an ID of its own once got */
-			no_belief(slot)
-		:: kind == ANSWERED && (code < 0 || !(h[slot].asks || h[slot].holds) || h[slot].id != want.id) ->
-			h[slot].age = NEVER	/* unknown, or given up before */
+			(want.id == h[slot].id && (q.action == renew || want.epoch > h[slot].ended) && (sure == NEVER -> h[slot].given == NEVER : sure - 1 <= h[slot].given)) -> skip
+		:: kind == ANSWERED && OURS(slot) && code > 0 ->
+			if
+			:: h[slot].holds && want.id == h[slot].id && want.state == breaking ->
+				want.left = (want.left + 2 >= h[slot].told -> NEVER : want.left);	/* the same, but for rounding */
+				doubt(h[slot].bel, sure, h[slot].age, h[slot].told, want.left, changed);
+				h[slot].age = NEVER
+			:: h[slot].holds && want.id == h[slot].id && want.state == leased -> h[slot].age = NEVER
+			:: else -> no_belief(slot)
+			fi
+		:: kind == ANSWERED && OURS(slot) && code < 0 -> h[slot].age = NEVER	/* unknown */
 		:: kind == LOST ->	/* once, of what was granted, and not of what was released */
 			(want.epoch > h[slot].ended && want.epoch <= h[slot].epoch) ->
 			h[slot].ended = want.epoch;
@@ -209,16 +231,7 @@ init {
 			no_belief(slot)
 		:: kind == SAMPLE
 		fi;
-		/* nobody believes more than the model does, and (promise 2) nobody believes wrongly */
-		for (i : 0 .. HOLDERS-1) {
-			if
-			:: alive & (1 << i) -> (h[i].holds && h[i].bel > 0) ->
-#ifndef EXCLUDED
-				(LOCKED(record) && record.id == h[i].id)
-#endif
-			:: else
-			fi
-		};
+		if :: kind != ANSWERED -> beliefs() :: else fi;
 		at_event++;
 		clear()
 	   }

@@ -194,7 +194,11 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 			case x < 0.3:
 				return leasetest.Detach(t, leasetest.DelayRequest(time.Duration(random()*float64(2*term))))(ctx, c)
 			}
-			return c.Send(ctx)
+			err := c.Send(ctx)
+			if random() < 0.1 {
+				return err // of a refusal, the code alone
+			}
+			return nil
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()

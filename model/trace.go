@@ -62,7 +62,8 @@ type Event struct {
 }
 
 // A Record is the record that an Event shows: the one that was loaded, that was swapped in,
-// or that came with the answer.
+// or that came with the answer. Left is the time left of it at the event, on the authority's
+// clock.
 type Record struct{ State, ID, Duration, Left, Epoch int }
 
 func (e Event) fields() []int {

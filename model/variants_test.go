@@ -48,7 +48,8 @@ var variants = []variant{
 	{"authority.pml", "BREAK_LENGTHENS", "a break lengthens the lease", errs},
 
 	{"lease.pml", "IDS=2", "2 holders, duration 4, 1 tick missed, margin 1", holds},
-	{"lease.pml", "IDS=2 D=5 K=2", "duration 5, 2 ticks missed, margin 2", holds},
+	{"lease.pml", "IDS=2 K=2", "2 ticks missed, margin 2", holds},
+	{"lease.pml", "IDS=2 D=5 K=2", "duration 5, 2 ticks missed, margin 2", holdsAtLength},
 	{"lease.pml", "IDS=2 D=5 K=0", "clocks that do not drift, no margin", holds},
 	{"lease.pml", "IDS=3 D=3", "3 IDs, so that what an old one left behind meets two living ones", holds},
 	{"lease.pml", "IDS=3", "3 IDs, duration 4", holdsAtLength},
