@@ -1,0 +1,149 @@
+package lease_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the list of tests into SPEC.md")
+
+const testsHeading = "## The tests of each clause\n"
+
+var (
+	clauseLine = regexp.MustCompile(`(?m)^- \*\*([A-Z]\d+)\*\* .*\([^()]+\)$`)
+	citation   = regexp.MustCompile(`\bSPEC ([A-Z]\d+(?:[,;]?\s+(?:and )?[A-Z]\d+)*)`)
+	clauseID   = regexp.MustCompile(`[A-Z]\d+`)
+	ruleName   = regexp.MustCompile(`^([A-Z]\d+)/`)
+)
+
+// No clause of SPEC.md is without a source and a test, no test names a clause that is not
+// there, and the list at its end is the one that the tests make. A test cites the clauses
+// that it checks in a comment; the rules of the suites in leasetest begin with them.
+func TestSpec(t *testing.T) {
+	data, err := os.ReadFile("SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, list, found := strings.Cut(string(data), testsHeading)
+	if !found {
+		t.Fatalf("SPEC.md has no %q", testsHeading)
+	}
+	var clauses []string
+	for _, m := range clauseLine.FindAllStringSubmatch(text, -1) {
+		if slices.Contains(clauses, m[1]) {
+			t.Errorf("clause %s is there twice", m[1])
+		}
+		clauses = append(clauses, m[1])
+	}
+	if all := strings.Count(text, "\n- **"); len(clauses) != all || all == 0 {
+		t.Errorf("%d of %d clauses are numbered and end with their source", len(clauses), all)
+	}
+	tests := citations(t)
+	for _, clause := range slices.Sorted(maps.Keys(tests)) {
+		if !slices.Contains(clauses, clause) {
+			t.Errorf("%v cite clause %s, which does not exist", slices.Sorted(maps.Keys(tests[clause])), clause)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("\nWritten by `go test -run Spec -update .`, and checked by the same test.\n\n| Clause | Tests |\n|---|---|\n")
+	for _, clause := range clauses {
+		if len(tests[clause]) == 0 {
+			t.Errorf("clause %s has no test", clause)
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", clause, strings.Join(slices.Sorted(maps.Keys(tests[clause])), ", "))
+	}
+	if *update {
+		if err := os.WriteFile("SPEC.md", []byte(text+testsHeading+b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	} else if list != b.String() {
+		t.Error("the list of tests in SPEC.md is not up to date: go test -run Spec -update .")
+	}
+}
+
+// citations returns the tests that cite each clause.
+func citations(t *testing.T) map[string]map[string]bool {
+	tests := map[string]map[string]bool{}
+	cite := func(clause, test string) {
+		if tests[clause] == nil {
+			tests[clause] = map[string]bool{}
+		}
+		tests[clause][test] = true
+	}
+	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {
+		dir := path.Dir(file)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && file != ".", d.IsDir() && d.Name() == "node_modules":
+			return fs.SkipDir
+		case strings.HasSuffix(file, "_test.go"):
+			citedByTests(t, file, func(clause, test string) { cite(clause, "`"+strings.TrimPrefix(dir+".", "..")+test+"`") })
+		case dir == "leasetest" && strings.HasSuffix(file, ".go"):
+			citedByRules(t, file, func(clause, rule string) { cite(clause, "rule `"+rule+"`") })
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
+// citedByTests finds the citations in comments, each of the test it stands at or in.
+func citedByTests(t *testing.T, file string, cite func(clause, test string)) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, comment := range f.Comments {
+		for _, m := range citation.FindAllStringSubmatch(comment.Text(), -1) {
+			i := slices.IndexFunc(f.Decls, func(d ast.Decl) bool {
+				fn, ok := d.(*ast.FuncDecl)
+				return ok && fn.End() > comment.Pos()
+			})
+			if i < 0 {
+				t.Errorf("%v: a citation of %s at no test", fset.Position(comment.Pos()), m[1])
+				continue
+			}
+			test := f.Decls[i].(*ast.FuncDecl).Name.Name
+			if !strings.HasPrefix(test, "Test") && !strings.HasPrefix(test, "Fuzz") && !strings.HasPrefix(test, "Example") {
+				t.Errorf("%v: a citation of %s at %s, which is no test", fset.Position(comment.Pos()), m[1], test)
+				continue
+			}
+			for _, clause := range clauseID.FindAllString(m[1], -1) {
+				cite(clause, test)
+			}
+		}
+	}
+}
+
+// citedByRules finds the names of rules.
+func citedByRules(t *testing.T, file string, cite func(clause, rule string)) {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			s, _ := strconv.Unquote(lit.Value)
+			if m := ruleName.FindStringSubmatch(s); m != nil {
+				cite(m[1], s)
+			}
+		}
+		return true
+	})
+}
