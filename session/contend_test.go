@@ -195,6 +195,14 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
+// An Interval that leaves no window to spread over is one. SPEC N4.
+func TestRunWithoutSpread(t *testing.T) {
+	l := &plain{ok: true}
+	if _, err := session.Acquire(context.Background(), l, &session.RunOptions{Interval: 5}); err != nil {
+		t.Error(err)
+	}
+}
+
 // RunOptions out of range are refused with the field, its value and the bound. SPEC H22.
 func TestRunOptions(t *testing.T) {
 	for field, o := range map[string]*session.RunOptions{

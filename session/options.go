@@ -159,7 +159,7 @@ func (s *settings) check() error {
 	case believed == lease.Infinite:
 	case believed <= 0:
 		refuse("Duration", s.Duration, fmt.Sprintf("must leave something after ClockRate %v and Margin %v", s.ClockRate, s.Margin))
-	case s.Timeout > believed/2 || s.Retry > believed || room <= 0:
+	case room <= 0:
 		refuse("Timeout", s.Timeout, fmt.Sprintf("must leave room for a renewal, Retry %v and another within the %v that are believed of Duration %v", s.Retry, believed, s.Duration))
 	case s.Interval > room:
 		refuse("Interval", s.Interval, fmt.Sprintf("must be at most %v, or a failed renewal cannot be tried again: of Duration %v, %v are believed, less twice Timeout %v and Retry %v", room, s.Duration, believed, s.Timeout, s.Retry))

@@ -67,6 +67,8 @@ func TestOptionsOutOfRange(t *testing.T) {
 		{"a timeout of half", session.Options{Timeout: 14 * time.Second, Retry: 2 * time.Second}, "Timeout=14s", "must leave room"},
 		{"a retry of all", session.Options{Retry: 30 * time.Second}, "Timeout=5s", "must leave room"},
 		{"a retry of nearly all", session.Options{Retry: 10 * year}, "Timeout=5s", "must leave room"},
+		{"no room at all", session.Options{Retry: 30*time.Second - 59_940_060 - time.Millisecond - 10*time.Second}, "Timeout=5s", "must leave room"},
+		{"nothing believed", session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 1}, "Duration=1s", "must leave something"},
 		{"timeouts of 36 years", session.Options{Timeout: lease.Infinite / 8}, "Timeout=320255h58m24.606846975s", "must leave room"},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, &c.o)
