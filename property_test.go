@@ -371,3 +371,13 @@ func FuzzStep(f *testing.F) {
 		}
 	})
 }
+
+// In the last second that can be written there is still room for what ends in it.
+// SPEC M14.
+func TestLastSecond(t *testing.T) {
+	now := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: 1}, now)
+	if want := now.Add(1); err != nil || r.Duration != 1 || !r.Until.Equal(want) {
+		t.Errorf("%+v, %v, want an end at %v", r, err, want)
+	}
+}
