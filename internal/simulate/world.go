@@ -84,7 +84,6 @@ type world struct {
 	rng    *rand.Rand
 	report Report
 	tokens map[lease.Token]string // by whom it was acquired
-	newest lease.Token
 }
 
 // Run carries out one run. It must be called in a synctest bubble; t gets the clean-up.
