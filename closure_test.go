@@ -98,17 +98,17 @@ func TestClosure(t *testing.T) {
 	}
 	requests := azure()
 	seen := map[kind]bool{{}: true}
-	todo := []kind{{}}
+	waiting := []kind{{}}
 	steps := 0
 	reach := func(k kind) {
 		if !seen[k] {
 			seen[k] = true
-			todo = append(todo, k)
+			waiting = append(waiting, k)
 		}
 	}
-	for len(todo) > 0 && !t.Failed() {
-		k := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	for len(waiting) > 0 && !t.Failed() {
+		k := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
 		r := k.record()
 		if err := r.Valid(); err != nil {
 			t.Fatal(err)
