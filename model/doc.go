@@ -21,5 +21,18 @@
 // Two bridges lead to the code. TestTable compares the transitions of machine.pml with
 // lease.Step, cell by cell. [Recorder] writes down what an authority over any store, and
 // the holders above it, really did, and [Replay] has spin search the model for a behaviour
-// that does the same.
+// that does the same. A trace goes by the clock of the store and by package time, which
+// stands for the clocks of all holders; it tells microseconds, and knows neither the dialect
+// before version 2012-02-12 nor anything that changes a record without a request.
+//
+// # Running it
+//
+//	go test -v .                        # with the table of what was searched and found
+//	go test -v -run Variants -long .    # larger scopes, several minutes
+//	go test -v -run Replay -traces 1000 -seed 7 .
+//
+// A counter-example can be looked at step by step with spin itself:
+//
+//	spin -a -DFROM_ANSWER lease.pml && cc -DSAFETY -o pan pan.c && ./pan -m1000000
+//	spin -t -p -g -DFROM_ANSWER lease.pml
 package model

@@ -135,6 +135,8 @@ func draw(rng *rand.Rand) lease.Request {
 }
 
 // TestReplayAuthority replays what concurrent requests did at lease.NewAuthority.
+//
+// SPEC A2, A4, M16, S5.
 func TestReplayAuthority(t *testing.T) {
 	p, a := replayer(t, false), new(account)
 	for n := range uint64(*traces) {
@@ -246,6 +248,8 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 }
 
 // TestReplaySessions replays what sessions did.
+//
+// SPEC A5, H6, H9, H13, H15, H19.
 func TestReplaySessions(t *testing.T) {
 	p, a := replayer(t, false), new(account)
 	for n := range uint64(*traces) {

@@ -43,6 +43,8 @@ var beyond = map[string]bool{
 
 // TestReplaySimulator replays what the sessions of the simulator did under every fault that
 // a trace can tell of.
+//
+// SPEC A5, H6, H9, H15, H19.
 func TestReplaySimulator(t *testing.T) {
 	const name, rate = "simulated", 0.001
 	p, a := replayer(t, false), new(account)

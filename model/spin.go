@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 //go:embed *.pml
@@ -21,7 +20,6 @@ var sources embed.FS
 type search struct {
 	states int
 	depth  int
-	took   time.Duration
 	failed string // the assertion that a behaviour of the model violates, if any
 	out    string // all that the verifier said
 }
@@ -53,12 +51,11 @@ func verify(ctx context.Context, dir, file string, switches ...string) (search, 
 	if err != nil {
 		return search{}, err
 	}
-	start := time.Now()
 	out, err := run(ctx, dir, pan, "-m10000000", "-w24")
 	if err != nil {
 		return search{}, err
 	}
-	s := search{took: time.Since(start), out: out}
+	s := search{out: out}
 	errorCount := -1
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)

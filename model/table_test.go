@@ -89,6 +89,8 @@ func numbered(n int) lease.ID { return lease.ID{15: byte(n)} }
 
 // TestTable compares the authority of the model with lease.Step, cell by cell: every state
 // at and around its end, every action, IDs that match, do not match and are missing.
+//
+// SPEC M1, M2, M3, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M18, M19.
 func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	if err := unpack(dir); err != nil {
