@@ -41,21 +41,26 @@ func putBlock(c *call) (*reply, error) {
 			e = *f.entry
 		}
 		if len(e.blocks) >= maxUncommitted {
-			return nil, errBlockCount
+			return plan{}, errBlockCount
 		}
 		// "All block IDs must be the same length within a blob."
 		if len(e.blocks) > 0 && len(e.blocks[0].id) != len(id) {
-			return nil, errBlockID
+			return plan{}, errBlockID
 		}
-		return func(time.Time) (*entry, *reply) {
-			e.blocks = append(e.blocks, block{id, data}) // whoever reads the old entry sees only its length
+		added := block{id, data}
+		grows := blocksSize([]block{added})
+		if f.entry == nil {
+			grows += placeSize
+		}
+		return plan{grows, func(time.Time) (*entry, *reply) {
+			e.blocks = append(e.blocks, added) // whoever reads the old entry sees only its length
 			rep := newReply(http.StatusCreated)
 			rep.header.Set("x-ms-request-server-encrypted", "false")
 			if c.header("Content-MD5") != "" {
 				rep.header.Set("Content-MD5", c.header("Content-MD5"))
 			}
 			return &e, rep
-		}, nil
+		}}, nil
 	}})
 }
 

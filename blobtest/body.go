@@ -21,6 +21,9 @@ func (c *call) body() ([]byte, error) {
 	case n > c.o.MaxBody:
 		return nil, errBodySize
 	}
+	if err := c.hold(n); err != nil {
+		return nil, err
+	}
 	// The context does not end a read that hangs, but its connection can.
 	deadline, _ := c.ctx.Deadline()
 	_ = c.conn.SetReadDeadline(deadline) // not every connection can: a test's may not

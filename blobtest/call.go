@@ -30,6 +30,8 @@ type call struct {
 
 	id     lease.ID // x-ms-lease-id; zero: none
 	access access
+
+	held int64 // of the room, until it is answered
 }
 
 func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
@@ -41,6 +43,17 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 		c.query[name] = append(c.query[name], values...)
 	}
 	return c
+}
+
+// hold takes from the room what the call does not hold already of n. Whatever is kept in the end
+// is to be taken off from what it holds.
+func (c *call) hold(n int64) error {
+	more := max(0, n-c.held)
+	if err := c.room.take(more); err != nil {
+		return err
+	}
+	c.held += more
+	return nil
 }
 
 // A reply is an answer that is a success.

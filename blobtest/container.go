@@ -24,12 +24,17 @@ func createContainer(c *call) (*reply, error) {
 	if c.account.find(c.container, "").box != nil {
 		return nil, errContainerExists
 	}
+	attrs := &attributes{etag: c.newETag(), metadata: m}
+	if err := c.hold(attrs.size()); err != nil {
+		return nil, err
+	}
 	now, err := c.forget()
 	if err != nil {
 		return nil, err
 	}
-	attrs := &attributes{etag: c.newETag(), modified: now, metadata: m}
-	c.account.putBox(c.container, &box{attrs: attrs, blobs: map[string]*entry{}})
+	attrs.modified = now
+	c.account.addBox(c.container, &box{attrs: attrs, blobs: map[string]*entry{}})
+	c.held -= attrs.size()
 	rep := newReply(http.StatusCreated)
 	c.describe(rep, attrs.etag, attrs.modified)
 	return rep, nil
@@ -66,7 +71,12 @@ func setContainerMetadata(c *call) (*reply, error) {
 	}
 	defer leave()
 	attrs := &attributes{etag: c.newETag(), modified: res.Now, metadata: m}
+	grows := attrs.size() - f.attributes.size()
+	if err := c.hold(grows); err != nil {
+		return nil, err
+	}
 	c.account.setAttributes(f.box, attrs)
+	c.held -= grows
 	rep := newReply(http.StatusOK)
 	c.describe(rep, attrs.etag, attrs.modified)
 	return rep, nil
@@ -81,7 +91,7 @@ func deleteContainer(c *call) (*reply, error) {
 		return nil, err
 	}
 	defer leave()
-	c.account.putBox(c.container, nil)
+	c.held += c.account.removeBox(c.container)
 	return newReply(http.StatusAccepted), nil
 }
 
@@ -119,15 +129,19 @@ func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leav
 	return f, res, leave, nil
 }
 
-// putBox puts a container under a name, or takes it away with nil.
-func (a *account) putBox(name string, b *box) {
+func (a *account) addBox(name string, b *box) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if b == nil {
-		delete(a.containers, name)
-	} else {
-		a.containers[name] = b
-	}
+	a.containers[name] = b
+}
+
+// removeBox takes a container away and returns its size.
+func (a *account) removeBox(name string) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.containers[name]
+	delete(a.containers, name)
+	return b.size()
 }
 
 func (a *account) setAttributes(b *box, attrs *attributes) {

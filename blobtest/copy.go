@@ -119,5 +119,5 @@ func abortCopy(c *call) (*reply, error) {
 	if !strings.EqualFold(c.header("x-ms-copy-action"), "abort") {
 		return nil, noHeader("x-ms-copy-action")
 	}
-	return c.writeBlob(write{prepare: func(found) (plan, error) { return nil, errNoPendingCopy }})
+	return c.writeBlob(write{prepare: func(found) (plan, error) { return plan{}, errNoPendingCopy }})
 }

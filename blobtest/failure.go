@@ -82,6 +82,7 @@ var (
 	errUnsatisfiable = &failure{status: 400, code: "UnsatisfiableCondition", text: "The request includes an unsatisfiable condition for this operation."}
 	errConditions    = &failure{status: 400, code: "MultipleConditionHeadersNotSupported", text: "Multiple condition headers are not supported."}
 
+	errFull     = &failure{status: 507, code: "InsufficientStorage", text: "The server keeps as much as it may."}
 	errInternal = &failure{status: 500, code: "InternalError", text: "The server encountered an internal error. Please retry the request."}
 	errTimedOut = &failure{status: 500, code: "OperationTimedOut", text: "The operation could not be completed within the permitted time."}
 )

@@ -41,6 +41,7 @@ type Handler struct {
 	outcomes []outcome
 	accounts map[string]*account
 	gates    gates
+	room     room
 	etags    atomic.Uint64
 }
 
@@ -57,6 +58,7 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 		auth = lease.NewAuthority(memory.New(&memory.Options{Clock: opts.Clock, Limits: lease.AzureLimits, Retention: century}))
 	}
 	h := &Handler{auth: auth, o: opts, accounts: map[string]*account{}, outcomes: outcomes}
+	h.room.most = opts.MaxTotal
 	if opts.PublishedTable {
 		h.outcomes = append(published[:len(published):len(published)], outcomes...)
 	}
@@ -137,6 +139,7 @@ func (c *call) serve() (*reply, error) {
 		return nil, err
 	}
 	defer cancel()
+	defer func() { c.room.give(c.held) }()
 	op, err := c.route()
 	if err != nil {
 		return nil, err

@@ -50,6 +50,15 @@ type Options struct {
 	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB.
 	MaxBlob int64
 
+	// MaxTotal is how much the server keeps of everything, in bytes: contents, of snapshots and
+	// copies too, though they share them with what they were made of; uncommitted blocks;
+	// metadata and properties; 4 KiB for every container and blob, 1 KiB for every content and
+	// 256 bytes for every block; and the bodies of the requests under way, so that to replace a
+	// content takes room for both. What would need more is answered 507 InsufficientStorage. (The
+	// service has no such answer, since its accounts have no end.) Not counted are the leases, which
+	// are the authority's. Default: 1 GiB, or MaxBlob if that is more.
+	MaxTotal int64
+
 	// Timeout bounds one request up to its answer, the reading of its body included; the
 	// query parameter timeout can only shorten it. A server's client has as long again to
 	// take the answer. Default: 30 s.
@@ -79,6 +88,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if r.MaxBlob == 0 {
 		r.MaxBlob = 256 << 20
+	}
+	if r.MaxTotal == 0 {
+		r.MaxTotal = max(1<<30, r.MaxBlob)
 	}
 	if r.Timeout == 0 {
 		r.Timeout = 30 * time.Second
@@ -120,6 +132,8 @@ func (o *Options) valid() error {
 		return bad("MaxBody", strconv.FormatInt(o.MaxBody, 10), "must not be negative")
 	case o.MaxBlob < o.MaxBody:
 		return bad("MaxBlob", strconv.FormatInt(o.MaxBlob, 10), "must not be below MaxBody, "+strconv.FormatInt(o.MaxBody, 10))
+	case o.MaxTotal < o.MaxBlob:
+		return bad("MaxTotal", strconv.FormatInt(o.MaxTotal, 10), "must not be below MaxBlob, "+strconv.FormatInt(o.MaxBlob, 10))
 	case o.Timeout < 0:
 		return bad("Timeout", o.Timeout.String(), "must not be negative")
 	}

@@ -136,17 +136,18 @@ func (c *call) amend(change func(v *version)) (*reply, error) {
 	return c.writeBlob(write{prepare: func(f found) (plan, error) {
 		old := f.entry.current
 		if err := cond.forWrite(old.etag, old.modified); err != nil {
-			return nil, err
+			return plan{}, err
 		}
-		return func(now time.Time) (*entry, *reply) {
-			e, v := *f.entry, *old
-			change(&v)
+		v := *old
+		change(&v)
+		return plan{v.size() - old.size(), func(now time.Time) (*entry, *reply) {
+			e := *f.entry
 			v.etag, v.modified = c.newETag(), now
 			e.current = &v
 			rep := newReply(http.StatusOK)
 			c.describe(rep, v.etag, v.modified)
 			rep.header.Set("x-ms-request-server-encrypted", "false")
 			return &e, rep
-		}, nil
+		}}, nil
 	}})
 }

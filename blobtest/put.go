@@ -86,24 +86,24 @@ func (c *call) replace(v *version, w write, status int, amend func(f found, rep 
 		if f.entry != nil && f.entry.current != nil {
 			old = *f.entry.current
 			if err := cond.forCreation(old.etag, old.modified); err != nil {
-				return nil, err
+				return plan{}, err
 			}
 			if !c.access.mayReplace() {
-				return nil, errPermission
+				return plan{}, errPermission
 			}
 		} else if err := cond.forCreation("", time.Time{}); err != nil {
-			return nil, err
+			return plan{}, err
 		}
 		if amend != nil {
 			if err := amend(f, rep); err != nil {
-				return nil, err
+				return plan{}, err
 			}
 		}
-		return func(now time.Time) (*entry, *reply) {
-			e := &entry{current: v}
-			if f.entry != nil {
-				e.snapshots = f.entry.snapshots
-			}
+		e := &entry{current: v}
+		if f.entry != nil {
+			e.snapshots = f.entry.snapshots
+		}
+		return plan{e.size() - f.entry.size(), func(now time.Time) (*entry, *reply) {
 			v.etag, v.created, v.modified = c.newETag(), now, now
 			if !old.created.IsZero() {
 				v.created = old.created
@@ -117,7 +117,7 @@ func (c *call) replace(v *version, w write, status int, amend func(f found, rep 
 				rep.header.Set("Content-MD5", base64.StdEncoding.EncodeToString(v.props.md5))
 			}
 			return e, rep
-		}, nil
+		}}, nil
 	}
 	return c.writeBlob(w)
 }
@@ -141,20 +141,19 @@ func deleteBlob(c *call) (*reply, error) {
 			v = f.uncommitted()
 		}
 		if err := cond.forWrite(v.etag, v.modified); err != nil {
-			return nil, err
+			return plan{}, err
 		}
 		if len(f.entry.snapshots) > 0 && which == "" {
-			return nil, errSnapshotsPresent
+			return plan{}, errSnapshotsPresent
 		}
-		return func(time.Time) (*entry, *reply) {
+		var left *entry
+		if which == "only" {
+			left = &entry{current: f.entry.current, blocks: f.entry.blocks}
+		}
+		return plan{left.size() - f.entry.size(), func(time.Time) (*entry, *reply) {
 			rep := newReply(http.StatusAccepted)
 			rep.header.Set("x-ms-delete-type-permanent", "true")
-			if which == "only" {
-				e := *f.entry
-				e.snapshots = nil
-				return &e, rep
-			}
-			return nil, rep
-		}, nil
+			return left, rep
+		}}, nil
 	}})
 }

@@ -252,6 +252,7 @@ func TestOptions(t *testing.T) {
 		"Accounts":       {Accounts: map[string]string{"no": "a2V5"}},
 		"MaxBody":        {MaxBody: -1},
 		"MaxBlob":        {MaxBody: 10, MaxBlob: 9},
+		"MaxTotal":       {MaxTotal: 256<<20 - 1},
 		"Timeout":        {Timeout: -1},
 		"CORS":           {CORS: []blobtest.CORSRule{{}}},
 		"DefaultVersion": {DefaultVersion: 1},

@@ -20,16 +20,20 @@ func snapshotBlob(c *call) (*reply, error) {
 	}
 	return c.writeBlob(write{reads: true, prepare: func(f found) (plan, error) {
 		if err := cond.forWrite(f.entry.current.etag, f.entry.current.modified); err != nil {
-			return nil, err
+			return plan{}, err
 		}
-		return func(now time.Time) (*entry, *reply) {
-			e, v := *f.entry, *f.entry.current
+		v := *f.entry.current
+		if m != nil {
+			v.metadata = m
+		}
+		return plan{v.size(), func(now time.Time) (*entry, *reply) {
+			e := *f.entry
 			v.snapshot = now.UTC().Truncate(100 * time.Nanosecond)
 			if n := len(e.snapshots); n > 0 && !v.snapshot.After(e.snapshots[n-1].snapshot) {
 				v.snapshot = e.snapshots[n-1].snapshot.Add(100 * time.Nanosecond) // two have different names
 			}
 			if m != nil {
-				v.metadata, v.etag = m, c.newETag()
+				v.etag = c.newETag()
 			}
 			e.snapshots = append(e.snapshots[:len(e.snapshots):len(e.snapshots)], &v)
 			rep := newReply(http.StatusCreated)
@@ -37,7 +41,7 @@ func snapshotBlob(c *call) (*reply, error) {
 			rep.header.Set("x-ms-request-server-encrypted", "false")
 			c.describe(rep, v.etag, v.modified)
 			return &e, rep
-		}, nil
+		}}, nil
 	}})
 }
 
@@ -77,5 +81,6 @@ func deleteSnapshot(c *call) (*reply, error) {
 	if !c.account.put(c.container, f.box, c.blob, &e) {
 		return nil, errContainerNotFound
 	}
+	c.held += v.size()
 	return newReply(http.StatusAccepted), nil
 }

@@ -19,9 +19,13 @@ type write struct {
 	prepare func(f found) (plan, error)
 }
 
-// A plan is a change that lacks only its time, which is the authority's. It returns the
-// new entry, nil if nothing is left under the name.
-type plan func(now time.Time) (*entry, *reply)
+// A plan is a change that lacks only its time, which is the authority's.
+type plan struct {
+	grows int64 // by how much the size of the entry does
+
+	// carryOut returns the new entry, nil if nothing is left under the name.
+	carryOut func(now time.Time) (*entry, *reply)
+}
 
 // writeBlob does a write.
 func (c *call) writeBlob(w write) (*reply, error) {
@@ -41,6 +45,9 @@ func (c *call) writeBlob(w write) (*reply, error) {
 		return nil, errBlobNotFound
 	}
 	p, veto := w.prepare(f)
+	if veto == nil {
+		veto = c.hold(p.grows)
+	}
 	var now time.Time
 	switch {
 	case f.entry == nil && veto != nil:
@@ -58,10 +65,11 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, rep := p(now)
+	e, rep := p.carryOut(now)
 	if !c.account.put(c.container, f.box, c.blob, e) {
 		return nil, errContainerNotFound
 	}
+	c.held -= p.grows
 	return rep, nil
 }
 
