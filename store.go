@@ -59,8 +59,9 @@ type Snapshot struct {
 // passes it on.
 type Watcher interface {
 	// Watch returns a channel of capacity 1 that gets at least one signal after any change
-	// of the record under name since Watch returned; several changes may share one. It is
-	// closed when the watch is lost, and once the context is done. The passing of time
-	// changes no record and sends nothing, so set a timer as well.
+	// of the record under name since Watch returned; several changes may share one. A change
+	// that does no more than move Until later need not be signalled. The channel is closed
+	// when the watch is lost, and once the context is done. The passing of time changes no
+	// record and sends nothing, so set a timer as well, and look again when it fires.
 	Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }

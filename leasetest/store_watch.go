@@ -8,18 +8,18 @@ import (
 )
 
 var watchRules = []rule{
-	{"S7/change-signals", "a change after the watch began is signalled", Watching, func(p *probe) {
+	{"S7/change-signals", "a grant after the watch began is signalled", Watching, func(p *probe) {
 		s := p.store()
 		signals := s.watch(s.ctx, s.bare, s.name)
 		snap := s.load(s.name)
 		for i := range 5 {
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 			if !s.signalled(signals) {
-				s.Fatalf("change %d was not signalled", i+1)
+				s.Fatalf("grant %d was not signalled", i+1)
 			}
 		}
 	}},
-	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", Watching, func(p *probe) {
+	{"S7/every-watch-is-signalled", "a grant is signalled to every watch of the name, read or not", Watching, func(p *probe) {
 		s := p.store()
 		snap := s.load(s.name)
 		first, second := s.watch(s.ctx, s.bare, s.name), s.watch(s.ctx, s.bare, s.name)
@@ -30,7 +30,7 @@ var watchRules = []rule{
 			s.Errorf("a watch was not signalled")
 		}
 	}},
-	{"S7/the-last-change-is-signalled", "after the signal that follows it, a change can be loaded: none is lost between them", Watching, func(p *probe) {
+	{"S7/the-last-change-is-signalled", "after the signal that follows it, a grant can be loaded: none is lost between them", Watching, func(p *probe) {
 		s := p.store()
 		signals := s.watch(s.ctx, s.bare, s.name)
 		const changes = 30
