@@ -29,24 +29,29 @@ const (
 	Tokens     // it is a lease.TokenAcquirer
 	TakingOver // Holder.TakeOver
 	HandingOver
-	Warning // OnBreaking
-	Waiting // it is a lease.Waiter
-	Closing // Close
-	Binding // WhileHeld, bound to the incarnation
+	Warning    // OnBreaking
+	Waiting    // it is a lease.Waiter
+	Closing    // Close
+	Binding    // WhileHeld, bound to the incarnation
+	Confirming // Confirmed: when what is believed was last heard of
 
-	// exact is time that stands still between calls: instants can be hit.
-	exact
+	// What follows from the others and from the rest of Options.
 
-	// short are leases of less than the 15 seconds that the vectors keep to otherwise.
-	short
+	exact    // time stands still between calls: instants can be hit
+	short    // leases of less than the 15 seconds that the vectors keep to otherwise
+	cutting  // a holder can be cut off: Injecting, or Options.Cut
+	revoking // a lease can be broken behind its holder's back: Injecting, or Options.Revoke
+	stalling // a holder can be kept from renewing: cutting, or Clocks
+	losing   // a holder can be made to lose what it has: stalling, or revoking
 
 	abilities = iota
 )
 
 var abilityNames = [abilities]string{
 	"own clock", "watching", "durable", "forgetting", "breaking", "changing", "using", "infinite", "dialects", "disclosing",
-	"injecting", "clocks", "tokens", "taking over", "handing over", "warning", "waiting", "closing", "binding",
-	"exact time", "short leases",
+	"injecting", "clocks", "tokens", "taking over", "handing over", "warning", "waiting", "closing", "binding", "confirming",
+	"exact time", "short leases", "Injecting or Options.Cut", "Injecting or Options.Revoke", "Injecting, Clocks or Options.Cut",
+	"Injecting, Clocks, Options.Cut or Options.Revoke",
 }
 
 // String lists the names of the abilities, such as "watching, durable".

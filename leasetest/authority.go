@@ -18,6 +18,8 @@ func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority
 	s.test(t)
 }
 
+var authorityRules = slices.Concat(answerRules, contentionRules, certaintyRules, authorityNameRules)
+
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules()) }
 
 // An authorityProbe is an authority under a rule.

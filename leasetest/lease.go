@@ -32,5 +32,6 @@ func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, 
 	s.test(t)
 }
 
-var leaseRules = slices.Concat(acquireRules, takeOverRules, beliefRules, renewalRules,
-	breakRules, handOverRules, lossRules, releaseRules)
+var leaseRules = slices.Concat(newRules, acquireRules, abandonRules, againRules, takeOverRules,
+	beliefRules, excludeRules, renewalRules, incarnationRules, breakRules, handOverRules, lossRules,
+	handlerRules, releaseRules, waitRules, runRules)

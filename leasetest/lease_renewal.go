@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,7 @@ var renewalRules = []rule{
 	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", Injecting, func(p *probe) {
 		for i, fault := range []Fault{LoseRequest, LoseAnswer} {
 			w := p.world()
-			a := w.join(Holder{Name: p.name + string(rune('0'+i)), Owner: "a"}, Nth(1, lease.Renew, fault), Nth(3, lease.Renew, fault))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Renew, fault), Nth(3, lease.Renew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after a renewal hung")
 			a.toldSoFar(0)
@@ -48,7 +49,7 @@ var renewalRules = []rule{
 	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", Injecting, func(p *probe) {
 		for i, fault := range []Fault{FailAnswer, LoseAnswer, Duplicate} {
-			a := p.world().join(Holder{Name: p.name + string(rune('0'+i)), Owner: "a"}, Nth(1, lease.Renew, fault), Nth(3, lease.Renew, fault))
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Renew, fault), Nth(3, lease.Renew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after the answer to a renewal was lost")
 			a.toldSoFar(0)
@@ -70,18 +71,32 @@ var renewalRules = []rule{
 		a.aliveFor(3*p.D, "after a refusal that shows its ID in force")
 		a.toldSoFar(0)
 	}},
-	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", Injecting, func(p *probe) {
+	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", revoking, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		tok := a.acquire()
-		_, err := w.truth.Do(p.ctx, p.name, release(a.wire.proposed()))
-		p.need(err, "a release by a third party")
+		w.revoke(0)
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
 		a.dead("after its renewal was refused")
-		a.lostError(a.told(1), tok, lease.ErrIDMismatch)
+		a.lostError(a.told(1), tok, lease.ErrIDMismatch, lease.ErrLost)
 		b.aliveFor(2*p.D, "after it followed another")
 		a.toldSoFar(1)
+	}},
+	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than what is certain goes on holding", cutting, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		tok := a.acquire()
+		for range 3 {
+			p.pass(p.D)
+			mend := a.cut()
+			a.aliveFor(p.D/4, "while it was cut off")
+			mend()
+			a.aliveFor(p.D, "after it was cut off for a quarter of the duration")
+		}
+		if again := a.acquire(); again != tok {
+			p.Errorf("the token was %q, and is %q", tok, again)
+		}
+		a.toldSoFar(0)
 	}},
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", Injecting, func(p *probe) {
 		w := p.world()
@@ -113,74 +128,4 @@ var renewalRules = []rule{
 		a.deadFor(p.D, "after its release")
 		a.toldSoFar(0)
 	}},
-	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another is renewed as any", 0, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		for range 5 {
-			a.acquire()
-			p.pass(p.D / 10)
-			p.need(a.release(), "release")
-		}
-		a.acquire()
-		a.aliveFor(3*p.D, "after it was acquired right after a release")
-		a.toldSoFar(0)
-	}},
-	{"H19/a-refusal-reaches-no-later-incarnation", "a renewal of an earlier incarnation that is refused is no loss of a later one", Injecting, func(p *probe) {
-		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Renew, deaf(gate)))
-		a.acquire()
-		p.reach(gate)
-		p.need(a.release(), "release")
-		a.acquire()
-		gate.Open()
-		a.aliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
-		a.toldSoFar(0)
-	}},
-	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", Injecting, func(p *probe) {
-		gate := p.gate()
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Renew, deafAnswer(gate))), w.join(Holder{Owner: "b"})
-		a.acquire()
-		p.reach(gate)
-		p.need(a.release(), "release")
-		b.acquire()
-		gate.Open()
-		a.deadFor(2*p.D, "after the answer to a renewal of what was released")
-		b.alive("after an answer to another")
-		a.toldSoFar(0)
-	}},
-	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", Injecting, func(p *probe) {
-		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Renew, deafAnswer(gate)), From(2, lease.Renew, FailRequest))
-		a.acquire()
-		p.reach(gate)
-		p.pass(p.D / 20)
-		p.need(a.release(), "release")
-		a.acquire()
-		sent := a.wire.of(lease.Acquire)[1].at
-		p.pass(p.D / 2)
-		gate.Open()
-		p.pass(p.D - time.Since(sent))
-		a.dead("a duration after it was acquired, with no renewal since")
-	}},
-}
-
-// deaf holds requests at the gate, of an authority that does not look at its context.
-func deaf(g *Gate) Fault {
-	return func(ctx context.Context, c *Call) error { return g.HoldRequest(context.WithoutCancel(ctx), c) }
-}
-
-// deafAnswer holds answers at the gate, whatever the context.
-func deafAnswer(g *Gate) Fault {
-	return func(ctx context.Context, c *Call) error { return g.HoldAnswer(context.WithoutCancel(ctx), c) }
-}
-
-// reach waits until a call is at the gate.
-func (p *probe) reach(g *Gate) {
-	p.Helper()
-	select {
-	case <-g.Reached():
-	case <-time.After(p.D + p.patience()):
-		p.Fatalf("the call that the rule waits for was not made")
-	}
 }

@@ -1,13 +1,10 @@
 package leasetest
 
 import (
-	"context"
 	"errors"
 
 	"github.com/fencedlease/lease"
 )
-
-const takeOver = TakingOver | Injecting | Changing
 
 var takeOverRules = []rule{
 	{"H8/owners-exclude-themselves", "without take-over, equal owners exclude each other", 0, func(p *probe) {
@@ -17,7 +14,7 @@ var takeOverRules = []rule{
 		b.denied("that another of the same owner holds")
 		a.aliveFor(p.D, "after one of the same owner tried")
 	}},
-	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", takeOver, func(p *probe) {
+	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", TakingOver | Changing, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		old := a.acquire()
@@ -31,7 +28,7 @@ var takeOverRules = []rule{
 		a.dead("after it was taken over")
 		a.toldSoFar(1)
 	}},
-	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", takeOver, func(p *probe) {
+	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", TakingOver | Changing | Injecting, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
@@ -44,21 +41,21 @@ var takeOverRules = []rule{
 			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
 		}
 	}},
-	{"H8/take-over-spares-other-owners", "take-over takes nothing from another owner", takeOver, func(p *probe) {
+	{"H8/take-over-spares-other-owners", "take-over takes nothing from another owner", TakingOver | Changing, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
 		a.acquire()
 		b.denied("that another owner holds")
 		a.aliveFor(p.D, "after another owner tried")
 	}},
-	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", takeOver | Breaking, func(p *probe) {
+	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", TakingOver | Changing | revoking | Breaking, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
 		w.revoke(p.D / 2)
 		b.denied("that is breaking")
 	}},
-	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", takeOver | Breaking, func(p *probe) {
+	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", TakingOver | Changing | Injecting | Breaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "same", TakeOver: true})
 		b := w.join(Holder{Owner: "same", TakeOver: true}, Nth(1, lease.Change, After(func() { w.revoke(p.D * 3 / 4) })))
@@ -69,7 +66,7 @@ var takeOverRules = []rule{
 		b.deadFor(p.D/4, "after a take-over that met a break")
 		w.unlocked("after a take-over that met a break")
 	}},
-	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", takeOver, func(p *probe) {
+	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", TakingOver | Changing | Injecting, func(p *probe) {
 		w := p.world()
 		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil {
@@ -82,51 +79,12 @@ var takeOverRules = []rule{
 			p.Errorf("the error is %v", err)
 		}
 	}},
-	{"H8/no-owner-is-an-owner-of-its-own", "a holder without an owner is taken over by nobody", takeOver, func(p *probe) {
+	{"H8/no-owner-is-an-owner-of-its-own", "a holder without an owner is taken over by nobody", TakingOver | Changing, func(p *probe) {
 		w := p.world()
 		a, b, c := w.join(Holder{}), w.join(Holder{}), w.join(Holder{Owner: "c", TakeOver: true})
 		a.acquire()
 		b.denied("that a holder without an owner holds")
 		c.denied("that a holder without an owner holds")
 		a.aliveFor(p.D, "after others tried")
-	}},
-}
-
-var handOverRules = []rule{
-	{"H14/hand-over", "a hand-over gives the lease to the receiver; the giver's incarnation ends without OnLost, and nobody comes between", HandingOver | Injecting | Changing, func(p *probe) {
-		w := p.world()
-		a, b, c := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
-		old := a.acquire()
-		giver, gives := a.Lease.(interface {
-			HandOver(context.Context, lease.ID) error
-		})
-		receiver, receives := b.Lease.(interface{ ID() lease.ID })
-		if !gives || !receives {
-			p.Fatalf("it has no methods HandOver and ID; it should lack HandingOver")
-		}
-		p.need(giver.HandOver(p.ctx, receiver.ID()), "hand-over")
-		a.dead("after it handed over")
-		c.denied("that was handed to another")
-		if tok := b.acquire(); p.Lacks&Tokens == 0 && tok.Compare(old) <= 0 {
-			p.Errorf("the receiver's token is %q, and the giver's was %q", tok, old)
-		}
-		b.aliveFor(2*p.D, "after it was given the lease")
-		a.dead("after it handed over")
-		a.toldSoFar(0)
-	}},
-	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of what is not held is an error and changes nothing", HandingOver | Injecting | Changing, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		b.acquire()
-		giver, ok := a.Lease.(interface {
-			HandOver(context.Context, lease.ID) error
-		})
-		if !ok {
-			p.Fatalf("it has no method HandOver; it should lack HandingOver")
-		}
-		if err := giver.HandOver(p.ctx, p.id()); err == nil {
-			p.Errorf("a hand-over of what another holds returned nil")
-		}
-		b.aliveFor(p.D, "after another handed over what it did not hold")
 	}},
 }

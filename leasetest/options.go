@@ -38,6 +38,17 @@ type Options struct {
 	// one over memory.New(nil).
 	Authority func(t testing.TB) lease.Authority
 
+	// Revoke ends the lease of that name behind its holder's back, after a period in which it
+	// stays locked: what an operator would do, such as to delete its key. The period is 0 if
+	// Breaking is lacking. It is for leases that lack Injecting; without it the rules that need
+	// a break are skipped.
+	Revoke func(t testing.TB, name string, period time.Duration)
+
+	// Cut cuts a lease under test off from its authority, until mend is called: its requests
+	// fail or hang. It is for leases that lack Injecting; without it the rules that need a
+	// network that fails are skipped.
+	Cut func(t testing.TB, l lease.Lease) (mend func())
+
 	// Reopen closes a store or an authority and opens it again over the same data. It is
 	// required unless Durable is lacking.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
@@ -75,10 +86,25 @@ func (o *Options) withDefaults() Options {
 	if v.Limits.MinDuration > 1 {
 		v.Lacks |= short
 	}
+	v.Lacks |= v.follows()
 	if v.Seed == 0 {
 		v.Seed = rand.Uint64()
 	}
 	return v
+}
+
+// follows is what an implementation cannot be put through, by what it lacks otherwise.
+func (o *Options) follows() (lacks Ability) {
+	injects, clocks := o.Lacks&Injecting == 0, o.Lacks&Clocks == 0
+	cuts, revokes := injects || o.Cut != nil, injects || o.Revoke != nil
+	for ability, there := range map[Ability]bool{
+		cutting: cuts, revoking: revokes, stalling: cuts || clocks, losing: cuts || clocks || revokes,
+	} {
+		if !there {
+			lacks |= ability
+		}
+	}
+	return lacks
 }
 
 // term is the duration of the leases of the suite.

@@ -3,10 +3,8 @@ package leasetest
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 )
 
 // A recorder is a test that may fail without anybody's test failing.
@@ -89,25 +87,4 @@ func (r *recorder) run(f func()) {
 		r.mu.Unlock()
 		separate(last)
 	}
-}
-
-// violations holds the suite's implementation to one rule, in a bubble, and returns what the
-// rule has to say.
-func (s *suite) violations(t *testing.T, name string) (messages []string) {
-	i := slices.IndexFunc(s.rules, func(r rule) bool { return r.name == name })
-	if i < 0 {
-		t.Fatalf("there is no rule %s", name)
-	}
-	if lacks := s.rules[i].needs & s.options.Lacks; lacks != 0 {
-		t.Fatalf("rule %s is skipped: the implementation lacks %v", name, lacks)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{TB: t}
-		r.run(func() { s.check(r, s.rules[i]) })
-		if r.skipped {
-			t.Fatalf("rule %s skipped itself", name)
-		}
-		messages = r.messages
-	})
-	return messages
 }

@@ -1,0 +1,111 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+var answerRules = []rule{
+	{"A1/granted-shows-the-record", "a grant shows the record after the action, and the authority's time", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		res := a.grant(lease.Request{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: p.D})
+		r := res.Record
+		if r.State != lease.Leased || r.ID != id || r.Epoch == 0 || res.Now.IsZero() || r.Valid() != nil {
+			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Valid())
+		}
+		if p.Lacks&Disclosing == 0 && (r.Owner != "worker-1" || r.Duration != p.D) {
+			p.Errorf("the grant shows owner %q and duration %v", r.Owner, r.Duration)
+		}
+		if seen := a.inspect(); p.Lacks&Disclosing == 0 && !p.same(seen.Record, r) {
+			p.Errorf("the grant shows %s, and a read %s", outcomeText(r, nil), outcomeText(seen.Record, nil))
+		}
+	}},
+	{"A1/refused-is-a-code", "a refusal is an OpError around a refusing Code, and shows the record that decided", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, p.D))
+		res, err := a.ask(acquire(p.id(), p.D))
+		op := (*lease.OpError)(nil)
+		if !errors.Is(err, lease.ErrHeld) || !lease.CodeOf(err).Refusal() || !errors.As(err, &op) || op.Op != "acquire" || op.Name != p.name {
+			p.Errorf("the refusal is %v", err)
+		}
+		if p.Lacks&Disclosing == 0 && (res.Record.ID != id || res.Record.State != lease.Leased || res.Now.IsZero()) {
+			p.Errorf("the refusal shows %s at %s", outcomeText(res.Record, nil), timeText(res.Now))
+		}
+	}},
+	{"A4/answers-are-fresh", "a refusal, and a read, are decided on the record as it is, not as it was", 0, func(p *probe) {
+		a := p.authority()
+		for range 10 {
+			one, two := p.id(), p.id()
+			a.grant(acquire(one, p.D))
+			a.refuse(acquire(two, p.D), lease.ErrHeld)
+			a.grant(release(one))
+			if state := a.inspect().Record.State; state != lease.Available {
+				p.Errorf("a read after the release shows %v", state)
+			}
+			a.grant(acquire(two, p.D))
+			a.refuse(renew(one), lease.ErrIDMismatch)
+			a.grant(release(two))
+		}
+	}},
+	{"A6/done-context-makes-no-request", "a request whose context is done already is not carried out and gets the context's error", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, p.D))
+		before := a.inspect()
+		ctx, cancel := context.WithCancel(p.ctx)
+		cancel()
+		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id)} {
+			if _, err := a.Do(ctx, p.name, req); !errors.Is(err, context.Canceled) {
+				p.Errorf("%s: %v", requestText(req), err)
+			}
+		}
+		if after := a.inspect(); !p.same(before.Record.At(after.Now), after.Record) {
+			p.Errorf("the record was %s, and is %s", outcomeText(before.Record, nil), outcomeText(after.Record, nil))
+		}
+	}},
+	{"M18/bad-arguments-are-refused-in-every-state", "a request without an argument of its action, or with one out of range, gets that argument's code and changes nothing", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		for _, state := range []string{"available", "leased"} {
+			if state == "leased" {
+				a.grant(acquire(id, p.D))
+			}
+			before := a.inspect()
+			for _, bad := range []struct {
+				code lease.Code
+				req  lease.Request
+			}{
+				{lease.ErrAction, lease.Request{}},
+				{lease.ErrAction, lease.Request{Action: lease.Write + 1}},
+				{lease.ErrProposed, acquire(lease.ID{}, p.D)},
+				{lease.ErrDuration, acquire(id, 0)},
+				{lease.ErrDuration, acquire(id, -p.D)},
+				{lease.ErrOwner, lease.Request{Action: lease.Acquire, Proposed: id, Duration: p.D, Owner: "a\x00b"}},
+				{lease.ErrOwner, lease.Request{Action: lease.Acquire, Proposed: id, Duration: p.D, Owner: strings.Repeat("o", lease.MaxLabel+1)}},
+				{lease.ErrID, renew(lease.ID{})},
+				{lease.ErrID, release(lease.ID{})},
+				{lease.ErrID, lease.Request{Action: lease.Change, Proposed: id}},
+				{lease.ErrProposed, lease.Request{Action: lease.Change, ID: id}},
+				{lease.ErrPeriod, lease.Request{Action: lease.Break, Period: lease.In(-1)}},
+				{lease.ErrVersion, lease.Request{Action: lease.Renew, ID: id, Version: 1}},
+			} {
+				if bad.req.Action == lease.Break && p.Lacks&Breaking != 0 || bad.req.Action == lease.Change && p.Lacks&Changing != 0 {
+					continue
+				}
+				_, err := a.ask(bad.req)
+				field := (*lease.FieldError)(nil)
+				if lease.CodeOf(err) != bad.code || lease.CodeOf(err).Refusal() || !errors.As(err, &field) {
+					p.Errorf("%s: %s must be a FieldError with code %v: %v", state, requestText(bad.req), bad.code, err)
+				}
+			}
+			if after := a.inspect(); !p.same(before.Record.At(after.Now), after.Record) {
+				p.Errorf("%s: bad requests changed the record from %s to %s", state, outcomeText(before.Record, nil), outcomeText(after.Record, nil))
+			}
+		}
+	}},
+}

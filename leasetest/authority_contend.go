@@ -1,0 +1,128 @@
+package leasetest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var contentionRules = []rule{
+	{"A2/one-acquire-wins", "of any number of acquires with different IDs, at the same time, one is granted, and the others are refused as held", 0, func(p *probe) {
+		a := p.authority()
+		for range 10 {
+			var wins atomic.Int32
+			var winner atomic.Pointer[lease.ID]
+			ids := make([]lease.ID, 8)
+			for i := range ids {
+				ids[i] = p.id()
+			}
+			p.together(len(ids), func(i int) {
+				switch _, err := a.ask(acquire(ids[i], p.D)); {
+				case err == nil:
+					wins.Add(1)
+					winner.Store(&ids[i])
+				case lease.CodeOf(err) != lease.ErrHeld:
+					p.Errorf("the acquire of a loser: %v", err)
+				}
+			})
+			if n := wins.Load(); n != 1 {
+				p.Fatalf("%d of %d acquires were granted", n, len(ids))
+			}
+			a.grant(release(*winner.Load()))
+		}
+	}},
+	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, and tokens rise from grant to grant", 0, func(p *probe) {
+		a := p.authority()
+		var holders atomic.Int32
+		var newest atomic.Uint64
+		ids := make([][]lease.ID, 4)
+		for i := range ids {
+			for range 25 {
+				ids[i] = append(ids[i], p.id())
+			}
+		}
+		p.together(len(ids), func(i int) {
+			for _, id := range ids[i] {
+				res, err := a.ask(acquire(id, 10*p.D))
+				if err != nil {
+					continue
+				}
+				if n := holders.Add(1); n != 1 {
+					p.Errorf("%d hold it", n)
+				}
+				if last := newest.Swap(res.Record.Epoch); last >= res.Record.Epoch {
+					p.Errorf("epoch %d was granted after %d", res.Record.Epoch, last)
+				}
+				if _, err := a.ask(renew(id)); err != nil {
+					p.Errorf("the holder's renewal: %v", err)
+				}
+				holders.Add(-1)
+				if _, err := a.ask(release(id)); err != nil {
+					p.Errorf("the holder's release: %v", err)
+				}
+			}
+		})
+	}},
+	{"A2/break-races-renewal", "a renewal and a break at the same time are one before the other", Breaking, func(p *probe) {
+		a := p.authority()
+		for range 10 {
+			id := p.id()
+			a.grant(acquire(id, p.D))
+			p.together(2, func(i int) {
+				if i == 0 {
+					if _, err := a.ask(lease.Request{Action: lease.Break, Period: lease.In(0)}); err != nil {
+						p.Errorf("the break: %v", err)
+					}
+				} else if _, err := a.ask(renew(id)); err != nil && lease.CodeOf(err) != lease.ErrBroken {
+					p.Errorf("the renewal: %v", err)
+				}
+			})
+			if state := a.inspect().Record.State; state != lease.Broken {
+				p.Errorf("after a renewal and a break of period 0 the lease is %v", state)
+			}
+		}
+	}},
+	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out once at most, and what is granted exactly once", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, p.D))
+		began := time.Now()
+		first := a.grant(acquire(id, p.D)).Record.Epoch
+		took := time.Since(began)
+		granted, unknown := uint64(0), uint64(0)
+		for i := range 60 {
+			ctx := p.endingAfter(took*time.Duration(i)/30, i)
+			switch _, err := a.Do(ctx, p.name, acquire(id, p.D)); {
+			case err == nil:
+				granted++
+			case lease.CodeOf(err) == 0:
+				unknown++
+			default:
+				p.Errorf("the holder's acquire is refused: %v", err)
+			}
+			<-ctx.Done()
+		}
+		p.pass(p.D / 2) // what is under way arrives
+		if n := a.inspect().Record.Epoch - first; n < granted || n > granted+unknown {
+			p.Errorf("%d requests were granted, %d have an unknown outcome, and %d were carried out", granted, unknown, n)
+		}
+	}},
+	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *probe) {
+		a := p.authority()
+		var last lease.Token
+		for i := range 12 {
+			id := p.id()
+			res := a.grant(acquire(id, p.D))
+			tok := res.Record.Token()
+			if tok.Valid() != nil || tok.Compare(last) <= 0 || string(tok) <= string(last) {
+				p.Errorf("grant %d has the token %q, after %q", i+1, tok, last)
+			}
+			if kept := a.grant(renew(id)).Record.Token(); kept != tok {
+				p.Errorf("the renewal has the token %q, and the grant %q", kept, tok)
+			}
+			last = tok
+			a.grant(release(id))
+		}
+	}},
+}

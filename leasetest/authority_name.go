@@ -1,0 +1,52 @@
+package leasetest
+
+import (
+	"fmt"
+
+	"github.com/fencedlease/lease"
+)
+
+var authorityNameRules = []rule{
+	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *probe) {
+		a := p.authority()
+		for _, h := range hostile {
+			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), {Action: lease.Read}} {
+				if _, err := a.Do(p.ctx, h.name, req); lease.CodeOf(err) != lease.ErrName {
+					p.Errorf("%s: %s under the name %.40q: %v", h.what, requestText(req), h.name, err)
+				}
+			}
+		}
+	}},
+	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
+		a := p.authority()
+		for i, pair := range alike {
+			// Under names of its own, but for those that must not be longer.
+			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
+			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
+				second = first[:n] + pair.b
+			} else {
+				first, second = pair.a, pair.b
+			}
+			one, two := p.id(), p.id()
+			if _, err := a.Do(p.ctx, first, acquire(one, p.D)); err != nil {
+				continue
+			}
+			if _, err := a.Do(p.ctx, second, acquire(two, p.D)); lease.CodeOf(err) == lease.ErrHeld {
+				p.Errorf("%s: %.80q is held because %.80q is", pair.what, second, first)
+			}
+			_, _ = a.Do(p.ctx, first, release(one))
+			_, _ = a.Do(p.ctx, second, release(two))
+		}
+	}},
+	{"S7/change-signals", "every change of the record but a renewal is signalled to a watch of the authority", Watching, func(p *probe) {
+		a := p.authority()
+		signals := p.watch(p.ctx, a.bare, p.name)
+		id := p.id()
+		for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), release(id)} {
+			a.grant(req)
+			if !p.signalled(signals) {
+				p.Fatalf("%s was not signalled", requestText(req))
+			}
+		}
+	}},
+}

@@ -1,0 +1,136 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+func (l *dumbLease) tell(handlers []*dumbHandler, err error) {
+	call := func(h *dumbHandler) {
+		defer func() { _ = recover() }()
+		h.f(err)
+	}
+	if l.bug == "calls handlers one after the other" {
+		l.tasks.Go(func() {
+			for _, h := range handlers {
+				call(h)
+			}
+		})
+		return
+	}
+	if l.bug == "a panic ends the telling" {
+		l.tasks.Go(func() {
+			defer func() { _ = recover() }()
+			for _, h := range handlers {
+				h.f(err)
+			}
+		})
+		return
+	}
+	for _, h := range handlers {
+		l.tasks.Go(func() { call(h) })
+	}
+	if l.bug == "tells who registers meanwhile" {
+		l.tasks.Go(func() {
+			time.Sleep(time.Nanosecond)
+			l.lock()
+			late := slices.DeleteFunc(slices.Clone(l.handlers), func(h *dumbHandler) bool { return slices.Contains(handlers, h) })
+			l.unlock()
+			for _, h := range late {
+				call(h)
+			}
+		})
+	}
+}
+
+func (l *dumbLease) OnLost(f func(error)) (stop func() bool) {
+	l.lock()
+	defer l.unlock()
+	h := &dumbHandler{f}
+	l.handlers = append(slices.Clone(l.handlers), h)
+	if lost := (*lease.LostError)(nil); l.bug == "tells a handler what happened before it" && errors.As(l.lastLoss, &lost) {
+		l.tasks.Go(func() { f(l.lastLoss) })
+	}
+	return func() bool {
+		l.lock()
+		defer l.unlock()
+		i := slices.Index(l.handlers, h)
+		if i < 0 || l.bug == "does not unregister" {
+			return i >= 0
+		}
+		l.handlers = slices.Delete(slices.Clone(l.handlers), i, i+1)
+		return true
+	}
+}
+
+func (l *dumbLease) Release(ctx context.Context) error {
+	if err := ctx.Err(); err != nil && l.bug == "releases nothing under a done context" {
+		return err
+	}
+	l.lock()
+	if h := l.held; h != nil && !l.alive(h) && l.bug != "a release at the end hides the loss" {
+		l.unlock()
+		l.lose(h, h.over())
+		l.lock()
+	}
+	close(l.superseded)
+	l.superseded = make(chan struct{})
+	h := l.held
+	if h != nil && l.bug != "believes until the release is answered" && l.bug != "believes on if the release errs" {
+		l.held = nil
+		close(h.stop)
+	}
+	if h != nil {
+		l.debts = append(l.debts, h.id)
+		if l.bug == "tells a release as a loss" {
+			l.tell(slices.Clone(l.handlers), lease.ErrReleased)
+		}
+	}
+	if l.bug == "leaves its release to time" {
+		l.debts = nil
+	}
+	idle := len(l.debts) == 0 && len(l.turn) == 0
+	l.unlock()
+	if l.bug == "releases what it does not hold" && h == nil {
+		_, err := l.do(ctx, lease.Request{Action: lease.Release, ID: l.mint()})
+		return err
+	}
+	if idle {
+		return nil
+	}
+	done := make(chan error, 1)
+	l.tasks.Go(func() {
+		select {
+		case l.turn <- struct{}{}:
+		case <-l.quit:
+			return
+		}
+		defer func() { <-l.turn }()
+		err := l.settle(context.Background())
+		if h != nil && (l.bug == "believes until the release is answered" || l.bug == "believes on if the release errs" && err == nil) {
+			l.lock()
+			if l.held == h {
+				l.held = nil
+				close(h.stop)
+			}
+			l.unlock()
+		}
+		if l.bug == "hides the error of a release" {
+			l.lock()
+			l.debts = nil
+			l.unlock()
+			err = nil
+		}
+		done <- err
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

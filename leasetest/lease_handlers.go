@@ -1,0 +1,123 @@
+package leasetest
+
+import (
+	"sync"
+	"time"
+)
+
+var handlerRules = []rule{
+	{"H16/handlers-run-on-their-own", "a handler that blocks keeps neither another from being told nor a method from returning", losing, func(p *probe) {
+		blocked := make(chan struct{})
+		a := p.world().join(Holder{Owner: "a"})
+		p.Cleanup(func() { close(blocked) })
+		late := new(losses)
+		a.OnLost(func(error) { <-blocked })
+		a.OnLost(late.handle)
+		a.acquire()
+		mend := a.lose()
+		p.pass(p.D + p.Slack)
+		a.told(1)
+		if n := len(late.all()); n != 1 {
+			p.Errorf("the handler after one that blocks was told %d times", n)
+		}
+		mend()
+		a.dead("after it was lost")
+		a.until(3, "while a handler blocks")
+		p.need(a.release(), "release while a handler blocks")
+	}},
+	{"H16/a-panic-stops-no-other", "a handler that panics keeps no other from being told", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		after := new(losses)
+		a.OnLost(func(error) { panic("a handler of the suite panics") })
+		a.OnLost(after.handle)
+		a.acquire()
+		mend := a.lose()
+		p.pass(p.D + p.Slack)
+		a.told(1)
+		if n := len(after.all()); n != 1 {
+			p.Errorf("the handler after one that panics was told %d times", n)
+		}
+		mend()
+		a.until(3, "after a handler panicked")
+	}},
+	{"H16/every-method-may-be-called-inside", "a handler may call every method", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		var mend func()
+		done := make(chan bool, 1)
+		a.OnLost(func(error) {
+			mend()
+			alive := a.CheckAlive()
+			stop := a.OnLost(func(error) {})
+			stop()
+			_ = a.Release(p.ctx)
+			ok := false
+			for range 5 {
+				if ok, _ = a.Acquire(p.ctx); ok {
+					break
+				}
+			}
+			done <- ok && !alive
+		})
+		a.acquire()
+		mend = a.lose()
+		select {
+		case ok := <-done:
+			if !ok {
+				p.Errorf("inside the handler CheckAlive was true, or Acquire was not granted")
+			}
+		case <-time.After(2*p.D + p.patience()):
+			p.Fatalf("the handler does not come to its end")
+		}
+		a.alive("after its handler has acquired again")
+	}},
+	{"H16/a-late-handler-is-not-told", "a handler that registers after a loss is not told of it, but of the next", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		late := new(losses)
+		for n := range 2 {
+			a.until(3, "before a loss")
+			mend := a.lose()
+			p.pass(p.D + p.Slack)
+			a.told(n + 1)
+			mend()
+			if n == 0 {
+				a.OnLost(late.handle)
+				p.pass(p.D)
+			}
+			if m := len(late.all()); m != n {
+				p.Errorf("after %d losses, the handler that registered after the first was told %d times", n+1, m)
+			}
+		}
+	}},
+	{"H16/stop-unregisters", "a handler that was unregistered is not told; stop says whether it was still registered", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		gone := new(losses)
+		stop := a.OnLost(gone.handle)
+		if !stop() || stop() {
+			p.Errorf("stop must be true once")
+		}
+		a.acquire()
+		a.lose()
+		p.pass(p.D + p.Slack)
+		a.told(1)
+		if n := len(gone.all()); n != 0 {
+			p.Errorf("a handler that was unregistered was told %d times", n)
+		}
+	}},
+	{"H16/a-handler-registered-inside-is-not-told", "a handler that another registers when it is told of a loss is not told of that one, but of the next", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		inner := new(losses)
+		var once sync.Once
+		a.OnLost(func(error) { once.Do(func() { a.OnLost(inner.handle) }) })
+		for n := range 2 {
+			a.until(5, "before a loss")
+			mend := a.lose()
+			p.pass(p.D + p.Slack)
+			a.told(n + 1)
+			p.pass(p.D / 4)
+			if m := len(inner.all()); m != n {
+				p.Errorf("after %d losses, the handler that was registered inside the first was told %d times", n+1, m)
+			}
+			mend()
+		}
+	}},
+}

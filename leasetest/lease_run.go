@@ -1,0 +1,127 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+var runRules = []rule{
+	{"N1/one-function-at-a-time", "functions run under the lease only while it is held, and never two at once", 0, func(p *probe) {
+		w := p.world()
+		var running atomic.Int32
+		all := make([]*party, 3)
+		for i := range all {
+			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
+		}
+		p.together(len(all), func(i int) {
+			terms := 2
+			err := session.Run(p.ctx, all[i], func(context.Context, lease.Token) error {
+				if n := running.Add(1); n != 1 {
+					p.Errorf("%d functions run at once", n)
+				}
+				if !all[i].CheckAlive() {
+					p.Errorf("%s: the function runs, and CheckAlive is false", all[i].who)
+				}
+				p.Sleep(p.Unit)
+				running.Add(-1)
+				return nil
+			}, &session.RunOptions{Interval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
+			if err != nil {
+				p.Errorf("%s: Run: %v", all[i].who, err)
+			}
+		})
+	}},
+	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		lost := (*lease.LostError)(nil)
+		var mend func()
+		began := time.Now()
+		err := session.Run(p.ctx, a, func(ctx context.Context, _ lease.Token) error {
+			mend = a.lose()
+			select {
+			case <-ctx.Done():
+			case <-time.After(p.D + p.patience()):
+				p.Errorf("the lease is lost, and the context has not ended")
+			}
+			mend()
+			return context.Cause(ctx)
+		}, nil)
+		if !errors.As(err, &lost) {
+			p.Errorf("Run returned %v after %v", err, time.Since(began))
+		}
+		a.dead("after the run")
+	}},
+	{"N2/renewed-until-the-function-returns", "the lease is renewed until the function has returned, though its context ended before, and then released", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		ctx, cancel := context.WithCancel(p.ctx)
+		_ = session.Run(ctx, a, func(context.Context, lease.Token) error {
+			cancel()
+			a.aliveFor(2*p.D, "while the function runs on")
+			b.denied("under which a function runs")
+			return nil
+		}, nil)
+		a.dead("after the run")
+		b.acquire()
+	}},
+	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		func() {
+			defer func() { _ = recover() }()
+			_ = session.Run(p.ctx, a, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, nil)
+		}()
+		a.dead("after a panic")
+		b.acquire()
+		a.toldSoFar(0)
+	}},
+	{"N4/renewals-are-spread", "holders that began together do not renew together", Injecting | exact, func(p *probe) {
+		const crowd = 20
+		w := p.world()
+		var all []*party
+		for i := range crowd {
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
+			a.acquire()
+			all = append(all, a)
+		}
+		p.pass(4 * p.D)
+		instants := map[time.Time]int{}
+		for _, a := range all {
+			renewals := a.wire.of(lease.Renew)
+			if len(renewals) < 8 {
+				p.Fatalf("%d renewals in 4 durations", len(renewals))
+			}
+			instants[renewals[7].at]++
+		}
+		if len(instants) < crowd/2 {
+			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
+		}
+	}},
+	{"N4/a-crowd-takes-turns", "of a crowd that waits each gets the lease, one after the other", Waiting, func(p *probe) {
+		w := p.world()
+		first := w.join(Holder{Owner: "first"})
+		first.acquire()
+		crowd := make([]*party, 5)
+		turns := make(chan error, len(crowd))
+		for i := range crowd {
+			crowd[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
+			go func() { turns <- errors.Join(crowd[i].waitUntilHeld(), crowd[i].release()) }()
+		}
+		p.pass(p.D)
+		p.need(first.release(), "release")
+		for n := range crowd {
+			select {
+			case err := <-turns:
+				p.need(err, "a turn")
+			case <-time.After(2*p.D + p.patience()):
+				p.Fatalf("%d of %d had their turn, and then nobody", n, len(crowd))
+			}
+		}
+	}},
+}

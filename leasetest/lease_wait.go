@@ -1,0 +1,82 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var waitRules = []rule{
+	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", Waiting, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		waiter := b.waiter()
+		p.need(waiter.Wait(p.ctx), "waiting for what is free")
+		a.acquire()
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
+		defer cancel()
+		if err := waiter.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("the context ended, and the error is %v", err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- waiter.Wait(p.ctx) }()
+		p.pass(p.D / 10)
+		p.need(a.release(), "release")
+		select {
+		case err := <-waited:
+			p.need(err, "waiting for what was released")
+		case <-time.After(p.D + p.patience()):
+			p.Fatalf("the holder released, and wait does not return")
+		}
+		b.acquire()
+	}},
+	{"H21/wait-ends-though-signals-are-lost", "who waits gets the lease though the watch tells him nothing, is lost, or cannot begin, and does not ask without a pause", Injecting | Waiting, func(p *probe) {
+		for i, fault := range []WatchFault{LoseSignals(p.rand.Uint64(), 1), CloseWatch(p.D / 20), FailWatch} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Owner: "a"})
+			w.truth = Lossy(w.truth, fault)
+			b := w.join(Holder{Owner: "b"})
+			a.acquire()
+			held := make(chan error, 1)
+			go func() { held <- b.waitUntilHeld() }()
+			p.pass(2 * p.D)
+			if n := len(b.wire.of(Any)); n > 100 {
+				p.Errorf("it asked %d times in two durations", n)
+			}
+			p.need(a.release(), "release")
+			select {
+			case err := <-held:
+				p.need(err, "waiting")
+			case <-time.After(p.D + p.patience()):
+				p.Fatalf("the holder released, and who waits has not got it")
+			}
+			b.alive("after it waited")
+			p.need(b.release(), "release")
+		}
+	}},
+}
+
+func (p *party) waiter() lease.Waiter {
+	p.w.Helper()
+	waiter, ok := p.Lease.(lease.Waiter)
+	if !ok {
+		p.w.Fatalf("it has no method Wait; it should lack Waiting")
+	}
+	return waiter
+}
+
+// waitUntilHeld waits and acquires, again and again.
+func (p *party) waitUntilHeld() error {
+	for {
+		if err := p.waiter().Wait(p.w.ctx); err != nil {
+			return err
+		}
+		if _, ok, err := p.tryAcquire(p.w.ctx); ok || p.w.ctx.Err() != nil {
+			return err
+		}
+	}
+}

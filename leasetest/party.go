@@ -1,0 +1,131 @@
+package leasetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A party is a lease under test with what can be seen of it.
+type party struct {
+	lease.Lease
+	w     *world
+	who   string
+	wire  *wire
+	clock *Clock // if it has one of the rule's
+	lost  *losses
+}
+
+// join makes a lease under test of a holder whose requests meet the lines of a script. What
+// the holder leaves open is as the rules want it.
+func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
+	w.Helper()
+	p := &party{w: w, who: h.Owner, lost: new(losses)}
+	if p.who == "" {
+		p.who = "somebody"
+	}
+	if h.Name == "" {
+		h.Name = w.name
+	}
+	if h.Duration == 0 {
+		h.Duration = w.D
+	}
+	if h.Clock == nil && w.Lacks&cutting != 0 && w.Lacks&Clocks == 0 {
+		p.clock = NewClock() // it is all that the rules can reach
+		h.Clock = p.clock
+	}
+	p.wire = newWire(w.history, p.who)
+	if w.truth != nil {
+		p.wire.Authority = Script(w.truth, slices.Insert(lines, 0, Always(Any, If(p.wire.down.Load, FailRequest)))...)
+		h.Over = passOn(p.wire, p.wire.Authority)
+	}
+	p.Lease = w.suite.newLease(w.TB, h)
+	w.Cleanup(func() {
+		for _, g := range w.gates {
+			g.Open()
+		}
+	})
+	p.OnLost(p.lost.handle)
+	return p
+}
+
+// acquire calls Acquire and requires what it returns.
+func (p *party) acquire() lease.Token {
+	p.w.Helper()
+	tok, ok, err := p.tryAcquire(p.w.ctx)
+	if !ok || err != nil {
+		p.w.Fatalf("%s: Acquire of a lease that is free: %v, %v", p.who, ok, err)
+	}
+	if !p.CheckAlive() {
+		p.w.Fatalf("%s: CheckAlive is false after an Acquire that was granted", p.who)
+	}
+	return tok
+}
+
+func (p *party) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := lease.AcquireWithToken(ctx, p.Lease)
+	p.w.history.Printf("%s: Acquire: %v, %v", p.who, ok, err)
+	return tok, ok, err
+}
+
+// denied requires that Acquire says another has it.
+func (p *party) denied(why string) {
+	p.w.Helper()
+	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
+		p.w.Errorf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
+	}
+	p.dead("after an Acquire that returned false")
+}
+
+// fails requires that Acquire says nothing certain.
+func (p *party) fails(ctx context.Context, why string) error {
+	p.w.Helper()
+	_, ok, err := p.tryAcquire(ctx)
+	if ok || err == nil {
+		p.w.Errorf("%s: Acquire %s: %v, %v; it must be false and an error", p.who, why, ok, err)
+	}
+	p.dead("after an Acquire that returned an error")
+	return err
+}
+
+func (p *party) release() error {
+	err := p.Release(p.w.ctx)
+	p.w.history.Printf("%s: Release: %v", p.who, err)
+	return err
+}
+
+func (p *party) alive(when string) {
+	p.w.Helper()
+	if !p.CheckAlive() {
+		p.w.Fatalf("%s: CheckAlive is false %s", p.who, when)
+	}
+}
+
+func (p *party) dead(when string) {
+	p.w.Helper()
+	if p.CheckAlive() {
+		p.w.Fatalf("%s: CheckAlive is true %s", p.who, when)
+	}
+}
+
+// deadFor requires that it is and stays dead for d.
+func (p *party) deadFor(d time.Duration, since string) {
+	p.w.Helper()
+	for range 20 {
+		p.dead(since)
+		p.w.pass(d / 20)
+	}
+	p.dead(since)
+}
+
+// aliveFor requires that it is and stays alive for d.
+func (p *party) aliveFor(d time.Duration, since string) {
+	p.w.Helper()
+	for range 20 {
+		p.alive(since)
+		p.w.pass(d / 20)
+	}
+	p.alive(since)
+}

@@ -1,0 +1,121 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A WatchFault is what happens to a watch on its way. It begins the watch by the function
+// watch, or not at all, and returns what the watcher gets. A channel that it returns is
+// closed once the context is done, and when the watch is lost.
+//
+// [Lossy] and [LossyStore] put one before every watch; one inside the other, their faults add
+// up.
+type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
+
+// Lossy returns a with the fault f at every watch. An authority that cannot watch is
+// returned as it is. "No signal arrives" is
+//
+//	auth = leasetest.Lossy(auth, leasetest.LoseSignals(seed, 1))
+func Lossy(a lease.Authority, f WatchFault) lease.Authority {
+	w, ok := a.(lease.Watcher)
+	if !ok {
+		return a
+	}
+	return struct {
+		lease.Authority
+		lease.Watcher
+	}{a, lossy{w, f}}
+}
+
+// LossyStore returns s with the fault f at every watch, as [Lossy] does for an authority.
+func LossyStore(s lease.Store, f WatchFault) lease.Store {
+	w, ok := s.(lease.Watcher)
+	if !ok {
+		return s
+	}
+	if l, ok := s.(lease.Limiter); ok {
+		return struct {
+			lease.Store
+			lease.Watcher
+			lease.Limiter
+		}{s, lossy{w, f}, l}
+	}
+	return struct {
+		lease.Store
+		lease.Watcher
+	}{s, lossy{w, f}}
+}
+
+type lossy struct {
+	lease.Watcher
+	f WatchFault
+}
+
+func (l lossy) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	return l.f(ctx, func(ctx context.Context) (<-chan struct{}, error) { return l.Watcher.Watch(ctx, name) })
+}
+
+// FailWatch is a watch that does not begin.
+func FailWatch(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+	return nil, fmt.Errorf("%w: the watch is lost", ErrInjected)
+}
+
+// CloseWatch is a watch that is lost after d.
+func CloseWatch(d time.Duration) WatchFault {
+	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		signals, err := watch(ctx)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		time.AfterFunc(d, cancel)
+		return signals, nil
+	}
+}
+
+// LoseSignals is a watch of which each signal is lost with the probability p. Which ones,
+// depends on nothing but the seed.
+func LoseSignals(seed uint64, p float64) WatchFault {
+	return relay(func() func(context.Context) bool {
+		r := rand.New(rand.NewPCG(seed, 0))
+		return func(context.Context) bool { return r.Float64() >= p }
+	})
+}
+
+// DelaySignals is a watch whose signals come d late.
+func DelaySignals(d time.Duration) WatchFault {
+	return relay(func() func(context.Context) bool {
+		return func(ctx context.Context) bool { return wait(ctx, d) == nil }
+	})
+}
+
+// relay is a watch through a goroutine, which ends with it. The function begin is called
+// for each watch, and what it returns for each signal: to know whether it is passed on.
+func relay(begin func() func(context.Context) bool) WatchFault {
+	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+		in, err := watch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out, passes := make(chan struct{}, 1), begin()
+		go func() {
+			defer close(out)
+			for range in {
+				if !passes(ctx) {
+					continue
+				}
+				select {
+				case out <- struct{}{}:
+				default: // it is signalled already
+				}
+			}
+		}()
+		return out, nil
+	}
+}

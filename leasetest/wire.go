@@ -1,0 +1,80 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A wire is what a lease under test asks through: it sees every request. Of a lease that
+// lacks Injecting it sees none.
+type wire struct {
+	lease.Authority
+	h    *History
+	who  string
+	down atomic.Bool // nothing comes through
+
+	mu      sync.Mutex
+	sent    []sent
+	flying  map[lease.Action]int
+	most    map[lease.Action]int // that ever were in flight at once
+	crossed bool                 // a release was sent while an acquire was in flight
+}
+
+func newWire(h *History, who string) *wire {
+	return &wire{h: h, who: who, flying: map[lease.Action]int{}, most: map[lease.Action]int{}}
+}
+
+type sent struct {
+	lease.Request
+	at   time.Time
+	done bool // its context was done already
+}
+
+func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	w.h.Printf("%s -> %s", w.who, requestText(req))
+	w.mu.Lock()
+	w.sent = append(w.sent, sent{req, time.Now(), ctx.Err() != nil})
+	w.flying[req.Action]++
+	w.most[req.Action] = max(w.most[req.Action], w.flying[req.Action])
+	w.crossed = w.crossed || req.Action == lease.Release && w.flying[lease.Acquire] > 0
+	w.mu.Unlock()
+	res, err := w.Authority.Do(ctx, name, req)
+	w.mu.Lock()
+	w.flying[req.Action]--
+	w.mu.Unlock()
+	w.h.Printf("%s <- %s: %s", w.who, requestText(req), outcomeText(res.Record, err))
+	return res, err
+}
+
+// of returns the requests of that action, or of any, that were sent so far.
+func (w *wire) of(a lease.Action) []sent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []sent
+	for _, s := range w.sent {
+		if a == Any || s.Action == a {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// atOnce is how many requests of that action were in flight at once.
+func (w *wire) atOnce(a lease.Action) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most[a]
+}
+
+// proposed is the ID of the last acquire that was sent.
+func (w *wire) proposed() lease.ID {
+	acquires := w.of(lease.Acquire)
+	if len(acquires) == 0 {
+		return lease.ID{}
+	}
+	return acquires[len(acquires)-1].Proposed
+}
