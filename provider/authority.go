@@ -9,9 +9,8 @@ import (
 // times of a session are those that the Provider is given; everything else, such as the
 // clock and the logger, comes from o, which may be nil. Sessions share what o points to.
 //
-// A session believes slightly less than the Duration (see session.Options.ClockRate and
-// Margin), so it can refuse times that are right at the bounds of [Settings]. That, and a
-// nil authority, is the error of [Registry.Lease].
+// Options in o that cannot be kept with these times, such as a Margin that leaves nothing of
+// the Duration, and a nil authority are the error of [Registry.Lease].
 func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 	var base session.Options
 	if o != nil {

@@ -93,12 +93,12 @@ func TestFromAuthorityTakesOptions(t *testing.T) {
 }
 
 func TestFromAuthorityRefuses(t *testing.T) {
-	r, err := provider.New(&provider.Settings{Timeout: 5 * time.Second, Retry: 10*time.Second - 1}) // less than a session gives away
+	r, err := provider.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	register(t, r, "none", provider.FromAuthority(nil, nil))
-	register(t, r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), nil))
+	register(t, r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), &session.Options{Margin: time.Minute}))
 	for _, kind := range []string{"none", "memory"} {
 		if l, err := r.Lease(kind, "name", "owner"); l != nil || lease.CodeOf(err) != lease.ErrOption {
 			t.Errorf("%s: %v, %v; want a FieldError with ErrOption", kind, l, err)

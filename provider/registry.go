@@ -54,11 +54,17 @@ func New(s *Settings) (*Registry, error) {
 	if s != nil {
 		r.settings = *s
 	}
-	return r, r.settings.Valid()
+	if err := r.settings.Valid(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Settings returns the times of the leases that r makes, with the defaults in their places.
-func (r *Registry) Settings() Settings { return r.settings.complete() }
+func (r *Registry) Settings() Settings {
+	complete, _ := r.settings.complete() // New saw to it that they are valid
+	return complete
+}
 
 // Register makes p the provider of a kind. The kind is any label that could name a lease. A
 // nil provider, and a kind that is registered already, are a [*lease.FieldError] with the

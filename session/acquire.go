@@ -32,7 +32,7 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 	case err != nil:
 		return "", false, s.opError("acquire", err)
 	}
-	overdue := s.Clock.After(2 * s.Timeout) // an authority need not keep to its context
+	overdue := s.o.Clock.After(2 * s.o.Timeout) // an authority need not keep to its context
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -125,7 +125,7 @@ func (s *Session) giveUp(a *attempt, err error) {
 // try sends the request, decides what its answer means, and settles what is left to settle.
 // It holds the turn.
 func (s *Session) try(ctx context.Context, a *attempt) {
-	acquire := lease.Request{Action: lease.Acquire, Proposed: a.id, Owner: s.Owner(), Duration: s.Duration}
+	acquire := lease.Request{Action: lease.Acquire, Proposed: a.id, Owner: s.Owner(), Duration: s.o.Duration}
 	res, sent, now, err := s.do(ctx, acquire)
 	v := s.judge(a, sent, now, res, err)
 	if v == stale {
@@ -218,13 +218,13 @@ func (s *Session) opError(op string, err error) error {
 }
 
 func (s *Session) traceAcquire(info AcquireInfo) {
-	if s.Trace != nil && s.Trace.Acquire != nil {
-		s.later(func() { s.Trace.Acquire(info) })
+	if s.o.Trace != nil && s.o.Trace.Acquire != nil {
+		s.later(func() { s.o.Trace.Acquire(info) })
 	}
 }
 
 func (s *Session) logAcquired(b *belief) {
-	if s.Logger != nil {
-		s.later(func() { s.Logger.Debug("lease: acquired", "name", s.name, "token", b.token, "until", b.until()) })
+	if s.o.Logger != nil {
+		s.later(func() { s.o.Logger.Debug("lease: acquired", "name", s.name, "token", b.token, "until", b.until()) })
 	}
 }

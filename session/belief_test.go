@@ -27,7 +27,7 @@ func TestBudget(t *testing.T) {
 		{0, 0.001, time.Millisecond, -time.Millisecond},
 		{lease.Infinite, 0.001, time.Millisecond, lease.Infinite},
 	} {
-		s := &settings{Options{ClockRate: c.rate, Margin: c.margin}}
+		s := &Options{ClockRate: c.rate, Margin: c.margin}
 		if got := s.budget(c.d); got != c.want {
 			t.Errorf("budget(%v) with rate %v and margin %v is %v, want %v", c.d, c.rate, c.margin, got, c.want)
 		}
@@ -39,7 +39,7 @@ func TestBudgetIsRoundedDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(1, math.MaxInt64-1).Draw(t, "d"))
 		e := rapid.Float64Range(1e-9, 0.9).Draw(t, "e")
-		s := &settings{Options{ClockRate: e, Margin: time.Nanosecond}}
+		s := &Options{ClockRate: e, Margin: time.Nanosecond}
 		one, rate := big.NewRat(1, 1), new(big.Rat).SetFloat64(e)
 		exact := new(big.Rat).Quo(new(big.Rat).Sub(one, rate), new(big.Rat).Add(one, rate))
 		exact.Mul(exact, big.NewRat(int64(d), 1)).Sub(exact, one)
@@ -67,7 +67,7 @@ func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
 
 // A machine that slept counts the larger of its wall and its elapsed time. SPEC H10.
 func TestElapsed(t *testing.T) {
-	s := &settings{Options{Pause: time.Second}}
+	s := &Options{Pause: time.Second}
 	now := time.Now()
 	for _, c := range []struct {
 		passed, slept, want time.Duration
@@ -103,7 +103,7 @@ func TestBeliefEndsAtU(t *testing.T) {
 		{time.Hour, 9*time.Second - time.Hour, true},
 	} {
 		now := origin.Add(c.after)
-		if left := h.held.left(h.settings, now); left != c.left {
+		if left := h.held.left(h.o, now); left != c.left {
 			t.Errorf("%v after the sending %v are left, want %v", c.after, left, c.left)
 		}
 		if reason, over := h.over(now); over != c.over || over && reason != lease.ErrExpired {
@@ -124,7 +124,7 @@ func TestInfiniteBeliefHasNoEnd(t *testing.T) {
 	if v := h.acquired(own, origin, origin.AddDate(200, 0, 0), leased(own, lease.Infinite), nil); v != granted {
 		t.Fatalf("not granted, but %d", v)
 	}
-	if left := h.held.left(h.settings, origin.AddDate(250, 0, 0)); left != lease.Infinite {
+	if left := h.held.left(h.o, origin.AddDate(250, 0, 0)); left != lease.Infinite {
 		t.Errorf("%v are left", left)
 	}
 	if !h.held.until().IsZero() {
@@ -166,7 +166,7 @@ func TestGrantIsCountedFromTheSending(t *testing.T) {
 		if (h.held != nil) != (c.want == granted) || h.doubtful == (c.want == granted) || h.incarnation != uint64(map[bool]int{true: 1}[c.want == granted]) {
 			t.Errorf("sure for %v, answered after %v: the holder is %+v", c.sure, c.took, h)
 		}
-		if h.held != nil && (h.held.left(h.settings, now) != c.left || h.held.id != own || h.held.token != lease.TokenOf(7)) {
+		if h.held != nil && (h.held.left(h.o, now) != c.left || h.held.id != own || h.held.token != lease.TokenOf(7)) {
 			t.Errorf("sure for %v, answered after %v: believes %+v", c.sure, c.took, h.held)
 		}
 	}

@@ -64,7 +64,7 @@ func dispatch[T any](s *Session, hs *handlers[T], arg T) {
 }
 
 func (s *Session) report(panicked any) {
-	log := s.Logger
+	log := s.o.Logger
 	if log == nil {
 		log = slog.Default()
 	}

@@ -1,46 +1,18 @@
 package session
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
 
-// A belief is what a Session knows of the lease that it holds. It is never changed, only
-// replaced, so that CheckAlive can read it without a lock.
-type belief struct {
-	id     lease.ID
-	token  lease.Token
-	sent   time.Time     // when the exchange that it rests on was sent
-	budget time.Duration // how long after that it holds; lease.Infinite: until told otherwise
-
-	doubtful bool // an earlier request to acquire the ID may yet arrive
-}
-
-// left is how much longer the belief holds: not at all if it is not positive.
-func (b *belief) left(s *settings, now time.Time) time.Duration {
-	if b.budget == lease.Infinite {
-		return lease.Infinite
-	}
-	return b.budget - s.elapsed(b.sent, now)
-}
-
-// until is U; zero if there is none.
-func (b *belief) until() time.Time {
-	if b.budget == lease.Infinite {
-		return time.Time{}
-	}
-	return b.sent.Add(b.budget)
-}
-
 // A holder is the deciding part of a Session: it is told times and answers, and says what
 // they mean. It does nothing by itself and knows no clock, so that every rule about belief,
 // loss and IDs can be tested as a table. It is not safe for concurrent use.
 type holder struct {
-	*settings
-	held        *belief // nil: nothing is held
-	incarnation uint64  // its number, or the last one's; an event of a dead one is known by it
+	o           *Options // complete
+	held        *belief  // nil: nothing is held
+	incarnation uint64   // its number, or the last one's; an event of a dead one is known by it
 
 	broken time.Time // the authority's end of the break that the handlers were told; zero: none
 
@@ -80,8 +52,8 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 	code := lease.CodeOf(err)
 	switch {
 	case err == nil && res.Record.State == lease.Leased && res.Record.ID == id:
-		b := &belief{id, res.Record.Token(), sent, h.budget(min(h.Duration, res.Sure)), h.doubtful}
-		if b.left(h.settings, now) <= 0 {
+		b := &belief{id, res.Record.Token(), sent, h.o.budget(min(h.o.Duration, res.Sure)), h.doubtful}
+		if b.left(h.o, now) <= 0 {
 			return late
 		}
 		h.held, h.broken, h.doubtful = b, time.Time{}, false
@@ -111,11 +83,11 @@ func (h *holder) refused(res lease.Result) verdict {
 		return ours
 	case !told && h.due() != nil:
 		return ours
-	case !h.TakeOver || r.State == lease.Breaking:
+	case !h.o.TakeOver || r.State == lease.Breaking:
 		return taken
-	case told && r.State == lease.Leased && r.Owner == h.Owner:
+	case told && r.State == lease.Leased && r.Owner == h.o.Owner:
 		return stale
-	case told || r.Owner != "" && r.Owner != h.Owner:
+	case told || r.Owner != "" && r.Owner != h.o.Owner:
 		return taken
 	}
 	return hidden
@@ -127,7 +99,7 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 	r, code := res.Record, lease.CodeOf(err)
 	own := !res.Now.IsZero() && r.ID == h.held.id
 	b := *h.held
-	b.sent, b.budget = sent, h.budget(min(h.Duration, res.Sure))
+	b.sent, b.budget = sent, h.o.budget(min(h.o.Duration, res.Sure))
 	switch {
 	case err == nil && own && r.State == lease.Leased:
 		h.held, h.broken = &b, time.Time{}
@@ -137,7 +109,7 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 	case own && r.State == lease.Leased:
 		// A refusal that shows our own ID in force is an earlier renewal's doing, one that
 		// was granted and lost its answer; it is not a loss.
-		if b.left(h.settings, now) <= h.held.left(h.settings, now) {
+		if b.left(h.o, now) <= h.held.left(h.o, now) {
 			return unknown, 0
 		}
 		h.held = &b
@@ -156,7 +128,7 @@ func (h *holder) breaks(sent time.Time, res lease.Result) verdict {
 		return told
 	}
 	h.broken = res.Record.Until
-	end := h.budget(res.Sure)
+	end := h.o.budget(res.Sure)
 	if b := *h.held; b.budget == lease.Infinite || sent.Add(end).Before(b.until()) {
 		b.sent, b.budget = sent, end
 		h.held = &b
@@ -166,7 +138,7 @@ func (h *holder) breaks(sent time.Time, res lease.Result) verdict {
 
 // over reports whether what is held has come to its end at now, and why.
 func (h *holder) over(now time.Time) (lease.Code, bool) {
-	if h.held == nil || h.held.left(h.settings, now) > 0 {
+	if h.held == nil || h.held.left(h.o, now) > 0 {
 		return 0, false
 	}
 	if !h.broken.IsZero() {
@@ -187,61 +159,3 @@ func (h *holder) end() *belief {
 
 // retire gives up the proposal: it is never proposed again.
 func (h *holder) retire() { h.proposal, h.doubtful = lease.ID{}, false }
-
-// A debt is an ID whose release has no certain outcome.
-type debt struct {
-	id       lease.ID
-	doubtful bool // nor has its Acquire: it may yet arrive
-	waived   bool // its release was refused, so that it is of interest only if it does arrive
-}
-
-// mostUnsettled bounds the memory of a Session that can never reach its authority; the
-// oldest are forgotten first.
-const mostUnsettled = 256
-
-// owes returns the debt of that ID, or nil.
-func (h *holder) owes(id lease.ID) *debt {
-	i := slices.IndexFunc(h.unsettled, func(d debt) bool { return d.id == id })
-	if i < 0 {
-		return nil
-	}
-	return &h.unsettled[i]
-}
-
-// owe remembers an ID that must be released.
-func (h *holder) owe(id lease.ID, doubtful bool) {
-	if len(h.unsettled) == mostUnsettled {
-		h.unsettled = slices.Delete(h.unsettled, 0, 1)
-	}
-	h.unsettled = append(h.unsettled, debt{id: id, doubtful: doubtful})
-}
-
-// due returns the newest debt that is to be settled, or nil.
-func (h *holder) due() *debt {
-	for i := range slices.Backward(h.unsettled) {
-		if d := &h.unsettled[i]; !d.waived && d.id != h.handing {
-			return d
-		}
-	}
-	return nil
-}
-
-// recall makes an ID due that was waived or given away, since it turns out to be in force.
-func (h *holder) recall(id lease.ID) {
-	h.owes(id).waived = false
-	if h.handing == id {
-		h.handing = lease.ID{}
-	}
-}
-
-// discharge forgets an ID whose release is certain.
-func (h *holder) discharge(id lease.ID) {
-	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id })
-}
-
-// waive stops releasing an ID that is not in force, but may come to be.
-func (h *holder) waive(id lease.ID) {
-	if d := h.owes(id); d != nil {
-		d.waived = true
-	}
-}

@@ -20,18 +20,18 @@ var (
 const term = 10 * time.Second // believed for 9 s
 
 func newHolder(change func(*Options)) *holder {
-	s := &settings{Options{Owner: "me", Duration: term, ClockRate: 1e-12, Margin: time.Second - 1, Pause: time.Hour}}
+	o := &Options{Owner: "me", Duration: term, ClockRate: 1e-12, Margin: time.Second - 1, Pause: time.Hour}
 	if change != nil {
-		change(&s.Options)
+		change(o)
 	}
-	return &holder{settings: s, proposal: own}
+	return &holder{o: o, proposal: own}
 }
 
 // holding returns a holder that was granted own at origin.
 func holding(t *testing.T, change func(*Options)) *holder {
 	t.Helper()
 	h := newHolder(change)
-	if v := h.acquired(own, origin, origin, leased(own, h.Duration), nil); v != granted {
+	if v := h.acquired(own, origin, origin, leased(own, h.o.Duration), nil); v != granted {
 		t.Fatalf("not granted, but %d", v)
 	}
 	return h
@@ -143,9 +143,9 @@ func TestAcquired(t *testing.T) {
 				{"no code, or one that does not say why", func(a answer) bool { return a.is(0, lease.ErrConflict, lease.ErrCorrupt) }, unknown},
 				{"any other code", func(a answer) bool { return true }, failed},
 			}
-			set := newHolder(func(o *Options) { o.TakeOver = takeOver }).settings
+			set := newHolder(func(o *Options) { o.TakeOver = takeOver }).o
 			answers([]time.Duration{time.Second, term}, func(a answer) {
-				h := &holder{settings: set, proposal: own}
+				h := &holder{o: set, proposal: own}
 				if owes {
 					h.owe(given, false)
 					h.owe(owed, false)
@@ -184,7 +184,7 @@ func TestRenewed(t *testing.T) {
 		}, granted},
 		{"no refusal", func(a answer) bool { return !a.code().Refusal() }, unknown},
 		{"a refusal that shows the own ID in force, for longer than was known", func(a answer) bool {
-			return a.shown && a.id == own && a.state == lease.Leased && a.sure >= term
+			return a.shown && a.id == own && a.state == lease.Leased && a.sure > 8*time.Second // 1 s is given away
 		}, granted},
 		{"a refusal that shows the own ID in force", func(a answer) bool {
 			return a.shown && a.id == own && a.state == lease.Leased
@@ -194,7 +194,7 @@ func TestRenewed(t *testing.T) {
 		}, breaking},
 		{"any other refusal", func(a answer) bool { return true }, lost},
 	}
-	answers([]time.Duration{0, time.Second, time.Second + 1, term, lease.Infinite}, func(a answer) {
+	answers([]time.Duration{0, time.Second, time.Second + 1, 8 * time.Second, 8*time.Second + 1, term, lease.Infinite}, func(a answer) {
 		h := holding(t, nil)
 		before := *h.held
 		want := judge(rules, a)
@@ -218,7 +218,7 @@ func TestRenewed(t *testing.T) {
 		end := before.until()
 		switch got {
 		case granted:
-			end = origin.Add(sent + h.budget(min(term, a.sure)))
+			end = origin.Add(sent + h.o.budget(min(term, a.sure)))
 		case breaking:
 			if e := origin.Add(sent + a.sure - time.Second); a.sure != lease.Infinite && e.Before(end) {
 				end = e

@@ -1,11 +1,11 @@
 package session
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -71,11 +71,6 @@ type Options struct {
 	Trace *Trace
 }
 
-// settings are Options with every default in its place.
-type settings struct {
-	Options
-}
-
 const (
 	defaultDuration  = 30 * time.Second
 	defaultInterval  = 10 * time.Second // of an infinite lease
@@ -87,28 +82,42 @@ const (
 	longest = lease.Infinite / 8 // of any but Duration, so that multiples can be written
 )
 
-// complete fills in the defaults and checks the result.
-func (o *Options) complete() (*settings, error) {
-	var s settings
+// Complete returns a copy of o, which may be nil, with every default in its place but Owner
+// and those of Logger and Trace. It refuses what New refuses: every broken rule is a
+// [*lease.FieldError] in the error's tree, and names a field that was given, not one that
+// follows from it.
+func (o *Options) Complete() (*Options, error) {
+	var given Options
 	if o != nil {
-		s.Options = *o
+		given = *o
 	}
-	infinite := s.Duration == lease.Infinite
-	byDefault(&s.Duration, defaultDuration)
+	c := given
+	infinite := c.Duration == lease.Infinite
+	byDefault(&c.Duration, defaultDuration)
 	if infinite {
-		byDefault(&s.Interval, defaultInterval)
-		byDefault(&s.Timeout, defaultTimeout)
+		byDefault(&c.Interval, defaultInterval)
+		byDefault(&c.Timeout, defaultTimeout)
 	}
-	byDefault(&s.Interval, part(s.Duration, 3))
-	byDefault(&s.Timeout, min(part(s.Duration, 6), defaultTimeout))
-	byDefault(&s.Retry, part(s.Timeout, 2))
-	byDefault(&s.ClockRate, defaultClockRate)
-	byDefault(&s.Margin, defaultMargin)
-	byDefault(&s.Pause, defaultPause)
-	if s.Clock == nil {
-		s.Clock = system{}
+	byDefault(&c.Interval, part(c.Duration, 3))
+	byDefault(&c.Timeout, min(part(c.Duration, 6), defaultTimeout))
+	byDefault(&c.Retry, part(c.Timeout, 2))
+	byDefault(&c.ClockRate, defaultClockRate)
+	byDefault(&c.Margin, defaultMargin)
+	byDefault(&c.Pause, defaultPause)
+	if c.Clock == nil {
+		c.Clock = system{}
 	}
-	return &s, s.check()
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	err := c.inRange()
+	if err == nil {
+		err = c.leaveTime(&given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
 }
 
 func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
@@ -121,16 +130,19 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 // itself is refused for a bad d.
 func part(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
 
-func (s *settings) check() error {
+func badOption(field string, value any, bound string) error {
+	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
+}
+
+// inRange checks each field by itself.
+func (o *Options) inRange() error {
 	var errs []error
-	refuse := func(field string, value any, bound string) {
-		errs = append(errs, &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption})
-	}
-	if s.Owner == "" && s.TakeOver {
+	refuse := func(field string, value any, bound string) { errs = append(errs, badOption(field, value, bound)) }
+	if o.Owner == "" && o.TakeOver {
 		refuse("Owner", `""`, "must be given with TakeOver")
 	}
-	if s.Owner != "" {
-		if err := lease.CheckOwner(s.Owner); err != nil {
+	if o.Owner != "" {
+		if err := lease.CheckOwner(o.Owner); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -138,8 +150,8 @@ func (s *settings) check() error {
 		name  string
 		value time.Duration
 	}{
-		{"Duration", s.Duration}, {"Interval", s.Interval}, {"Timeout", s.Timeout},
-		{"Retry", s.Retry}, {"Margin", s.Margin}, {"Pause", s.Pause},
+		{"Duration", o.Duration}, {"Interval", o.Interval}, {"Timeout", o.Timeout},
+		{"Retry", o.Retry}, {"Margin", o.Margin}, {"Pause", o.Pause},
 	} {
 		switch {
 		case f.value <= 0:
@@ -148,46 +160,52 @@ func (s *settings) check() error {
 			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
 		}
 	}
-	if !(s.ClockRate >= 0 && s.ClockRate < 1) { // also for a NaN
-		refuse("ClockRate", s.ClockRate, "must be from 0 to below 1")
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	believed := s.budget(s.Duration)
-	switch room := believed - 2*s.Timeout - s.Retry; {
-	case believed == lease.Infinite:
-	case believed <= 0:
-		refuse("Duration", s.Duration, fmt.Sprintf("must leave something after ClockRate %v and Margin %v", s.ClockRate, s.Margin))
-	case room <= 0:
-		refuse("Timeout", s.Timeout, fmt.Sprintf("must leave room for a renewal, Retry %v and another within the %v that are believed of Duration %v", s.Retry, believed, s.Duration))
-	case s.Interval > room:
-		refuse("Interval", s.Interval, fmt.Sprintf("must be at most %v, or a failed renewal cannot be tried again: of Duration %v, %v are believed, less twice Timeout %v and Retry %v", room, s.Duration, believed, s.Timeout, s.Retry))
+	if !(o.ClockRate >= 0 && o.ClockRate < 1) { // also for a NaN
+		refuse("ClockRate", o.ClockRate, "must be from 0 to below 1")
 	}
 	return errors.Join(errs...)
 }
 
-// budget is how much of a duration that is certain at the authority may be believed here,
-// counted from the sending: d(1-e)/(1+e) - margin, rounded down.
-func (s *settings) budget(d time.Duration) time.Duration {
-	if d == lease.Infinite {
-		return lease.Infinite
+// leaveTime checks that what is believed of one grant has room for a renewal that fails and
+// another. If not it blames the first field given that could make room alone, with its
+// bound, or if none could, the first given.
+func (o *Options) leaveTime(given *Options) error {
+	believed := o.budget(o.Duration)
+	room := believed - o.Interval - 2*o.Timeout - o.Retry // negative: so much is lacking
+	if believed == lease.Infinite || room >= 0 {
+		return nil
 	}
-	d = max(d, 0)        // an authority may answer nonsense
-	const up = 1 + 1e-15 // float64 rounds to nearest
-	drift := math.Ceil(float64(d) * (2 * s.ClockRate / (1 + s.ClockRate)) * up)
-	return d - time.Duration(drift) - s.Margin
-}
-
-// elapsed is the time from one reading of the clock to another: the monotonic time, or the
-// wall clock's if that is further ahead than a pause accounts for, since the monotonic
-// clock stops while a machine sleeps.
-func (s *settings) elapsed(from, to time.Time) time.Duration {
-	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
-	if wall-mono > s.Pause {
-		return wall
+	why := fmt.Sprintf("so that a failed renewal can be tried again: Interval %v, twice Timeout %v and Retry %v must fit into what ClockRate %v and Margin %v leave of Duration %v",
+		o.Interval, o.Timeout, o.Retry, o.ClockRate, o.Margin, o.Duration)
+	rest := believed - o.Interval
+	timeout := (rest - o.Retry) / 2
+	if given.Retry == 0 {
+		timeout = (2*rest + 1) / 5 // a Retry of half of that included
 	}
-	return mono
+	var blame error
+	for _, f := range []struct {
+		name  string
+		given bool
+		value any
+		most  time.Duration // with which it would fit; not positive: it never would
+		must  string
+	}{
+		{"Duration", given.Duration != 0, o.Duration, 0, "longer"},
+		{"ClockRate", given.ClockRate != 0, o.ClockRate, 0, "lower"},
+		{"Interval", given.Interval != 0, o.Interval, o.Interval + room, "shorter"},
+		{"Timeout", given.Timeout != 0, o.Timeout, timeout, "shorter"},
+		{"Retry", given.Retry != 0, o.Retry, o.Retry + room, "shorter"},
+		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, "shorter"},
+	} {
+		switch {
+		case !f.given:
+		case f.most > 0:
+			return badOption(f.name, f.value, fmt.Sprintf("must be at most %v, %s", f.most, why))
+		case blame == nil:
+			blame = badOption(f.name, f.value, "must be "+f.must+", "+why)
+		}
+	}
+	return blame
 }
 
 // missing refuses an argument that is nil.

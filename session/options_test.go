@@ -3,7 +3,9 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,17 +61,22 @@ func TestOptionsOutOfRange(t *testing.T) {
 		{"owner with a zero byte", session.Options{Owner: "a\x00"}, `Owner="a\x00"`, "NUL"},
 		{"owner that is no text", session.Options{Owner: "\xff"}, `Owner="\xff"`, "UTF-8"},
 		{"take-over of nobody", session.Options{TakeOver: true}, `Owner=""`, "TakeOver"},
-		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Duration=1s", "Margin 1s"},
+		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 248.002ms, so that a failed renewal can be tried again: Interval 333.333333ms, twice Timeout 166.666666ms and Retry 83.333333ms must fit into what ClockRate 0.001 and Margin 1s leave of Duration 1s"},
 		{"rate of all", session.Options{Duration: time.Second, ClockRate: 0.9999}, "Duration=1s", "ClockRate 0.9999"},
-		{"a nanosecond", session.Options{Duration: 1, Interval: 1, Timeout: 1, Retry: 1}, "Duration=1ns", "must leave something"},
+		{"a nanosecond", session.Options{Duration: 1, Interval: 1, Timeout: 1, Retry: 1}, "Duration=1ns", "must be longer"},
 		{"an interval of all", session.Options{Interval: 30 * time.Second}, "Interval=30s", "must be at most 17.43"},
-		{"timeouts of all", session.Options{Timeout: 15 * time.Second}, "Timeout=15s", "must leave room"},
-		{"a timeout of half", session.Options{Timeout: 14 * time.Second, Retry: 2 * time.Second}, "Timeout=14s", "must leave room"},
-		{"a retry of all", session.Options{Retry: 30 * time.Second}, "Timeout=5s", "must leave room"},
-		{"a retry of nearly all", session.Options{Retry: 10 * year}, "Timeout=5s", "must leave room"},
-		{"no room at all", session.Options{Retry: 30*time.Second - 59_940_060 - time.Millisecond - 10*time.Second}, "Timeout=5s", "must leave room"},
-		{"nothing believed", session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 1}, "Duration=1s", "must leave something"},
-		{"timeouts of 36 years", session.Options{Timeout: lease.Infinite / 8}, "Timeout=320255h58m24.606846975s", "must leave room"},
+		{"timeouts of all", session.Options{Timeout: 15 * time.Second}, "Timeout=15s", "must be at most 7.975623976s"},
+		{"a timeout of half", session.Options{Timeout: 14 * time.Second, Retry: 2 * time.Second}, "Timeout=14s", "must be at most 8.96952997s"},
+		{"a retry of all", session.Options{Retry: 30 * time.Second}, "Retry=30s", "must be at most 9.93905994s"},
+		{"a retry of nearly all", session.Options{Retry: 10 * year}, "Retry=87600h0m0s", "must be at most 9.93905994s"},
+		{"nothing believed", session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 1}, "Margin=999.999999ms", "must be at most 250.000001ms"},
+		{"a short duration", session.Options{Duration: 2 * time.Millisecond}, "Duration=2ms", "must be longer"},
+		{"a nanosecond of duration", session.Options{Duration: 1}, "Duration=1ns", "must be longer"},
+		{"a rate that leaves half", session.Options{ClockRate: 1. / 3}, "ClockRate=0.3333333333333333", "must be lower"},
+		{"a margin of the default duration", session.Options{Margin: time.Minute}, "Margin=1m0s", "must be at most 7.44005994s"},
+		{"an interval and a timeout that cannot be mended alone", session.Options{Interval: time.Minute, Timeout: time.Minute}, "Interval=1m0s", "must be shorter"},
+		{"of an interval and a timeout the one that can", session.Options{Interval: time.Second, Timeout: time.Minute}, "Timeout=1m0s", "must be at most 11.575623976s"},
+		{"timeouts of 36 years", session.Options{Timeout: lease.Infinite / 8}, "Timeout=320255h58m24.606846975s", "must be at most 7.975623976s"},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, &c.o)
 		if s != nil || err == nil {
@@ -145,6 +152,120 @@ func TestOptionsInRange(t *testing.T) {
 	}
 }
 
+// options calls f with every combination of fields that are given, or not, in values that fit
+// and that do not.
+func options(f func(o session.Options)) {
+	values := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 9 * time.Second, 31 * time.Second}
+	for _, rate := range []float64{0, 0.01, 0.5} {
+		for n := range 6 * 6 * 6 * 6 * 6 {
+			next := func() time.Duration {
+				v := values[n%6]
+				n /= 6
+				return v
+			}
+			f(session.Options{Duration: next(), Interval: next(), Timeout: next(), Retry: next(), Margin: next(), ClockRate: rate})
+		}
+	}
+}
+
+// A refusal names a field that was given and the value it was given, and if it says what the
+// field may be at most, then that is so to the nanosecond. SPEC H22.
+func TestRefusedOptionsAreTheGivenOnes(t *testing.T) {
+	refused := map[string]int{}
+	options(func(o session.Options) {
+		_, err := o.Complete()
+		if err == nil {
+			return
+		}
+		bad := fields(err)[0]
+		name := strings.TrimPrefix(bad.Field, "Options.")
+		field := reflect.ValueOf(&o).Elem().FieldByName(name)
+		if field.IsZero() || bad.Value != fmt.Sprint(field.Interface()) {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		refused[name]++
+		bound, exact := strings.CutPrefix(bad.Bound, "must be at most ")
+		if !exact {
+			return
+		}
+		bound, _, _ = strings.Cut(bound, ",")
+		most, err := time.ParseDuration(bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		field.SetInt(int64(most))
+		if _, err := o.Complete(); err != nil {
+			t.Fatalf("with %s = %v: %v", name, most, err)
+		}
+		field.SetInt(int64(most) + 1)
+		if _, err := o.Complete(); err == nil {
+			t.Fatalf("admitted with %s = %v", name, most+1)
+		}
+	})
+	if len(refused) != 6 {
+		t.Errorf("refused only %v", refused)
+	}
+}
+
+// Complete Options are as they stand: they are not changed by being completed again, and
+// nothing that was given is. SPEC H22.
+func TestCompleteOptionsStay(t *testing.T) {
+	admitted := 0
+	options(func(o session.Options) {
+		before := o
+		once, err := o.Complete()
+		if o != before {
+			t.Fatalf("%+v became %+v", before, o)
+		}
+		if err != nil {
+			return
+		}
+		admitted++
+		twice, err := once.Complete()
+		if err != nil || *twice != *once || once == twice {
+			t.Fatalf("%+v became %+v, %v", once, twice, err)
+		}
+		given, complete := reflect.ValueOf(o), reflect.ValueOf(*once)
+		for i := range given.NumField() {
+			if !given.Field(i).IsZero() && !given.Field(i).Equal(complete.Field(i)) {
+				t.Fatalf("%+v became %+v", o, once)
+			}
+		}
+	})
+	if admitted < 100 {
+		t.Errorf("only %d are admitted", admitted)
+	}
+}
+
+// The defaults are those that are stated. SPEC H22.
+func TestDefaults(t *testing.T) {
+	type times struct{ duration, interval, timeout, retry time.Duration }
+	const s = time.Second
+	for _, c := range []struct {
+		o    *session.Options
+		want times
+	}{
+		{nil, times{30 * s, 10 * s, 5 * s, 2500 * time.Millisecond}},
+		{&session.Options{Duration: 12 * s}, times{12 * s, 4 * s, 2 * s, s}},
+		{&session.Options{Duration: 120 * s}, times{120 * s, 40 * s, 5 * s, 2500 * time.Millisecond}},
+		{&session.Options{Timeout: s}, times{30 * s, 10 * s, s, s / 2}},
+		{&session.Options{Duration: lease.Infinite}, times{lease.Infinite, 10 * s, 5 * s, 2500 * time.Millisecond}},
+		{&session.Options{Duration: lease.Infinite, Timeout: 8 * s}, times{lease.Infinite, 10 * s, 8 * s, 4 * s}},
+	} {
+		o, err := c.o.Complete()
+		if err != nil {
+			t.Errorf("%+v: %v", c.want, err)
+			continue
+		}
+		if got := (times{o.Duration, o.Interval, o.Timeout, o.Retry}); got != c.want {
+			t.Errorf("%+v, want %+v", got, c.want)
+		}
+		if o.ClockRate != 0.001 || o.Margin != time.Millisecond || o.Pause != s || o.Clock == nil || o.Rand == nil || o.Logger != nil || o.Trace != nil || o.Owner != "" {
+			t.Errorf("the others are %+v", o)
+		}
+	}
+}
+
 // Whatever Options New admits leave time for a renewal that fails and another: a Session that
 // loses every other renewal never loses its lease. SPEC H22, H11.
 func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
@@ -182,6 +303,11 @@ func TestOptionsAreCopied(t *testing.T) {
 	s, err := session.New(lease.NewAuthority(memory.New(nil)), name, o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(*s)) {
+		if f.IsExported() {
+			t.Errorf("%s can be changed from outside", f.Name)
+		}
 	}
 	o.Owner = "you"
 	if s.Owner() != "me" || *o != (session.Options{Owner: "you", Rand: o.Rand}) {

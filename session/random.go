@@ -19,7 +19,7 @@ func (s *Session) propose() lease.ID {
 
 // mint makes an ID, from crypto/rand if the given source fails.
 func (s *Session) mint() lease.ID {
-	id, err := uuid.NewRandomFromReader(s.Rand)
+	id, err := uuid.NewRandomFromReader(s.o.Rand)
 	if err != nil {
 		id = uuid.New()
 	}
@@ -28,7 +28,7 @@ func (s *Session) mint() lease.ID {
 
 // shorten takes a random part of d, up to the given one, away.
 func (s *Session) shorten(d time.Duration, part float64) time.Duration {
-	return d - time.Duration(part*random(s.Rand)*float64(d))
+	return d - time.Duration(part*random(s.o.Rand)*float64(d))
 }
 
 // random returns a number from 0 to below 1. A reader that fails costs the jitter only.

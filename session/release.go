@@ -72,7 +72,7 @@ func (s *Session) outcome(ctx context.Context, op string, done <-chan error) err
 	case err = <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-s.Clock.After(4 * s.Timeout):
+	case <-s.o.Clock.After(4 * s.o.Timeout):
 		err = context.DeadlineExceeded
 	}
 	if err != nil {
@@ -105,12 +105,12 @@ func (s *Session) settle(ctx context.Context) error {
 // arrived and not been carried out. The ID is remembered all the same: what has not arrived
 // yet, or arrives while another holds the lease, is found by a later refusal only.
 func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
-	infinite := s.Duration == lease.Infinite
+	infinite := s.o.Duration == lease.Infinite
 	release := lease.Request{Action: lease.Release, ID: id}
 	_, _, _, err := s.do(ctx, release)
 	refused := lease.CodeOf(err).Refusal()
 	if refused && doubtful && infinite {
-		_, _, _, err = s.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: s.Owner(), Duration: s.Duration})
+		_, _, _, err = s.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: s.Owner(), Duration: s.o.Duration})
 		if err == nil {
 			_, _, _, err = s.do(ctx, release)
 		}
@@ -132,10 +132,10 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 }
 
 func (s *Session) traceReleased(info ReleaseInfo) {
-	if s.Trace != nil && s.Trace.Released != nil {
-		s.later(func() { s.Trace.Released(info) })
+	if s.o.Trace != nil && s.o.Trace.Released != nil {
+		s.later(func() { s.o.Trace.Released(info) })
 	}
-	if log := s.Logger; log != nil {
+	if log := s.o.Logger; log != nil {
 		s.later(func() { log.Debug("lease: released", "name", s.name, "id", info.ID, "err", info.Err) })
 	}
 }

@@ -14,18 +14,18 @@ func (s *Session) publish() { s.belief.Store(s.held) }
 // pace is the time to the next renewal after a granted one: the Interval, but never more
 // than half of what is believed.
 func (s *Session) pace() time.Duration {
-	return s.shorten(min(s.Interval, s.held.budget/2), 0.1)
+	return s.shorten(min(s.o.Interval, s.held.budget/2), 0.1)
 }
 
 // schedule plans the next renewal and sets the alarm for that or for U, whichever is
 // sooner. What is held is alive.
 func (s *Session) schedule(from time.Time, d time.Duration) {
 	s.next = from.Add(d)
-	s.wake(s.Clock.Now())
+	s.wake(s.o.Clock.Now())
 }
 
 func (s *Session) wake(now time.Time) {
-	wait := s.held.left(s.settings, now)
+	wait := s.held.left(s.o, now)
 	if !s.renewing {
 		wait = min(wait, s.next.Sub(now))
 	}
@@ -66,7 +66,7 @@ func (s *Session) renew(id lease.ID, incarnation uint64) {
 		return
 	}
 	s.renewing = false
-	info := RenewInfo{Token: s.held.token, Err: err, Took: answered.Sub(sent), Margin: s.held.left(s.settings, now)}
+	info := RenewInfo{Token: s.held.token, Err: err, Took: answered.Sub(sent), Margin: s.held.left(s.o, now)}
 	s.traceRenew(info)
 	v, reason := s.renewed(sent, now, res, err)
 	if v == lost {
@@ -88,7 +88,7 @@ func (s *Session) renew(id lease.ID, incarnation uint64) {
 		s.schedule(sent, s.pace())
 	default:
 		s.logFailed(err)
-		s.schedule(now, s.shorten(s.Retry, 0.5))
+		s.schedule(now, s.shorten(s.o.Retry, 0.5))
 	}
 }
 
@@ -98,13 +98,13 @@ func (s *Session) lose(reason lease.Code, err error) {
 	lost := &lease.LostError{Name: s.name, Token: b.token, Reason: reason, Err: err}
 	s.drop(lost)
 	dispatch(s, &s.onLost, error(lost))
-	if log := s.Logger; log != nil {
+	if log := s.o.Logger; log != nil {
 		s.later(func() {
 			log.Error("lease: lost", "name", s.name, "token", b.token, "reason", reason.String(), "err", err)
 		})
 	}
-	if s.Trace != nil && s.Trace.Lost != nil {
-		s.later(func() { s.Trace.Lost(lost) })
+	if s.o.Trace != nil && s.o.Trace.Lost != nil {
+		s.later(func() { s.o.Trace.Lost(lost) })
 	}
 	// A renewal may have been granted without an answer: then the lease would stay with
 	// nobody.
@@ -130,22 +130,22 @@ func (s *Session) drop(cause error) {
 func (s *Session) tellBreaking() {
 	tok, until := s.held.token, s.held.until()
 	dispatch(s, &s.onBreak, until)
-	if log := s.Logger; log != nil {
+	if log := s.o.Logger; log != nil {
 		s.later(func() { log.Warn("lease: breaking", "name", s.name, "token", tok, "until", until) })
 	}
-	if s.Trace != nil && s.Trace.Breaking != nil {
-		s.later(func() { s.Trace.Breaking(tok, until) })
+	if s.o.Trace != nil && s.o.Trace.Breaking != nil {
+		s.later(func() { s.o.Trace.Breaking(tok, until) })
 	}
 }
 
 func (s *Session) traceRenew(info RenewInfo) {
-	if s.Trace != nil && s.Trace.Renew != nil {
-		s.later(func() { s.Trace.Renew(info) })
+	if s.o.Trace != nil && s.o.Trace.Renew != nil {
+		s.later(func() { s.o.Trace.Renew(info) })
 	}
 }
 
 func (s *Session) logFailed(err error) {
-	if log := s.Logger; log != nil && err != nil {
+	if log := s.o.Logger; log != nil && err != nil {
 		s.later(func() { log.Warn("lease: renewal failed", "name", s.name, "err", err) })
 	}
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -55,18 +54,15 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
 	}
-	set, err := o.complete()
+	o, err := o.Complete()
 	if err != nil {
 		return nil, err
 	}
-	if set.Rand == nil {
-		set.Rand = rand.Reader
+	s := &Session{name: name, authority: authority, holder: holder{o: o}, turn: make(chan struct{}, 1)}
+	if s.o.Owner == "" {
+		s.o.Owner = s.mint().String()
 	}
-	s := &Session{name: name, authority: authority, holder: holder{settings: set}, turn: make(chan struct{}, 1)}
-	if s.settings.Owner == "" {
-		s.settings.Owner = s.mint().String()
-	}
-	s.alarm = alarm{clock: s.Clock, ring: s.ring}
+	s.alarm = alarm{clock: s.o.Clock, ring: s.ring}
 	return s, nil
 }
 
@@ -74,7 +70,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 func (s *Session) Name() string { return s.name }
 
 // Owner returns the owner under which the Session acquires.
-func (s *Session) Owner() string { return s.settings.Owner }
+func (s *Session) Owner() string { return s.o.Owner }
 
 // CheckAlive reports whether the lease is certainly still held: whether the clock is before
 // U. It takes no lock, waits for nothing and allocates nothing. For an infinite lease there
@@ -84,7 +80,7 @@ func (s *Session) CheckAlive() bool { return s.current() != nil }
 // current returns the belief if it still holds.
 func (s *Session) current() *belief {
 	b := s.belief.Load()
-	if b == nil || b.left(s.settings, s.Clock.Now()) <= 0 {
+	if b == nil || b.left(s.o, s.o.Clock.Now()) <= 0 {
 		return nil
 	}
 	return b
@@ -157,7 +153,7 @@ func register[T any](s *Session, hs *handlers[T], f func(T)) (stop func() bool) 
 // is certain.
 func (s *Session) lock() time.Time {
 	s.mu.Lock()
-	now := s.Clock.Now()
+	now := s.o.Clock.Now()
 	if reason, over := s.over(now); over {
 		s.lose(reason, nil)
 	}
@@ -198,12 +194,12 @@ func (s *Session) notify() {
 // do sends one request, in the time that a request is given, whatever becomes of ctx. The
 // time of sending is read before anything else.
 func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, sent, now time.Time, err error) {
-	sent = s.Clock.Now()
-	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.Clock, s.Timeout)
+	sent = s.o.Clock.Now()
+	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.o.Clock, s.o.Timeout)
 	defer cancel()
 	res, err = s.authority.Do(ctx, s.name, req)
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) && lease.CodeOf(err) == 0 {
 		err = cause // a context cannot say by itself that the time of a Clock is up
 	}
-	return res, sent, s.Clock.Now(), err
+	return res, sent, s.o.Clock.Now(), err
 }

@@ -26,7 +26,7 @@ func (s *Session) Wait(ctx context.Context) error {
 		}
 		left, known := s.locked(ctx)
 		if !known {
-			if err := sleep(ctx, s.Clock, s.jitter(s.Retry)); err != nil {
+			if err := sleep(ctx, s.o.Clock, s.jitter(s.o.Retry)); err != nil {
 				return s.opError("wait", err)
 			}
 			return nil
@@ -35,11 +35,11 @@ func (s *Session) Wait(ctx context.Context) error {
 			return nil
 		}
 		if changed == nil {
-			left = min(left, s.jitter(s.Interval))
+			left = min(left, s.jitter(s.o.Interval))
 		}
 		var timer <-chan time.Time
 		if left != lease.Infinite {
-			timer = s.Clock.After(left)
+			timer = s.o.Clock.After(left)
 		}
 		select {
 		case _, open := <-changed:
@@ -77,7 +77,7 @@ func (s *Session) locked(ctx context.Context) (left time.Duration, known bool) {
 	}
 	s.begin()
 	s.mu.Unlock()
-	ctx, cancel := withTimeout(ctx, s.Clock, s.Timeout)
+	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.Timeout)
 	defer cancel()
 	results := make(chan lease.Result, 1)
 	go func() {
@@ -101,7 +101,7 @@ func (s *Session) locked(ctx context.Context) (left time.Duration, known bool) {
 	switch {
 	case s.closed, !r.ID.IsZero() && (r.ID == s.proposal || s.owes(r.ID) != nil):
 		return 0, true
-	case s.TakeOver && r.Owner == s.settings.Owner && r.State == lease.Leased:
+	case s.o.TakeOver && r.Owner == s.o.Owner && r.State == lease.Leased:
 		return 0, true
 	}
 	return res.Remaining(), true

@@ -1,0 +1,65 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/fencedlease/lease"
+)
+
+// A debt is an ID whose release has no certain outcome.
+type debt struct {
+	id       lease.ID
+	doubtful bool // nor has its Acquire: it may yet arrive
+	waived   bool // its release was refused, so that it is of interest only if it does arrive
+}
+
+// mostUnsettled bounds the memory of a Session that can never reach its authority; the
+// oldest are forgotten first.
+const mostUnsettled = 256
+
+// owes returns the debt of that ID, or nil.
+func (h *holder) owes(id lease.ID) *debt {
+	i := slices.IndexFunc(h.unsettled, func(d debt) bool { return d.id == id })
+	if i < 0 {
+		return nil
+	}
+	return &h.unsettled[i]
+}
+
+// owe remembers an ID that must be released.
+func (h *holder) owe(id lease.ID, doubtful bool) {
+	if len(h.unsettled) == mostUnsettled {
+		h.unsettled = slices.Delete(h.unsettled, 0, 1)
+	}
+	h.unsettled = append(h.unsettled, debt{id: id, doubtful: doubtful})
+}
+
+// due returns the newest debt that is to be settled, or nil.
+func (h *holder) due() *debt {
+	for i := range slices.Backward(h.unsettled) {
+		if d := &h.unsettled[i]; !d.waived && d.id != h.handing {
+			return d
+		}
+	}
+	return nil
+}
+
+// recall makes an ID due that was waived or given away, since it turns out to be in force.
+func (h *holder) recall(id lease.ID) {
+	h.owes(id).waived = false
+	if h.handing == id {
+		h.handing = lease.ID{}
+	}
+}
+
+// discharge forgets an ID whose release is certain.
+func (h *holder) discharge(id lease.ID) {
+	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id })
+}
+
+// waive stops releasing an ID that is not in force, but may come to be.
+func (h *holder) waive(id lease.ID) {
+	if d := h.owes(id); d != nil {
+		d.waived = true
+	}
+}
