@@ -29,10 +29,11 @@ var acquireRules = []rule{
 		w.revoke(p.D / 2)
 		b.denied("that is breaking")
 	}},
-	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", Injecting, func(p *probe) {
+	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", cutting, func(p *probe) {
 		w := p.world()
 		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Acquire, fault))
+			a.orCut()
 			a.fails(p.ctx, "whose outcome is unknown")
 			a.deadFor(p.D, "after an acquire of unknown outcome")
 			a.toldSoFar(0)
@@ -118,12 +119,13 @@ var acquireRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", Injecting, func(p *probe) {
+	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", cutting, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, LoseRequest))
+		a.orCut()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
 		began := time.Now()
-		if err := a.fails(ctx, "that its context ended"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.fails(ctx, "that its context ended"); ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
 			p.Errorf("the error is %v", err)
 		}
 		if took := time.Since(began); took > p.D/20+p.Slack {

@@ -102,15 +102,14 @@ var againRules = []rule{
 	}},
 	{"H7/a-lost-ID-does-not-exclude-its-holder", "a holder that acquires as soon as it has lost is not told that another has the lease", losing, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		var mend func()
 		again := make(chan bool, 1)
 		a.OnLost(func(error) {
-			mend()
+			a.mend()
 			ok, err := a.Acquire(p.ctx) // the authority may have it locked for a moment yet
 			again <- ok || err != nil
 		})
 		a.acquire()
-		mend = a.lose()
+		a.lose()
 		p.pass(p.D + p.Slack)
 		a.told(1)
 		if !<-again {

@@ -75,11 +75,12 @@ var beliefRules = []rule{
 		p.pass(p.D - time.Since(sent))
 		a.dead("a duration after it was sent")
 	}},
-	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", Injecting, func(p *probe) {
+	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", cutting, func(p *probe) {
 		var hang atomic.Bool
 		a := p.world().join(Holder{Owner: "a"}, Always(Any, If(hang.Load, LoseRequest)))
 		a.acquire()
 		hang.Store(true)
+		a.orCut()
 		p.pass(p.D / 2) // a renewal hangs
 		asked, began := len(a.wire.of(Any)), time.Now()
 		for range 100 {

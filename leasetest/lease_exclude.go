@@ -62,10 +62,8 @@ var excludeRules = []rule{
 			steps = 60
 		}
 		var all []*party
-		var resume []func()
 		for i := range 3 {
 			all = append(all, w.join(Holder{Owner: fmt.Sprint("owner-", i)}))
-			resume = append(resume, func() {})
 		}
 		held := 0
 		for range steps {
@@ -77,11 +75,11 @@ var excludeRules = []rule{
 			case 4:
 				_ = all[i].Release(ctx)
 			case 5, 6:
-				if resume[i](); p.Lacks&stalling == 0 {
-					resume[i] = all[i].stall()
+				if all[i].mend(); p.Lacks&stalling == 0 {
+					all[i].stall()
 				}
 			default:
-				resume[i]()
+				all[i].mend()
 			}
 			cancel()
 			var believe []string
@@ -95,9 +93,6 @@ var excludeRules = []rule{
 			}
 			held += len(believe)
 			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3))))
-		}
-		for _, f := range resume {
-			f()
 		}
 		if held == 0 {
 			p.Errorf("nobody ever held")

@@ -14,13 +14,13 @@ var handlerRules = []rule{
 		a.OnLost(func(error) { <-blocked })
 		a.OnLost(late.handle)
 		a.acquire()
-		mend := a.lose()
+		a.lose()
 		p.pass(p.D + p.Slack)
 		a.told(1)
 		if n := len(late.all()); n != 1 {
 			p.Errorf("the handler after one that blocks was told %d times", n)
 		}
-		mend()
+		a.mend()
 		a.dead("after it was lost")
 		a.until(3, "while a handler blocks")
 		p.need(a.release(), "release while a handler blocks")
@@ -31,21 +31,20 @@ var handlerRules = []rule{
 		a.OnLost(func(error) { panic("a handler of the suite panics") })
 		a.OnLost(after.handle)
 		a.acquire()
-		mend := a.lose()
+		a.lose()
 		p.pass(p.D + p.Slack)
 		a.told(1)
 		if n := len(after.all()); n != 1 {
 			p.Errorf("the handler after one that panics was told %d times", n)
 		}
-		mend()
+		a.mend()
 		a.until(3, "after a handler panicked")
 	}},
 	{"H16/every-method-may-be-called-inside", "a handler may call every method", losing, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		var mend func()
 		done := make(chan bool, 1)
 		a.OnLost(func(error) {
-			mend()
+			a.mend()
 			alive := a.CheckAlive()
 			stop := a.OnLost(func(error) {})
 			stop()
@@ -59,7 +58,7 @@ var handlerRules = []rule{
 			done <- ok && !alive
 		})
 		a.acquire()
-		mend = a.lose()
+		a.lose()
 		select {
 		case ok := <-done:
 			if !ok {
@@ -75,10 +74,10 @@ var handlerRules = []rule{
 		late := new(losses)
 		for n := range 2 {
 			a.until(3, "before a loss")
-			mend := a.lose()
+			a.lose()
 			p.pass(p.D + p.Slack)
 			a.told(n + 1)
-			mend()
+			a.mend()
 			if n == 0 {
 				a.OnLost(late.handle)
 				p.pass(p.D)
@@ -110,14 +109,14 @@ var handlerRules = []rule{
 		a.OnLost(func(error) { once.Do(func() { a.OnLost(inner.handle) }) })
 		for n := range 2 {
 			a.until(5, "before a loss")
-			mend := a.lose()
+			a.lose()
 			p.pass(p.D + p.Slack)
 			a.told(n + 1)
 			p.pass(p.D / 4)
 			if m := len(inner.all()); m != n {
 				p.Errorf("after %d losses, the handler that was registered inside the first was told %d times", n+1, m)
 			}
-			mend()
+			a.mend()
 		}
 	}},
 }

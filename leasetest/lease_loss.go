@@ -18,7 +18,7 @@ var lossRules = []rule{
 		a.OnLost(other.handle)
 		for n := range 3 {
 			tok := a.acquire()
-			mend := a.lose()
+			a.lose()
 			p.pass(p.D + p.Slack)
 			a.dead("a duration after its last renewal")
 			a.lostError(a.told(n+1), tok, w.losing()...)
@@ -27,7 +27,7 @@ var lossRules = []rule{
 			if m := len(other.all()); m != n+1 {
 				p.Errorf("the second handler was told %d times of %d losses", m, n+1)
 			}
-			mend()
+			a.mend()
 			a.until(3, "after a loss")
 			p.need(a.release(), "release")
 			p.pass(p.D)
@@ -41,8 +41,7 @@ var lossRules = []rule{
 		p.pass(2 * p.D)
 		a.toldSoFar(0)
 		a.acquire()
-		mend := a.cut()
-		defer mend()
+		a.cut()
 		p.pass(p.D / 2) // no renewal arrives
 		if a.release() == nil {
 			p.Errorf("a release that did not arrive returned nil")
@@ -50,13 +49,14 @@ var lossRules = []rule{
 		p.pass(2 * p.D)
 		a.toldSoFar(0)
 	}},
-	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", Injecting, func(p *probe) {
+	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", cutting, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		b := w.join(Holder{Owner: "b"}, Nth(2, lease.Acquire, FailAnswer), Nth(3, lease.Acquire, LoseAnswer), Nth(4, lease.Acquire, FailRequest))
 		a.acquire()
 		b.denied("that another holds")
 		p.need(a.release(), "release")
+		b.orCut()
 		b.fails(p.ctx, "whose answer is lost")
 		p.pass(3 * p.D)
 		b.toldSoFar(0)

@@ -35,11 +35,12 @@ var releaseRules = []rule{
 			p.Errorf("CheckAlive is true while the release is under way")
 		}
 	}},
-	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", Injecting, func(p *probe) {
+	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", cutting, func(p *probe) {
 		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, From(1, lease.Release, fault))
 			a.acquire()
+			a.orCut()
 			if err := a.release(); err == nil {
 				p.Errorf("a release that got no answer returned nil")
 			}
@@ -128,10 +129,10 @@ var releaseRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
-		mend := a.lose()
+		a.lose()
 		p.pass(p.D + p.Slack)
 		b.acquire()
-		mend()
+		a.mend()
 		_ = a.release()
 		b.aliveFor(3*p.D, "after one that had lost it released")
 		b.toldSoFar(0)
@@ -184,8 +185,8 @@ var releaseRules = []rule{
 // releaseInVain releases while it is cut off, which must be an error.
 func (p *party) releaseInVain() {
 	p.w.Helper()
-	mend := p.cut()
-	defer mend()
+	p.cut()
+	defer p.mend()
 	ctx, cancel := context.WithTimeout(p.w.ctx, p.w.D/4)
 	defer cancel()
 	err := p.Release(ctx)

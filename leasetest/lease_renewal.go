@@ -88,9 +88,9 @@ var renewalRules = []rule{
 		tok := a.acquire()
 		for range 3 {
 			p.pass(p.D)
-			mend := a.cut()
+			a.cut()
 			a.aliveFor(p.D/4, "while it was cut off")
-			mend()
+			a.mend()
 			a.aliveFor(p.D, "after it was cut off for a quarter of the duration")
 		}
 		if again := a.acquire(); again != tok {

@@ -40,16 +40,15 @@ var runRules = []rule{
 	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", losing, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		lost := (*lease.LostError)(nil)
-		var mend func()
 		began := time.Now()
 		err := session.Run(p.ctx, a, func(ctx context.Context, _ lease.Token) error {
-			mend = a.lose()
+			a.lose()
 			select {
 			case <-ctx.Done():
 			case <-time.After(p.D + p.patience()):
 				p.Errorf("the lease is lost, and the context has not ended")
 			}
-			mend()
+			a.mend()
 			return context.Cause(ctx)
 		}, nil)
 		if !errors.As(err, &lost) {

@@ -11,39 +11,66 @@ import (
 // The means by which the suite brings a holder into trouble, each by the first way that
 // there is: see the abilities that follow from others.
 
-// cut cuts a party off its authority. It needs cutting.
-func (p *party) cut() (mend func()) {
+// cut cuts a party off its authority, until mend. It needs cutting.
+func (p *party) cut() {
 	p.w.history.Printf("== %s is cut off", p.who)
 	if p.w.truth == nil {
-		return p.w.Options.Cut(p.w.TB, p.Lease)
+		p.mendBy(p.w.Options.Cut(p.w.TB, p.Lease))
+		return
 	}
+	p.mendBy(func() { p.wire.down.Store(false) })
 	p.wire.down.Store(true)
-	return func() { p.wire.down.Store(false) }
 }
 
-// stall keeps a party from renewing: it is cut off, or does not run. It needs stalling.
-func (p *party) stall() (resume func()) {
+// orCut cuts a party off that no line of a script can reach. It needs cutting.
+func (p *party) orCut() {
+	if p.w.truth == nil {
+		p.cut()
+	}
+}
+
+// stall keeps a party from renewing, until mend: it is cut off, or does not run. It needs
+// stalling.
+func (p *party) stall() {
 	if p.w.Lacks&cutting == 0 {
-		return p.cut()
+		p.cut()
+		return
 	}
 	p.w.history.Printf("== %s pauses", p.who)
+	p.mendBy(p.clock.Resume)
 	p.clock.Pause()
-	return p.clock.Resume
 }
 
 // lose brings about the loss of what a party holds, within the duration of the lease: it is
-// cut off, its clock is set ahead, or a third party breaks it. It needs losing.
-func (p *party) lose() (mend func()) {
+// cut off until mend, its clock is set ahead, or a third party breaks it. It needs losing.
+func (p *party) lose() {
 	switch {
 	case p.w.Lacks&cutting == 0:
-		return p.cut()
+		p.cut()
 	case p.w.Lacks&Clocks == 0:
 		p.w.history.Printf("== the clock of %s is set ahead by %v", p.who, p.w.D)
 		p.clock.Step(p.w.D)
 	default:
 		p.w.revoke(0)
 	}
-	return func() {}
+}
+
+// mend undoes what lasts of cut, stall and lose, if there is something.
+func (p *party) mend() {
+	p.mending.Lock()
+	f := p.mends
+	p.mends = nil
+	p.mending.Unlock()
+	if f != nil {
+		p.w.history.Printf("== %s is well again", p.who)
+		f()
+	}
+}
+
+func (p *party) mendBy(f func()) {
+	p.mending.Lock()
+	defer p.mending.Unlock()
+	p.mends = f
 }
 
 // losing are the reasons that a loss may have which lose brought about.

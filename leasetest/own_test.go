@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,20 +72,52 @@ func TestSession(t *testing.T) {
 	leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true})
 }
 
-// A lease that brings its own authority is held to what can be seen from outside.
+// A lease that brings its own authority is held to what can be seen of it, and to the more,
+// the more can be done to it.
 func TestSessionFromOutside(t *testing.T) {
-	var mu sync.Mutex
-	authorities := map[string]lease.Authority{} // by the name of the lease: one a subtest
-	leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
-		if h.Over != nil {
-			t.Error("it lacks Injecting, and is given what to ask")
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if authorities[h.Name] == nil {
-			authorities[h.Name] = lease.NewAuthority(memory.New(nil))
-		}
-		h.Over = authorities[h.Name]
-		return newSession(t, h)
-	}, &leasetest.Options{Bubble: true, Lacks: leasetest.Injecting})
+	const bare = leasetest.Injecting | leasetest.Clocks
+	for name, o := range map[string]leasetest.Options{
+		"Bare":   {Lacks: bare},
+		"Clocks": {Lacks: leasetest.Injecting},
+		"Revoke": {Lacks: bare, Revoke: revoke},
+		"Cut":    {Lacks: bare, Cut: cut},
+		"All":    {Lacks: leasetest.Injecting, Revoke: revoke, Cut: cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Bubble = true
+			leasetest.TestLease(t, newOutsider, &o)
+		})
+	}
+}
+
+// An outsider is a session over an authority that the suite does not know.
+type outsider struct {
+	*session.Session
+	down atomic.Bool
+}
+
+var authorities sync.Map // of outsiders, by the name of the lease: one a subtest
+
+func newOutsider(t testing.TB, h leasetest.Holder) lease.Lease {
+	if h.Over != nil {
+		t.Error("it lacks Injecting, and is given what to ask")
+	}
+	o := new(outsider)
+	auth, _ := authorities.LoadOrStore(h.Name, lease.NewAuthority(memory.New(nil)))
+	t.Cleanup(func() { authorities.Delete(h.Name) })
+	h.Over = leasetest.Script(auth.(lease.Authority), leasetest.Always(leasetest.Any, leasetest.If(o.down.Load, leasetest.FailRequest)))
+	o.Session = newSession(t, h).(*session.Session)
+	return o
+}
+
+func revoke(t testing.TB, name string, period time.Duration) {
+	auth, _ := authorities.Load(name)
+	if _, err := lease.Revoke(context.Background(), auth.(lease.Authority), name, lease.In(period)); err != nil {
+		t.Error(err)
+	}
+}
+
+func cut(_ testing.TB, l lease.Lease) (mend func()) {
+	l.(*outsider).down.Store(true)
+	return func() { l.(*outsider).down.Store(false) }
 }

@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -16,6 +17,9 @@ type party struct {
 	wire  *wire
 	clock *Clock // if it has one of the rule's
 	lost  *losses
+
+	mending sync.Mutex
+	mends   func() // what it suffers from
 }
 
 // join makes a lease under test of a holder whose requests meet the lines of a script. What
@@ -46,6 +50,7 @@ func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
 		for _, g := range w.gates {
 			g.Open()
 		}
+		p.mend()
 	})
 	p.OnLost(p.lost.handle)
 	return p
