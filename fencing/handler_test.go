@@ -140,6 +140,7 @@ func TestHandlerRefusesBadOptions(t *testing.T) {
 		"no handler":         func() (http.Handler, error) { return fencing.Handler(nil, nil) },
 		"header with spaces": func() (http.Handler, error) { return handlerOf("a b") },
 		"header with colon":  func() (http.Handler, error) { return handlerOf("a:") },
+		"header of the host": func() (http.Handler, error) { return handlerOf("host") },
 		"header not ASCII":   func() (http.Handler, error) { return handlerOf("é") },
 	} {
 		var field *lease.FieldError

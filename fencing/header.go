@@ -29,14 +29,27 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// Valid returns nil if the Header is empty or a name that HTTP allows, and otherwise a
-// [*lease.FieldError] with the code [lease.ErrOption].
+// reserved are the headers that net/http takes for itself, in canonical form: in HTTP/1.1 or
+// HTTP/2 they do not arrive at the handler as they were set.
+var reserved = map[string]bool{
+	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
+	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// Valid returns nil if the Header is empty or a name that HTTP allows and net/http passes on,
+// and otherwise a [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Valid() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
-	if strings.Trim(string(h), letters) == "" {
+	bound := ""
+	switch {
+	case strings.Trim(string(h), letters) != "":
+		bound = "must be the name of an HTTP header"
+	case reserved[http.CanonicalHeaderKey(string(h))]:
+		bound = "must be none that is about the connection or the framing of the message"
+	default:
 		return nil
 	}
-	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: "must be the name of an HTTP header", Code: lease.ErrOption}
+	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: bound, Code: lease.ErrOption}
 }
 
 // Token reads the token of a request. No header, more than one, and one that is not a
@@ -54,8 +67,12 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 }
 
 // Set writes a token into the header of a request, instead of any that is there. An
-// empty or malformed token is an error, and changes nothing.
+// empty or malformed token, and a Header that is not [Header.Valid], is an error, and changes
+// nothing.
 func (h Header) Set(to http.Header, tok lease.Token) error {
+	if err := h.Valid(); err != nil {
+		return err
+	}
 	if err := tok.Valid(); err != nil {
 		return err
 	}

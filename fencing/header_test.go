@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/fencedlease/lease"
@@ -63,6 +65,62 @@ func TestSetRefusesMalformedTokens(t *testing.T) {
 		h := http.Header{"Fencing-Token": {string(tok(7))}}
 		if err := fencing.DefaultHeader.Set(h, bad); lease.CodeOf(err) != lease.ErrToken || h.Get("Fencing-Token") != string(tok(7)) {
 			t.Errorf("Set(%q) = %v, %v", bad, err, h)
+		}
+	}
+}
+
+func TestSetRefusesHeaders(t *testing.T) {
+	for _, bad := range []fencing.Header{"a b", "Host", "transfer-encoding"} {
+		h := http.Header{}
+		err := bad.Set(h, tok(7))
+		var field *lease.FieldError
+		if !errors.As(err, &field) || field.Field != "Header" || field.Value != strconv.Quote(string(bad)) || field.Code != lease.ErrOption || len(h) > 0 {
+			t.Errorf("Set(%q) = %v, %v", bad, err, h)
+		}
+	}
+}
+
+// A Header is valid if what is set in it arrives, with both versions of HTTP.
+func TestHeadersThatArrive(t *testing.T) {
+	names := strings.Fields("Connection Content-Length Expect Host Keep-Alive Proxy-Connection TE Trailer Transfer-Encoding Upgrade " +
+		"Fencing-Token Accept Accept-Encoding Authorization Content-Encoding Content-Range Content-Type Cookie Date Forwarded From " +
+		"HTTP2-Settings If-Match Location Max-Forwards Origin Proxy-Authorization Range Referer Server User-Agent Via X-Term")
+	arrives := map[string]int{}
+	for _, version := range []int{1, 2} {
+		var got []string
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = r.Header.Values(r.Header.Get("Which"))
+			if r.ProtoMajor != version {
+				t.Errorf("version %d", r.ProtoMajor)
+			}
+		}))
+		if server.EnableHTTP2 = version == 2; server.EnableHTTP2 {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
+		defer server.Close()
+		for _, name := range names {
+			got = nil
+			r, err := http.NewRequest("PUT", server.URL, strings.NewReader("body"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Which", name)
+			r.Header.Set(name, string(tok(7)))
+			resp, err := server.Client().Do(r)
+			if err != nil {
+				continue // some are refused by the client
+			}
+			resp.Body.Close()
+			if len(got) == 1 && got[0] == string(tok(7)) {
+				arrives[name]++
+			}
+		}
+	}
+	for _, name := range names {
+		if err := fencing.Header(name).Valid(); (err == nil) != (arrives[name] == 2) {
+			t.Errorf("%s: arrives with %d versions, and is refused so: %v", name, arrives[name], err)
 		}
 	}
 }
