@@ -63,7 +63,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 		files   string
 		mutants []mutant
 	}{
-		{"dumbstore", brokenStores}, {"dumbauthority", brokenAuthorities}, {"dumbguard", brokenGuards},
+		{"dumbstore dumbkeep", brokenStores}, {"dumbauthority", brokenAuthorities}, {"dumbguard", brokenGuards},
 		{"dumblease dumbacquire dumbhold dumbend", brokenLeases}, {"brokensession", sessionMutants},
 	} {
 		var source []byte

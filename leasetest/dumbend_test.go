@@ -9,6 +9,64 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// over is why an incarnation is lost whose time is over.
+func (h *dumbHolding) over() lease.Code {
+	if h.breaking {
+		return lease.ErrBroken
+	}
+	return lease.ErrExpired
+}
+
+// lose ends an incarnation as lost.
+func (l *dumbLease) lose(h *dumbHolding, reason lease.Code) {
+	l.lock()
+	if l.held != h {
+		l.unlock()
+		return
+	}
+	l.held = nil
+	close(h.stop)
+	expired := reason == lease.ErrExpired && l.bug != "leaves what a late renewal holds"
+	if expired && l.bug != "forgets what it has lost" {
+		l.debts = append(l.debts, h.id)
+	}
+	handlers := slices.Clone(l.handlers)
+	if l.bug == "calls handlers with its lock held" {
+		for _, f := range handlers {
+			f.f(&lease.LostError{Name: l.Name, Token: h.token, Reason: reason})
+		}
+		handlers = nil
+	}
+	var err error = &lease.LostError{Name: l.Name, Token: h.token, Reason: reason}
+	l.lastLoss = err
+	l.unlock()
+	switch l.bug {
+	case "tells a bare code":
+		err = reason
+	case "tells every loss as expired":
+		err = &lease.LostError{Name: l.Name, Token: h.token, Reason: lease.ErrExpired}
+	case "tells no loss":
+		handlers = nil
+	case "tells a loss only once in its life":
+		l.lock()
+		l.handlers = nil
+		l.unlock()
+	case "tells a loss twice":
+		l.tell(handlers, err)
+	}
+	l.tell(handlers, err)
+	if expired {
+		l.tasks.Go(func() {
+			select {
+			case l.turn <- struct{}{}:
+				_ = l.settle(context.Background())
+				<-l.turn
+			case <-l.quit:
+			}
+		})
+	}
+}
+
 func (l *dumbLease) tell(handlers []*dumbHandler, err error) {
 	call := func(h *dumbHandler) {
 		defer func() { _ = recover() }()

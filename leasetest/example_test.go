@@ -61,6 +61,32 @@ func ExampleBefore() {
 	// true false
 }
 
+// The watch tells nothing, and who waits looks again by himself when the lease he saw runs out.
+func ExampleLossy() {
+	ctx := context.Background()
+	store := lease.NewAuthority(memory.New(nil))
+	deaf := leasetest.Lossy(store, leasetest.LoseSignals(1, 1))
+	short := &session.Options{Duration: 200 * time.Millisecond}
+	first, err := session.New(store, "jobs/nightly", short)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := session.New(deaf, "jobs/nightly", short)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer second.Close(ctx)
+	fmt.Println(first.Acquire(ctx))
+	time.AfterFunc(20*time.Millisecond, func() { _ = first.Close(ctx) }) // nobody hears of it
+	tok, err := session.Acquire(ctx, second, nil)
+	fmt.Println(tok.Valid(), err, second.CheckAlive())
+	// Output:
+	// true <nil>
+	// <nil> <nil> true
+}
+
 // A store of one's own is held to SPEC.md in one call; what it cannot do is declared.
 func ExampleTestStore() {
 	_ = func(t *testing.T) { // func TestMyStore(t *testing.T)

@@ -1,15 +1,12 @@
 package leasetest
 
 import (
-	"bufio"
 	"io/fs"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/fencedlease/lease"
 )
 
 func mustVectors(t *testing.T) []scenario {
@@ -41,81 +38,6 @@ func TestVectorsAreComplete(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The cells of the table are those of the published one: 19 rows by 5 states, each once,
-// with the outcomes that testdata has for them.
-func TestTheTableIsThePublishedOne(t *testing.T) {
-	cells := map[string]string{} // state and request: outcome
-	expires := 0
-	for _, v := range mustVectors(t) {
-		if !strings.HasPrefix(v.file, "table.txt") {
-			continue
-		}
-		if strings.HasPrefix(v.name, "duration expires on ") {
-			expires++
-			continue
-		}
-		s := v.steps[0]
-		key := v.given + ": " + cellKey(s.req)
-		if cells[key] != "" {
-			t.Errorf("%s: the cell %s is there twice", v.file, key)
-		}
-		cells[key] = s.want.state.String()
-		if s.want.code != 0 {
-			cells[key] = s.want.code.String()
-		}
-	}
-	if len(cells)+expires != 95 {
-		t.Errorf("the table has %d cells; want 95", len(cells)+expires)
-	}
-	published, err := os.Open("../testdata/tables.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer published.Close()
-	compared := 0
-	var req lease.Request
-	for lines := bufio.NewScanner(published); lines.Scan(); {
-		line := lines.Text()
-		if text, ok := strings.CutPrefix(line, "request "); ok {
-			text = strings.ReplaceAll(text, "=X", "=C")
-			if s, err := parseStep("0s " + text + " => ok available"); err != nil {
-				req = lease.Request{} // the passing of time
-			} else {
-				req = s.req
-			}
-			continue
-		}
-		columns := strings.Split(line, "|")
-		if len(columns) != 5 || req.Action == 0 {
-			continue
-		}
-		key := strings.TrimSpace(columns[0]) + ": " + cellKey(req)
-		outcome := strings.Fields(columns[2]) // ok and the state, or a code
-		want := outcome[0]
-		if want == "ok" {
-			want = outcome[1]
-		}
-		if cells[key] != want {
-			t.Errorf("%s is %q here, and %q in testdata", key, cells[key], want)
-		}
-		compared++
-	}
-	if compared != 90 {
-		t.Errorf("%d cells of testdata were compared; want 90", compared)
-	}
-}
-
-// cellKey tells the rows of the table apart.
-func cellKey(req lease.Request) string {
-	key := requestText(lease.Request{Action: req.Action, ID: req.ID, Proposed: req.Proposed})
-	if p, ok := req.Period.Get(); ok && p > 0 {
-		return key + " period>0"
-	} else if ok {
-		return key + " period=0"
-	}
-	return key
 }
 
 func TestMalformedVectors(t *testing.T) {

@@ -1,0 +1,51 @@
+package leasetest
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+const dumbRetention = time.Hour
+
+// forget forgets whatever may be forgotten.
+func (s *dumbStore) forget(testing.TB, lease.Store) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.time()
+	maps.DeleteFunc(s.records, func(_ string, r dumbRecord) bool {
+		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*dumbRetention
+		switch s.bug {
+		case "forgets what is locked":
+			idle = true
+		case "forgets what just expired":
+			idle = !r.At(now).State.Locked()
+		}
+		if idle && s.bug != "forgets the epoch too" {
+			s.floor = max(s.floor, r.Epoch)
+		}
+		return idle
+	})
+	if s.bug != "absence has one version" {
+		s.absent++
+	}
+	if s.bug == "versions begin anew after forgetting" {
+		s.swaps = 0
+	}
+	return dumbRetention
+}
+
+// reopen is what a process that starts again finds.
+func (s *dumbStore) reopen(testing.TB, lease.Store) lease.Store {
+	next := newDumbStore(s.bug)
+	if s.bug != "loses what it acknowledged" {
+		next.records = s.records
+	}
+	if s.bug != "versions begin anew after reopening" {
+		next.swaps = s.swaps
+	}
+	next.floor, next.absent = s.floor, s.absent+1
+	return next
+}

@@ -1,0 +1,79 @@
+package leasetest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// The release overtakes the renewal that was sent before it.
+func TestGateReorders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := leasetest.NewGate()
+		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)),
+			leasetest.Nth(1, lease.Renew, gate.HoldRequest), leasetest.Nth(1, lease.Release, gate.OpenAfter))
+		if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
+			t.Fatal(err)
+		}
+		renewed := make(chan error, 1)
+		go func() {
+			_, err := auth.Do(t.Context(), "job", lease.Request{Action: lease.Renew, ID: idA})
+			renewed <- err
+		}()
+		<-gate.Reached()
+		if _, err := auth.Do(t.Context(), "job", release(idA)); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		if err := <-renewed; !errors.Is(err, lease.ErrIDMismatch) {
+			t.Errorf("the renewal came second, and got %v", err)
+		}
+		gate.Open() // once more is no harm
+	})
+}
+
+func TestGateHoldsAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := leasetest.NewGate()
+		truth := lease.NewAuthority(memory.New(nil))
+		auth := leasetest.Script(truth, leasetest.Nth(1, lease.Acquire, gate.HoldAnswer), leasetest.Nth(1, lease.Read, gate.OpenBefore))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := auth.Do(ctx, "job", acquire(idA)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the gate is closed, and the answer is %v", err)
+		}
+		if n := epoch(t, truth); n != 1 {
+			t.Errorf("%d grants; the request must have been carried out", n)
+		}
+		if _, err := lease.Inspect(t.Context(), auth, "job"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A break by a third party, and the end of the caller's context, at a chosen point.
+func TestBeforeAndAfter(t *testing.T) {
+	truth := lease.NewAuthority(memory.New(nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	auth := leasetest.Script(truth,
+		leasetest.Nth(1, lease.Renew, leasetest.Before(func() {
+			if _, err := lease.Revoke(t.Context(), truth, "job", lease.In(0)); err != nil {
+				t.Error(err)
+			}
+		})),
+		leasetest.Nth(2, lease.Acquire, leasetest.After(cancel)))
+	if _, err := auth.Do(ctx, "job", acquire(idA)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := auth.Do(ctx, "job", lease.Request{Action: lease.Renew, ID: idA}); !errors.Is(err, lease.ErrBroken) {
+		t.Errorf("the lease was broken before the renewal: %v", err)
+	}
+	if _, err := auth.Do(ctx, "job", acquire(idB)); err != nil || ctx.Err() == nil {
+		t.Errorf("the acquire came before the end of the context: %v, %v", err, ctx.Err())
+	}
+}

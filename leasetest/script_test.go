@@ -1,0 +1,103 @@
+package leasetest_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// Which of six calls a line chooses.
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		line leasetest.Line[lease.Action]
+		hit  []int
+	}{
+		{"Nth", leasetest.Nth(3, lease.Read, leasetest.FailRequest), []int{3}},
+		{"First", leasetest.First(2, lease.Read, leasetest.FailRequest), []int{1, 2}},
+		{"From", leasetest.From(5, lease.Read, leasetest.FailRequest), []int{5, 6}},
+		{"Always", leasetest.Always(lease.Read, leasetest.FailRequest), []int{1, 2, 3, 4, 5, 6}},
+		{"Any", leasetest.Nth(2, leasetest.Any, leasetest.FailRequest), []int{2}},
+		{"another action", leasetest.Always(lease.Write, leasetest.FailRequest), nil},
+	} {
+		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), c.line)
+		var hit []int
+		for n := range 6 {
+			if _, err := lease.Inspect(t.Context(), auth, "job"); err != nil {
+				hit = append(hit, n+1)
+			}
+		}
+		if !slices.Equal(hit, c.hit) {
+			t.Errorf("%s: the calls %v met the fault; want %v", c.name, hit, c.hit)
+		}
+	}
+}
+
+// The same seed gives the same faults, another gives others.
+func TestRandomReplays(t *testing.T) {
+	met := func(seed uint64) (calls []bool) {
+		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)),
+			leasetest.Always(leasetest.Any, leasetest.Random(seed, 0.5, leasetest.FailRequest)))
+		for range 64 {
+			_, err := lease.Inspect(t.Context(), auth, "job")
+			calls = append(calls, err != nil)
+		}
+		return calls
+	}
+	if !slices.Equal(met(1), met(1)) || slices.Equal(met(1), met(2)) || !slices.Contains(met(1), true) || !slices.Contains(met(1), false) {
+		t.Errorf("seed 1: %v\nagain:  %v\nseed 2: %v", met(1), met(1), met(2))
+	}
+	none := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.Always(leasetest.Any, leasetest.Random(1, 1)))
+	if _, err := lease.Inspect(t.Context(), none, "job"); err != nil {
+		t.Errorf("no faults to draw from: %v", err)
+	}
+}
+
+func TestScriptOfAStore(t *testing.T) {
+	inner := memory.New(nil)
+	store := leasetest.ScriptStore(inner, leasetest.Nth(2, leasetest.Load, leasetest.Stale), leasetest.Nth(1, leasetest.Swap, leasetest.FailAnswer),
+		leasetest.Nth(5, leasetest.LoadOrSwap, leasetest.FailRequest))
+	old, err := store.Load(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := lease.Record{State: lease.Expired, ID: idA, Duration: time.Second, Epoch: 1}
+	if _, err := store.Swap(t.Context(), "job", old, next); !errors.Is(err, leasetest.ErrInjected) {
+		t.Errorf("the answer to the swap is not lost: %v", err)
+	}
+	if stale, err := store.Load(t.Context(), "job"); err != nil || stale != old {
+		t.Errorf("the stale load shows %v, %v; want %v", stale, err, old)
+	}
+	if fresh, err := store.Load(t.Context(), "job"); err != nil || fresh.Record != next {
+		t.Errorf("the third load shows %v, %v; want %v", fresh.Record, err, next)
+	}
+	if _, err := store.Load(t.Context(), "job"); !errors.Is(err, leasetest.ErrInjected) {
+		t.Errorf("the fifth call of any kind: %v", err)
+	}
+}
+
+// Scripts may be used by any number of goroutines; each call is counted once.
+func TestScriptCountsEveryCall(t *testing.T) {
+	var mu sync.Mutex
+	met := 0
+	auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.First(50, lease.Read, leasetest.Before(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		met++
+	})))
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() { _, _ = lease.Inspect(t.Context(), auth, fmt.Sprint("job-", i)) })
+	}
+	wg.Wait()
+	if met != 50 {
+		t.Errorf("%d calls met the fault; want 50", met)
+	}
+}

@@ -1,0 +1,100 @@
+package leasetest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// What a watcher gets of a hundred changes, a second apart, and when his watch is lost.
+func TestWatchFaults(t *testing.T) {
+	const changes = 100
+	lose, delay := leasetest.LoseSignals, leasetest.DelaySignals
+	for _, c := range []struct {
+		name        string
+		faults      []leasetest.WatchFault // the first outermost
+		least, most int                    // signals
+		late        time.Duration
+		closed      time.Duration // 0: not before the end
+	}{
+		{"none", nil, changes, changes, 0, 0},
+		{"none is lost", []leasetest.WatchFault{lose(1, 0)}, changes, changes, 0, 0},
+		{"some are lost", []leasetest.WatchFault{lose(1, 0.5)}, 35, 65, 0, 0},
+		{"more are lost", []leasetest.WatchFault{lose(1, 0.5), lose(2, 0.5)}, 10, 40, 0, 0},
+		{"all are lost", []leasetest.WatchFault{lose(1, 1)}, 0, 0, 0, 0},
+		{"late", []leasetest.WatchFault{delay(time.Second / 4)}, changes, changes, time.Second / 4, 0},
+		{"later", []leasetest.WatchFault{delay(time.Second / 4), delay(time.Second / 2)}, changes, changes, time.Second * 3 / 4, 0},
+		{"the watch is lost", []leasetest.WatchFault{leasetest.CloseWatch(10500 * time.Millisecond)}, 10, 10, 0, 10500 * time.Millisecond},
+		{"late, and lost", []leasetest.WatchFault{delay(time.Second / 4), leasetest.CloseWatch(10500 * time.Millisecond)}, 10, 10, time.Second / 4, 10500 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New(nil)
+				auth, byStore := lease.NewAuthority(store), lease.Store(store)
+				for i := range c.faults {
+					f := c.faults[len(c.faults)-1-i]
+					auth, byStore = leasetest.Lossy(auth, f), leasetest.LossyStore(byStore, f)
+				}
+				for what, w := range map[string]any{"authority": auth, "store": byStore} {
+					ctx, cancel := context.WithCancel(t.Context())
+					name := "job/" + what
+					signals, err := w.(lease.Watcher).Watch(ctx, name)
+					if err != nil {
+						t.Fatal(err)
+					}
+					began, got, closed := time.Now(), 0, time.Duration(0)
+					watched := make(chan struct{})
+					go func() {
+						defer close(watched)
+						for range signals {
+							got++
+							if late := time.Since(began) % time.Second; late != c.late {
+								t.Errorf("a signal %v after the change; want %v", late, c.late)
+							}
+						}
+						closed = time.Since(began)
+					}()
+					for range changes {
+						time.Sleep(time.Second)
+						if _, err := auth.Do(t.Context(), name, acquire(idA)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					time.Sleep(time.Second)
+					end := time.Since(began)
+					cancel()
+					<-watched
+					if c.closed != 0 {
+						end = c.closed
+					}
+					if got < c.least || got > c.most || closed != end {
+						t.Errorf("%s: %d signals, closed after %v; want %d to %d, %v", what, got, closed, c.least, c.most, end)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestFailWatch(t *testing.T) {
+	auth := leasetest.Lossy(lease.NewAuthority(memory.New(nil)), leasetest.FailWatch)
+	if _, err := auth.(lease.Watcher).Watch(t.Context(), "job"); !errors.Is(err, leasetest.ErrInjected) {
+		t.Error(err)
+	}
+	for what, f := range map[string]leasetest.WatchFault{
+		"CloseWatch": leasetest.CloseWatch(time.Second), "LoseSignals": leasetest.LoseSignals(1, 0.5), "DelaySignals": leasetest.DelaySignals(time.Second),
+	} {
+		if _, err := leasetest.Lossy(auth, f).(lease.Watcher).Watch(t.Context(), "job"); !errors.Is(err, leasetest.ErrInjected) {
+			t.Errorf("%s of a watch that does not begin: %v", what, err)
+		}
+	}
+	if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
+		t.Errorf("a request met the fault of a watch: %v", err)
+	}
+}
