@@ -24,13 +24,11 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 	s.lock()
 	held, closed, superseded := s.held, s.closed, s.supersession()
 	s.unlock()
-	switch err := ctx.Err(); {
+	switch {
 	case held != nil:
 		return held.token, true, nil
 	case closed:
 		return "", false, s.opError("acquire", lease.ErrClosed)
-	case err != nil:
-		return "", false, s.opError("acquire", err)
 	}
 	overdue := s.o.Clock.After(2 * s.o.Timeout) // an authority need not keep to its context
 	select {
@@ -55,13 +53,12 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 }
 
 // An attempt is one Acquire under way. What it comes to is decided once: by the answer, or
-// by whoever gives it up before. Until then its ID is the proposal.
+// by whoever gives it up before. Until then it is Session.acquiring, and its ID the proposal.
 type attempt struct {
 	id        lease.ID
-	doubtful  bool // the ID may be in force by an earlier request
-	tookOver  bool // it has tried to take the lease over
-	abandoned bool // decided without an answer
-	decided   bool
+	doubtful  bool          // the ID may be in force by an earlier request
+	tookOver  bool          // it has tried to take the lease over
+	abandoned bool          // decided without an answer
 	done      chan struct{} // closed after the decision
 
 	token lease.Token
@@ -102,7 +99,7 @@ func (s *Session) decide(a *attempt, tok lease.Token, ok bool, err error) {
 	if err != nil {
 		err = s.opError("acquire", err)
 	}
-	a.decided, a.token, a.ok, a.err = true, tok, ok, err
+	a.token, a.ok, a.err = tok, ok, err
 	s.acquiring = nil
 	s.later(func() { close(a.done) })
 }
@@ -115,7 +112,7 @@ func (s *Session) abandon(a *attempt, err error) {
 }
 
 func (s *Session) giveUp(a *attempt, err error) {
-	if !a.decided {
+	if a == s.acquiring {
 		a.abandoned = true
 		s.retire()
 		s.decide(a, "", false, err)
@@ -143,15 +140,10 @@ func (s *Session) takeOver(ctx context.Context, a *attempt, acquire lease.Reques
 	s.mu.Lock()
 	a.tookOver = true
 	if !certain(err) {
-		a.doubtful = true
-		s.doubtful = s.doubtful || !a.abandoned
+		a.doubtful, s.doubtful = true, !a.abandoned // an abandoned one's ID is retired
 	}
 	s.mu.Unlock()
-	refused := lease.CodeOf(err).Refusal()
-	switch {
-	case refused && res.Record.State.Locked():
-		err = lease.ErrHeld // somebody was faster, with a change or a break
-	case refused || err == nil:
+	if err == nil || lease.CodeOf(err).Refusal() { // refused: somebody was faster, and may be gone
 		res, sent, now, err = s.do(ctx, acquire)
 	}
 	return s.judge(a, sent, now, res, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,25 @@ func TestAcquireContext(t *testing.T) {
 		if _, err := h.Acquire(ctx); !errors.As(err, &op) || op.Op != "acquire" || op.Name != name {
 			t.Errorf("the error is %#v", err)
 		}
+	})
+}
+
+// Acquire returns when everything is in place, also if its context ends just as it is decided:
+// the hooks have been called. SPEC H2.
+func TestAcquireWaitsForItsHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		var told atomic.Bool
+		h := overMemory().open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) {
+			cancel()
+			time.Sleep(time.Second)
+			told.Store(true)
+		}}})
+		tok, ok, err := h.AcquireWithToken(ctx)
+		if !ok || err != nil || !told.Load() || tok != h.Token() {
+			t.Errorf("%v, %v, %v; the hook has returned: %v", tok, ok, err, told.Load())
+		}
+		h.alive(t, true)
 	})
 }
 

@@ -84,12 +84,6 @@ func withTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context
 
 // sleep waits for d or until the context is done, and then returns its error.
 func sleep(ctx context.Context, c Clock, d time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if d <= 0 {
-		return nil
-	}
 	select {
 	case <-c.After(d):
 		return nil

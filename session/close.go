@@ -25,7 +25,6 @@ func (s *Session) drain(ctx context.Context) error {
 	defer s.mu.Unlock()
 	if slices.Contains(s.handling, me) {
 		s.closing++
-		s.notify()
 		defer func() { s.closing-- }()
 	}
 	for s.tasks > s.closing {

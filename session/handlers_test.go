@@ -169,11 +169,29 @@ func TestHandlerPanics(t *testing.T) {
 			t.Errorf("the other was called %d times", calls.Load())
 		}
 		mu.Lock()
-		if text := out.String(); !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "handlers_test.go") {
+		if text := out.String(); strings.Count(text, "panicked") != 1 || !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "handlers_test.go") {
 			t.Errorf("reported %q", text)
 		}
 		mu.Unlock()
 		h.acquire(t) // none the worse
+	})
+}
+
+// A panic is reported also if there is no Logger. SPEC H16.
+func TestHandlerPanicsWithoutLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+		defer slog.SetDefault(before)
+		n := overMemory()
+		h := n.open(t, nil)
+		h.OnLost(func(error) { panic("boom") })
+		h.acquire(t)
+		n.lose(t, h)
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "panic=boom") {
+			t.Errorf("reported %q", text)
+		}
 	})
 }
 

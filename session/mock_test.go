@@ -79,6 +79,10 @@ func TestMockTimeout(t *testing.T) {
 				_, err := h.Acquire(context.Background())
 				result <- err
 			}()
+			time.Sleep(time.Hour) // in which the mock stands still
+			if synctest.Wait(); len(result) > 0 {
+				t.Error("given up in the time of another clock")
+			}
 			m.add(5 * time.Second)
 			m.add(5 * time.Second)
 			if err := <-result; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -304,7 +304,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(*s)) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[session.Session]()) {
 		if f.IsExported() {
 			t.Errorf("%s can be changed from outside", f.Name)
 		}

@@ -36,7 +36,7 @@ type Session struct {
 	contexts   map[*heldContext]struct{}
 	effects    []func() // to be run once mu is free
 
-	settled  chan struct{} // closed when tasks or closing change, if somebody waits
+	settled  chan struct{} // closed when the next task ends, if somebody waits
 	handling []uint64      // goroutines that run a handler
 	tasks    int32         // goroutines that Close waits for
 	closing  int32         // how many of those run a handler and are inside Close
@@ -181,10 +181,6 @@ func (s *Session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tasks--
-	s.notify()
-}
-
-func (s *Session) notify() {
 	if s.settled != nil {
 		close(s.settled)
 		s.settled = nil

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,65 @@ func TestNeedlessAlarm(t *testing.T) {
 		s.ring()
 		if busy() {
 			t.Error("renewed after the release")
+		}
+	})
+}
+
+// An Acquire whose turn comes when it has become needless makes no request, and gives the turn
+// to the next. SPEC H2, H3, H5.
+func TestNeedlessAttempt(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		meanwhile func(s *Session, cancel context.CancelFunc)
+		ok        bool
+		is        error
+	}{
+		{"released", func(s *Session, _ context.CancelFunc) { s.supersede() }, false, lease.ErrReleased},
+		{"acquired by another call", func(s *Session, _ context.CancelFunc) {
+			s.acquired(s.propose(), s.o.Clock.Now(), s.o.Clock.Now(), leased(s.proposal, term), nil)
+		}, true, nil},
+		{"ended", func(_ *Session, cancel context.CancelFunc) { cancel() }, false, context.Canceled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := New(granting{}, "n", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				superseded := s.supersession()
+				c.meanwhile(s, cancel)
+				s.turn <- struct{}{}
+				a := s.attempt(ctx, superseded)
+				<-a.done
+				if a.ok != c.ok || !errors.Is(a.err, c.is) || (a.token != "") != c.ok || len(s.turn) != 0 || s.tasks != 0 || s.acquiring != nil {
+					t.Errorf("decided %+v; %d tasks", a, s.tasks)
+				}
+			})
+		})
+	}
+}
+
+// After the end of an incarnation no timer is left, nor what a handler needed. SPEC H18.
+func TestNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(granting{}, "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.OnLost(func(error) {})
+		for range 3 {
+			if ok, err := s.Acquire(t.Context()); !ok {
+				t.Fatal(err)
+			}
+			s.mu.Lock()
+			s.lose(lease.ErrBroken, nil)
+			s.unlock()
+			synctest.Wait()
+			if s.alarm.timer.Stop() || len(s.handling) != 0 || s.tasks != 0 || len(s.contexts) != 0 || len(s.effects) != 0 {
+				t.Errorf("left: %+v", s)
+			}
 		}
 	})
 }

@@ -76,7 +76,11 @@ func TestTakeOverMeetsABreak(t *testing.T) {
 			n := overMemory()
 			n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
 			n.meet(lease.Change, first(func() { n.breaks(t, 5*time.Second) }))
-			n.open(t, crashed(session.Options{})).refused(t)
+			h := n.open(t, crashed(session.Options{}))
+			h.refused(t)
+			if h.release(t); n.count(lease.Release) != 0 {
+				t.Error("released what was certainly not changed")
+			}
 		})
 	})
 	t.Run("before the acquire", func(t *testing.T) {

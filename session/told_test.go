@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,10 @@ func (h *holder) unknown(t testing.TB, want error) {
 	tok, ok, err := h.AcquireWithToken(context.Background())
 	if ok || err == nil || tok != "" || want != nil && !errors.Is(err, want) {
 		t.Fatalf("acquire: %q, %v, %v; want %v", tok, ok, err, want)
+	}
+	var op *lease.OpError
+	if !errors.As(err, &op) || op.Name != name || strings.Count(err.Error(), name) != 1 {
+		t.Errorf("acquire: %v; want one OpError", err)
 	}
 }
 
