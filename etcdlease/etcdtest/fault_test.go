@@ -3,135 +3,58 @@ package etcdtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/witness"
 	"github.com/fencedlease/lease/session"
 )
 
-// SPEC A2, in the order of the swaps.
-func TestHistories(t *testing.T) {
-	histories, clients := 1000, 4
-	if testing.Short() {
-		histories = 50
+// harmServer does one of the things that happen to a server, and says which.
+func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
+	t.Helper()
+	switch r.IntN(3) {
+	case 0:
+		server.pause(t, time.Duration(100+r.IntN(400))*time.Millisecond)
+		return "stop and continue"
+	case 1:
+		server.Kill()
+		server.start(t)
+		return "kill and restart"
 	}
-	stores := make([]lease.Store, clients)
-	for i := range stores {
-		stores[i] = store(t, client(t, shared.Client), nil)
-	}
-	first, exchanges := rand.Uint64(), 0
-	for i := range histories {
-		seed := first + uint64(i)
-		h := witness.Run(t.Context(), seed, fmt.Sprint("history-", i), stores, 10, 6*time.Millisecond)
-		if err := h.Check(witness.Options{}); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		exchanges += h.Len()
-	}
-	t.Logf("%d histories of %d exchanges are linearizable", histories, exchanges)
+	p.cut()
+	return "cut connections"
 }
 
-// underFaults checks histories of clients, each at an endpoint of his own, while harm is done.
-func underFaults(t *testing.T, histories int, endpoints []string, harm func(*rand.Rand) string) {
-	if testing.Short() {
-		histories = 2
-	}
-	stores := make([]lease.Store, len(endpoints))
-	for i := range stores {
-		stores[i] = impatient{store(t, client(t, endpoints[i]), nil), 200 * time.Millisecond}
-	}
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	exchanges, faults := 0, map[string]int{}
-	for i := range histories {
-		done := make(chan *witness.History, 1)
-		go func() {
-			done <- witness.Run(t.Context(), seed+uint64(i), fmt.Sprint("faults-", i), stores, 200, 100*time.Millisecond)
-		}()
-		for range 4 {
-			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
-			faults[harm(r)]++
-		}
-		h := <-done
-		if err := h.Check(witness.Options{}); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		exchanges += h.Len()
-	}
-	t.Logf("%d histories of %d exchanges are linearizable under %v", histories, exchanges, faults)
-	if exchanges < 50*histories {
-		t.Error("that proves nothing")
-	}
-}
-
-// impatient gives up after a while, without knowing what became of the request.
-type impatient struct {
-	lease.Store
-	patience time.Duration
-}
-
-func (s impatient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	return s.Store.Load(ctx, name)
-}
-
-func (s impatient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	return s.Store.Swap(ctx, name, old, next)
-}
-
-// The server is stopped and continued, killed and started again, and connections are cut.
-func TestHistoriesOfAServerUnderFaults(t *testing.T) {
-	server := newChild(t)
-	p := newProxy(t, server.Client)
-	underFaults(t, 12, []string{p.url, p.url, server.Client, server.Client}, func(r *rand.Rand) string {
-		switch r.IntN(3) {
-		case 0:
-			server.signal(syscall.SIGSTOP)
-			time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-			server.signal(syscall.SIGCONT)
-			return "stop and continue"
-		case 1:
-			server.kill()
-			server.start(t)
-			return "kill and restart"
-		}
-		p.cut()
-		return "cut connections"
-	})
-}
-
-// The leader crashes and comes back, and members are cut off, in a cluster of three.
-func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
-	members := newCluster(t)
-	endpoints := []string{members[0].Client, members[1].Client, members[2].Client}
-	underFaults(t, 8, endpoints, func(r *rand.Rand) string {
-		if r.IntN(2) == 0 {
-			m := leader(t, members)
-			m.crash()
-			time.Sleep(time.Duration(300+r.IntN(300)) * time.Millisecond) // a real engine
-			if err := m.start(); err != nil {
-				t.Error(err)
-			}
-			return "crash of the leader"
-		}
-		m := members[r.IntN(len(members))]
-		cut(m, members)
+// harmCluster does one of the things that happen to a cluster, and says which.
+func harmCluster(t *testing.T, r *rand.Rand, members []*member) string {
+	t.Helper()
+	if r.IntN(2) == 0 {
+		m := leader(t, members)
+		m.crash()
 		time.Sleep(time.Duration(300+r.IntN(300)) * time.Millisecond) // a real engine
-		mend(m, members)
-		return "cut member"
-	})
+		if err := m.start(); err != nil {
+			t.Error(err)
+		}
+		return "crash of the leader"
+	}
+	m := members[r.IntN(len(members))]
+	cut(m, members)
+	time.Sleep(time.Duration(300+r.IntN(300)) * time.Millisecond) // a real engine
+	mend(m, members)
+	return "cut member"
+}
+
+func endpoints(members []*member) (urls []string) {
+	for _, m := range members {
+		urls = append(urls, m.Client)
+	}
+	return urls
 }
 
 func newCluster(t *testing.T) []*member {
@@ -196,6 +119,7 @@ func mend(m *member, members []*member) {
 // A holder at a member that is cut off stops believing before one at the majority takes over,
 // with a newer token.
 func TestCutHolder(t *testing.T) {
+	t.Parallel()
 	members := newCluster(t)
 	minority := members[0]
 	holder, err := store(t, client(t, minority.Client), nil).Lease("x", &session.Options{Duration: 3 * time.Second})
@@ -231,6 +155,7 @@ func TestCutHolder(t *testing.T) {
 
 // A crash of the leader is no loss, if it is shorter than the lease.
 func TestLeaderCrashIsNoLoss(t *testing.T) {
+	t.Parallel()
 	members := newCluster(t)
 	crashed := leader(t, members)
 	var endpoint string
@@ -265,13 +190,17 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 	server := newChild(t)
 	a := store(t, client(t, server.Client), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	server.signal(syscall.SIGSTOP)
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an answer that does not come: %v", err)
 	}
-	server.signal(syscall.SIGCONT)
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "renewal", func(ctx context.Context) error {
 		_, err := a.Do(ctx, "x", renew(idA))
 		return err

@@ -1,7 +1,6 @@
 package etcdtest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +8,8 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/crew"
 )
 
 // asServer is the variable that makes the test binary a server: the JSON of a member.
@@ -33,7 +30,12 @@ var shared *member
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(asServer); text != "" {
-		serve(text)
+		if err := serve(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	if crew.Hold(openStore) {
 		return
 	}
 	os.Exit(func() int {
@@ -55,6 +57,15 @@ func TestMain(m *testing.M) {
 		defer shared.stop()
 		return m.Run()
 	}())
+}
+
+// openStore makes a store of its own for a holder in a process of its own.
+func openStore(endpoint string) (crew.Store, error) {
+	c, err := newClient(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return etcdlease.New(c, nil)
 }
 
 // A member is one of a cluster, in this process.
@@ -123,29 +134,25 @@ func (m *member) crash() {
 	m.etcd.Close()
 }
 
-// serve is the life of a child: it runs a member until its parent closes the pipe.
-func serve(text string) {
+// serve is the life of a child: it runs a member for as long as it is needed.
+func serve(text string) error {
 	m := new(member)
 	if err := json.Unmarshal([]byte(text), m); err != nil {
-		fmt.Println(err)
-		return
+		return err
 	}
 	if err := m.start(); err != nil {
-		fmt.Println(err)
-		return
+		return err
 	}
-	fmt.Println("ready")
-	_, _ = bufio.NewReader(os.Stdin).ReadByte()
-	m.stop()
+	defer m.stop()
+	<-crew.Ready().Done()
+	return nil
 }
 
 // A child is a member in a process of its own, that can be stopped, continued and killed. It
 // does not outlive the tests.
 type child struct {
 	*member
-	cmd   *exec.Cmd
-	stdin interface{ Close() error }
-	ended chan struct{}
+	*crew.Process
 }
 
 func newChild(t *testing.T) *child {
@@ -156,7 +163,7 @@ func newChild(t *testing.T) *child {
 	}
 	c := &child{member: members[0]}
 	c.start(t)
-	t.Cleanup(c.kill)
+	t.Cleanup(func() { c.Kill() })
 	return c
 }
 
@@ -167,60 +174,39 @@ func (c *child) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
+	if c.Process, err = crew.Start(asServer + "=" + string(text)); err != nil {
 		t.Fatal(err)
-	}
-	c.cmd = exec.Command(exe)
-	c.cmd.Env = append(os.Environ(), asServer+"="+string(text))
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	started := make(chan error)
-	c.ended = make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the child dies with the thread that started it
-		defer runtime.UnlockOSThread()
-		defer close(c.ended)
-		err := c.cmd.Start()
-		started <- err
-		if err == nil {
-			_, _ = c.cmd.Process.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the child says %q, %v", line, err)
 	}
 }
 
-func (c *child) signal(s syscall.Signal) { _ = c.cmd.Process.Signal(s) }
-
-func (c *child) kill() {
-	c.signal(syscall.SIGKILL)
-	<-c.ended
-	c.stdin.Close()
+// pause stops the child for a while.
+func (c *child) pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := c.Stop(); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(d) // a real engine
+	if err := c.Continue(); err != nil {
+		t.Error(err)
+	}
 }
 
 // client makes a client that ends with the test.
 func client(t testing.TB, endpoint string, o ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialOptions: o,
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-	})
+	c, err := newClient(endpoint, o...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+func newClient(endpoint string, o ...grpc.DialOption) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialOptions: o,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
 }
 
 func store(t testing.TB, c *clientv3.Client, o *etcdlease.Options) *etcdlease.Store {

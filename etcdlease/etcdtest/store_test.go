@@ -187,7 +187,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.kill()
+	server.Kill()
 	server.start(t)
 	eventually(t, "renewal after the restart", func(ctx context.Context) error {
 		_, err := s.Authority().Do(ctx, t.Name(), renew(idA))
@@ -223,6 +223,7 @@ func eventually(t testing.TB, what string, f func(context.Context) error) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	t.Run("unreachable", func(t *testing.T) {
 		members, err := newMembers(t.TempDir(), 1) // which nobody starts
 		if err != nil {

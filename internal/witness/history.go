@@ -1,5 +1,5 @@
 // Package witness checks what several clients saw of one lease in a [lease.Store], at the same
-// time, for linearizability.
+// time, for linearizability, and what authorities over it answered against that.
 //
 // In general that is a search over all orders. Here every state has a name that never
 // recurs, its version, and every swap says which one it replaced: the versions themselves
@@ -20,25 +20,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A History is what was seen of one name. It may be used by any number of goroutines.
+// A History is what was seen of one name. The zero History is empty. It may be used by any
+// number of goroutines.
 type History struct {
-	mu    sync.Mutex
-	began time.Time
-	seen  []sight
+	mu      sync.Mutex
+	seen    []Exchange
+	answers []answer
 }
 
-// A sight is one exchange that showed a version, or may have made one.
-type sight struct {
-	call, ret time.Duration
-	swap      bool
-	old       lease.Snapshot // of a swap
-	next      lease.Record   // of a swap
-	snap      lease.Snapshot // what it showed; of a swap that succeeded, what it made
-	err       error
+// An Exchange showed a version, or may have made one.
+type Exchange struct {
+	Call, Return time.Time
+	Swap         bool
+	Old          lease.Snapshot // of a swap
+	Next         lease.Record   // of a swap
+	Snap         lease.Snapshot // what it showed; of a swap that succeeded, what it made
+	Err          error
 }
-
-// New returns an empty History.
-func New() *History { return &History{began: time.Now()} }
 
 // Store returns s, with everything that is seen through it in the history. All names are taken
 // for one.
@@ -51,10 +49,11 @@ func (h *History) Len() int {
 	return len(h.seen)
 }
 
-func (h *History) add(s sight) {
+// Add takes note of an exchange that was seen in another way than through [History.Store].
+func (h *History) Add(e Exchange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen = append(h.seen, s)
+	h.seen = append(h.seen, e)
 }
 
 type watched struct {
@@ -63,18 +62,18 @@ type watched struct {
 }
 
 func (w *watched) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	call := time.Since(w.h.began)
+	call := time.Now()
 	snap, err := w.Store.Load(ctx, name)
 	if err == nil {
-		w.h.add(sight{call: call, ret: time.Since(w.h.began), snap: snap})
+		w.h.Add(Exchange{Call: call, Return: time.Now(), Snap: snap})
 	}
 	return snap, err
 }
 
 func (w *watched) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	call := time.Since(w.h.began)
+	call := time.Now()
 	snap, err := w.Store.Swap(ctx, name, old, next)
-	w.h.add(sight{call: call, ret: time.Since(w.h.began), swap: true, old: old, next: next, snap: snap, err: err})
+	w.h.Add(Exchange{Call: call, Return: time.Now(), Swap: true, Old: old, Next: next, Snap: snap, Err: err})
 	return snap, err
 }
 
@@ -88,18 +87,19 @@ type Options struct {
 func (h *History) Check(o Options) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := checker{Options: o, records: map[int64]lease.Record{}, made: map[int64]sight{}, replaced: map[int64]sight{}}
+	c := checker{Options: o, records: map[int64]lease.Record{}, made: map[int64]Exchange{}, replaced: map[int64]Exchange{}}
 	for _, s := range h.seen {
-		if s.snap.Version != "" {
+		if s.Snap.Version != "" {
 			c.shown(s)
 		}
-		if s.swap && s.err == nil {
+		if s.Swap && s.Err == nil {
 			c.committed(s)
 		}
 	}
 	c.chain()
 	c.applied(h.seen)
 	c.time(h.seen)
+	c.answered(h.seen, h.answers)
 	return errors.Join(c.errs...)
 }
 
@@ -107,8 +107,8 @@ type checker struct {
 	Options
 	errs     []error
 	records  map[int64]lease.Record // what was seen, by version
-	made     map[int64]sight        // the swaps that committed, by the version that they made
-	replaced map[int64]sight        // and by the one that they replaced
+	made     map[int64]Exchange     // the swaps that committed, by the version that they made
+	replaced map[int64]Exchange     // and by the one that they replaced
 }
 
 func (c *checker) bad(format string, args ...any) {
@@ -125,32 +125,32 @@ func number(version string) (n int64) {
 }
 
 // shown: one version is one record.
-func (c *checker) shown(s sight) {
-	v, r := number(s.snap.Version), s.snap.Record
+func (c *checker) shown(s Exchange) {
+	v, r := number(s.Snap.Version), s.Snap.Record
 	if !c.OwnClock {
 		r.Until = time.Time{}
 	}
 	if before, ok := c.records[v]; ok && before != r {
-		c.bad("version %s was seen as %v and as %v", s.snap.Version, before, r)
+		c.bad("version %s was seen as %v and as %v", s.Snap.Version, before, r)
 	}
 	c.records[v] = r
 }
 
 // committed: a version is made once, and replaced once, by what was to replace it.
-func (c *checker) committed(s sight) {
-	made, old := number(s.snap.Version), number(s.old.Version)
+func (c *checker) committed(s Exchange) {
+	made, old := number(s.Snap.Version), number(s.Old.Version)
 	if other, ok := c.made[made]; ok {
-		c.bad("version %d was made from %s and from %s", made, other.old.Version, s.old.Version)
+		c.bad("version %d was made from %s and from %s", made, other.Old.Version, s.Old.Version)
 	}
 	if other, ok := c.replaced[old]; ok {
-		c.bad("version %d was replaced by %s and by %s: an update is lost", old, other.snap.Version, s.snap.Version)
+		c.bad("version %d was replaced by %s and by %s: an update is lost", old, other.Snap.Version, s.Snap.Version)
 	}
 	c.made[made], c.replaced[old] = s, s
 	if made <= old {
 		c.bad("version %d was replaced by %d", old, made)
 	}
-	if c.OwnClock && s.old.Now.Before(s.old.Record.Until) && !s.snap.Now.Before(s.old.Record.Until) {
-		c.bad("version %d was decided on at %v, and committed at %v after its end at %v", made, s.old.Now, s.snap.Now, s.old.Record.Until)
+	if c.OwnClock && s.Old.Now.Before(s.Old.Record.Until) && !s.Snap.Now.Before(s.Old.Record.Until) {
+		c.bad("version %d was decided on at %v, and committed at %v after its end at %v", made, s.Old.Now, s.Snap.Now, s.Old.Record.Until)
 	}
 }
 
@@ -166,8 +166,8 @@ func (c *checker) chain() {
 			continue
 		}
 		before := versions[i-1]
-		if s, ok := c.made[v]; ok && number(s.old.Version) < before {
-			c.bad("version %d replaced %s, though there was %d between", v, s.old.Version, before)
+		if s, ok := c.made[v]; ok && number(s.Old.Version) < before {
+			c.bad("version %d replaced %s, though there was %d between", v, s.Old.Version, before)
 		}
 		if c.records[v].Epoch < c.records[before].Epoch {
 			c.bad("the epoch fell from %d to %d", c.records[before].Epoch, c.records[v].Epoch)
@@ -178,7 +178,7 @@ func (c *checker) chain() {
 // applied: a grant that conflicted is never seen, and one that failed otherwise is applied once
 // at most. Grants have an ID of their own, and where ends are the same for everybody also the
 // same grant that was tried again differs from the first.
-func (c *checker) applied(seen []sight) {
+func (c *checker) applied(seen []Exchange) {
 	if !c.OwnClock {
 		return
 	}
@@ -187,54 +187,54 @@ func (c *checker) applied(seen []sight) {
 		count[r]++
 	}
 	for _, s := range seen {
-		if s.err == nil || s.next.Epoch == s.old.Record.Epoch {
+		if s.Err == nil || s.Next.Epoch == s.Old.Record.Epoch {
 			continue
 		}
 		most := 1
-		if errors.Is(s.err, lease.ErrConflict) {
+		if errors.Is(s.Err, lease.ErrConflict) {
 			most = 0
 		}
-		if n := count[s.next]; n > most {
-			c.bad("%v failed with %v and was applied %d times", s.next, s.err, n)
+		if n := count[s.Next]; n > most {
+			c.bad("%v failed with %v and was applied %d times", s.Next, s.Err, n)
 		}
 	}
 }
 
 // time: whatever returned before another was called, saw no later state.
-func (c *checker) time(seen []sight) {
-	var order []sight
+func (c *checker) time(seen []Exchange) {
+	var order []Exchange
 	for _, s := range seen {
-		if s.snap.Version != "" {
+		if s.Snap.Version != "" {
 			order = append(order, s)
 		}
 	}
 	byReturn := slices.Clone(order)
-	slices.SortFunc(order, func(a, b sight) int { return int(a.call - b.call) })
-	slices.SortFunc(byReturn, func(a, b sight) int { return int(a.ret - b.ret) })
+	slices.SortFunc(order, func(a, b Exchange) int { return a.Call.Compare(b.Call) })
+	slices.SortFunc(byReturn, func(a, b Exchange) int { return a.Return.Compare(b.Return) })
 	latest, i := int64(math.MinInt64), 0
 	var now time.Time
 	for _, s := range order {
-		for ; i < len(byReturn) && byReturn[i].ret < s.call; i++ {
+		for ; i < len(byReturn) && byReturn[i].Return.Before(s.Call); i++ {
 			latest = max(latest, position(byReturn[i]))
-			if byReturn[i].snap.Now.After(now) {
-				now = byReturn[i].snap.Now
+			if byReturn[i].Snap.Now.After(now) {
+				now = byReturn[i].Snap.Now
 			}
 		}
 		at := position(s)
 		if at < latest || at == latest && at%2 == 0 {
-			c.bad("version %s was shown to a call after a later one (%d) had been shown: a stale answer", s.snap.Version, latest/2)
+			c.bad("version %s was shown to a call after a later one (%d) had been shown: a stale answer", s.Snap.Version, latest/2)
 		}
-		if c.OwnClock && s.snap.Now.Before(now) {
-			c.bad("the time went from %v to %v", now, s.snap.Now)
+		if c.OwnClock && s.Snap.Now.Before(now) {
+			c.bad("the time went from %v to %v", now, s.Snap.Now)
 		}
 	}
 }
 
 // position is when a sight takes place, in the order of versions: a swap at its version, a load
 // after it.
-func position(s sight) int64 {
-	v := 2 * number(s.snap.Version)
-	if s.swap && s.err == nil {
+func position(s Exchange) int64 {
+	v := 2 * number(s.Snap.Version)
+	if s.Swap && s.Err == nil {
 		return v
 	}
 	return v + 1

@@ -13,16 +13,28 @@ import (
 // its own, and returns the history. All that they do is drawn from the seed; how it interleaves is
 // not.
 func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, requests int, d time.Duration) *History {
-	h := New()
-	var all sync.WaitGroup
+	h := new(History)
+	authorities := make([]lease.Authority, len(stores))
 	for i, s := range stores {
+		authorities[i] = lease.NewAuthority(h.Store(s))
+	}
+	h.Run(ctx, seed, name, authorities, requests, d)
+	return h
+}
+
+// Run has clients do the same, each through an authority of its own, and takes note of what they
+// are answered. What the authorities exchange has to come into the history by itself.
+func (h *History) Run(ctx context.Context, seed uint64, name string, authorities []lease.Authority, requests int, d time.Duration) {
+	var all sync.WaitGroup
+	for i, a := range authorities {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
-			a := lease.NewAuthority(h.Store(s))
 			var mine lease.ID
 			for range requests {
 				req := draw(r, &mine, d)
+				call := time.Now()
 				res, err := a.Do(ctx, name, req)
+				h.answer(answer{call, time.Now(), req, res, err})
 				if req.Action == lease.Acquire && err != nil && lease.CodeOf(err) == 0 {
 					mine = req.Proposed // unknown: it may have it
 				}
@@ -33,7 +45,6 @@ func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, re
 		})
 	}
 	all.Wait()
-	return h
 }
 
 // draw draws a request.

@@ -1,0 +1,96 @@
+package etcdtest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease/internal/crew"
+)
+
+// term is the duration of the leases of a crew.
+const term = time.Second
+
+// hold has processes hold a lease at the endpoints while they are harmed, and at the same time
+// what they hold it at.
+func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) string) {
+	if testing.Short() {
+		rounds = 8
+	}
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed})
+	faults := map[string]int{}
+	for range rounds {
+		done := make(chan string, 1)
+		other := rand.New(rand.NewPCG(r.Uint64(), 0))
+		go func() {
+			time.Sleep(time.Duration(other.Int64N(int64(term)))) // a real engine
+			done <- harm(other)
+		}()
+		time.Sleep(time.Duration(r.Int64N(int64(term)))) // a real engine
+		faults[c.Harm(r)]++
+		faults[<-done]++
+	}
+	seen := c.End()
+	t.Logf("seed %d: %d grants, %d writes admitted, %d requests refused as stale, %d looks of which %d believed, under %v",
+		seed, seen.Grants, seen.Admitted, seen.Refused, seen.Looks, seen.Believed, faults)
+	for _, bad := range seen.Bad {
+		t.Error(bad)
+	}
+	if seen.Grants < rounds || seen.Refused < rounds/8 || seen.Believed < 50*rounds {
+		t.Error("that proves nothing")
+	}
+}
+
+// SPEC G1, G2, G3, H1: the server is stopped and continued, killed and started again, and
+// connections are cut, while holders are stopped, continued and killed: no stale write passes
+// the guard, and no holder believes while another holds.
+func TestHoldersAtAServerUnderFaults(t *testing.T) {
+	t.Parallel()
+	server := newChild(t)
+	p := newProxy(t, server.Client)
+	hold(t, 120, []string{p.url, p.url, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+}
+
+// SPEC G1, G2, G3, H1: the same in a cluster of three, whose leader crashes and comes back, and
+// whose members are cut off.
+func TestHoldersAtAClusterUnderFaults(t *testing.T) {
+	t.Parallel()
+	members := newCluster(t)
+	hold(t, 80, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
+}
+
+// Crews find what is planted.
+func TestCrewsFindWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range crew.Wrongs() {
+		t.Run(string(wrong), func(t *testing.T) {
+			t.Parallel()
+			endpoint, pause := shared.Client, func() {}
+			if wrong == crew.Trusting {
+				server := newChild(t)
+				endpoint, pause = server.Client, func() { server.pause(t, 2*term) }
+			}
+			seed := rand.Uint64()
+			r := rand.New(rand.NewPCG(seed, 0))
+			c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: slices.Repeat([]string{endpoint}, 3), Duration: term, Seed: seed, Wrong: wrong})
+			const rounds = 60
+			faults := map[string]int{}
+			for range rounds {
+				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine
+				var paused sync.WaitGroup
+				paused.Go(pause)
+				faults[c.Harm(r)]++
+				paused.Wait()
+				if bad := c.Seen().Bad; len(bad) > 0 {
+					t.Logf("found under %v: %s", faults, bad[0])
+					return
+				}
+			}
+			t.Errorf("seed %d: not found in %d rounds", seed, rounds)
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/witness"
+)
+
+// clients are some clients of one lease. Every second history is of the authorities that the
+// stores recommend, which remember: then what is exchanged is seen on the wire.
+type clients struct {
+	stores      []lease.Store
+	authorities []lease.Authority
+	wire        wire
+	exchanges   int
+	requests    int
+}
+
+// newClients makes a client for each endpoint, who gives up after a while.
+func newClients(t *testing.T, endpoints []string, patience time.Duration) *clients {
+	t.Helper()
+	c := new(clients)
+	for _, endpoint := range endpoints {
+		s := store(t, client(t, endpoint, c.wire.option()), nil)
+		c.stores = append(c.stores, impatientStore{s, patience})
+		c.authorities = append(c.authorities, impatient{s.Authority(), patience})
+	}
+	return c
+}
+
+// run runs history i and checks it.
+func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duration) {
+	t.Helper()
+	seed, name := seed+uint64(i), fmt.Sprint(t.Name(), i)
+	var h *witness.History
+	if i%2 == 0 {
+		h = witness.Run(t.Context(), seed, name, c.stores, requests, d)
+	} else {
+		h = new(witness.History)
+		c.wire.history.Store(h)
+		h.Run(t.Context(), seed, name, c.authorities, requests, d)
+		c.wire.history.Store(nil)
+	}
+	if err := h.Check(witness.Options{}); err != nil {
+		t.Errorf("history %d, seed %d: %v", i, seed, err)
+	}
+	c.exchanges += h.Len()
+	c.requests += requests * len(c.stores)
+}
+
+// SPEC A2, A4, in the order of the swaps.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	histories := 2000
+	if testing.Short() {
+		histories = 100
+	}
+	c := newClients(t, []string{shared.Client, shared.Client, shared.Client, shared.Client}, time.Minute)
+	seed := rand.Uint64()
+	for i := range histories {
+		c.run(t, seed, i, 10, 6*time.Millisecond)
+	}
+	t.Logf("%d histories of %d requests and %d exchanges are linearizable", histories, c.requests, c.exchanges)
+}
+
+// The server is stopped and continued, killed and started again, and connections are cut.
+func TestHistoriesOfAServerUnderFaults(t *testing.T) {
+	t.Parallel()
+	server := newChild(t)
+	p := newProxy(t, server.Client)
+	underFaults(t, 120, []string{p.url, p.url, server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+}
+
+// The leader crashes and comes back, and members are cut off, in a cluster of three.
+func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
+	t.Parallel()
+	members := newCluster(t)
+	underFaults(t, 40, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
+}
+
+// underFaults checks histories of clients, each at an endpoint of his own, while harm is done.
+func underFaults(t *testing.T, histories int, endpoints []string, harm func(*rand.Rand) string) {
+	if testing.Short() {
+		histories = 4
+	}
+	c := newClients(t, endpoints, 200*time.Millisecond)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	faults := map[string]int{}
+	for i := range histories {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.run(t, seed, i, 200, 100*time.Millisecond)
+		}()
+		for range 4 {
+			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
+			faults[harm(r)]++
+		}
+		<-done
+	}
+	t.Logf("%d histories of %d requests and %d exchanges are linearizable under %v", histories, c.requests, c.exchanges, faults)
+	if c.exchanges < 50*histories {
+		t.Error("that proves nothing")
+	}
+}
+
+// impatient gives up after a while, without knowing what became of the request.
+type impatient struct {
+	lease.Authority
+	patience time.Duration
+}
+
+func (a impatient) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.patience)
+	defer cancel()
+	return a.Authority.Do(ctx, name, req)
+}
+
+// impatientStore does that with every exchange.
+type impatientStore struct {
+	lease.Store
+	patience time.Duration
+}
+
+func (s impatientStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	return s.Store.Load(ctx, name)
+}
+
+func (s impatientStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	return s.Store.Swap(ctx, name, old, next)
+}

@@ -1,0 +1,113 @@
+//go:build linux
+
+package crew
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Options are those of a crew; all must be given but Wrong.
+type Options struct {
+	Name      string   // of the lease, which nobody else may use
+	Endpoints []string // a holder for each, at a store of its own
+	Duration  time.Duration
+	Seed      uint64
+	Wrong     Wrong
+}
+
+// A Crew is some processes that hold a lease in turns, and a resource.
+type Crew struct {
+	t         testing.TB
+	o         Options
+	resource  *resource
+	holders   []*Process
+	names     []string
+	processes int
+}
+
+// New starts a crew. Its processes end with the test, if not before.
+func New(t testing.TB, o Options) *Crew {
+	t.Helper()
+	r, err := newResource(o.Wrong)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Crew{t: t, o: o, resource: r, holders: make([]*Process, len(o.Endpoints)), names: make([]string, len(o.Endpoints))}
+	t.Cleanup(func() {
+		for _, p := range c.holders {
+			if p != nil {
+				p.Kill()
+			}
+		}
+		r.close()
+	})
+	for i := range c.holders {
+		c.start(i)
+	}
+	return c
+}
+
+func (c *Crew) start(i int) {
+	c.t.Helper()
+	c.processes++
+	c.names[i] = fmt.Sprint("holder-", c.processes)
+	text, err := json.Marshal(orders{
+		Holder: c.names[i], Name: c.o.Name, Endpoint: c.o.Endpoints[i], Resource: c.resource.url,
+		Duration: c.o.Duration, Seed: c.o.Seed + uint64(c.processes), Wrong: c.o.Wrong,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.holders[i], err = Start(asHolder + "=" + string(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Harm does one of the things that happen to a holder, most often to the one that holds, and
+// says which.
+func (c *Crew) Harm(r *rand.Rand) string {
+	c.t.Helper()
+	i := r.IntN(len(c.holders))
+	if r.IntN(4) > 0 {
+		for j, name := range c.names {
+			if name == c.resource.holder() {
+				i = j
+			}
+		}
+	}
+	if r.IntN(5) == 0 {
+		c.holders[i].Kill()
+		c.start(i)
+		return "holder killed, another started"
+	}
+	if err := c.holders[i].Stop(); err != nil {
+		c.t.Fatal(err)
+	}
+	pause := time.Duration(r.Int64N(int64(c.o.Duration))) // after which it may hold still
+	if r.IntN(2) == 0 {
+		pause += c.o.Duration
+	}
+	time.Sleep(pause) // a real process
+	if err := c.holders[i].Continue(); err != nil {
+		c.t.Fatal(err)
+	}
+	return "holder stopped and continued"
+}
+
+// Seen returns what was seen so far.
+func (c *Crew) Seen() Report { return c.resource.seen() }
+
+// End has the holders finish, and returns what was seen.
+func (c *Crew) End() Report {
+	c.t.Helper()
+	for _, p := range c.holders {
+		if err := p.End(); err != nil {
+			c.t.Error(err)
+		}
+	}
+	return c.resource.seen()
+}

@@ -1,0 +1,208 @@
+//go:build linux
+
+package crew
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/session"
+)
+
+// A Store is a store of leases with the authority that it recommends.
+type Store interface {
+	lease.Store
+	Authority() lease.Authority
+}
+
+// asHolder is the variable that makes a process a holder: the JSON of an orders.
+const asHolder = "CREW_HOLDER"
+
+// orders are what a holder has to do.
+type orders struct {
+	Holder, Name, Endpoint, Resource string
+	Duration                         time.Duration
+	Seed                             uint64
+	Wrong                            Wrong
+}
+
+// Hold reports whether this process is a holder. Then it has been one, over the store that open
+// makes for an endpoint, until the crew needed it no more.
+func Hold(open func(endpoint string) (Store, error)) bool {
+	text, ok := os.LookupEnv(asHolder)
+	if !ok {
+		return false
+	}
+	h := &holder{http: &http.Client{}}
+	err := json.Unmarshal([]byte(text), &h.orders)
+	if err == nil {
+		err = h.work(open)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", h.Holder, err)
+	}
+	return true
+}
+
+// A holder is the life of a process.
+type holder struct {
+	orders
+	rand *rand.Rand
+	http *http.Client // to the resource, which always answers: no request of it is ever given up
+	l    *session.Session
+}
+
+func (h *holder) work(open func(string) (Store, error)) error {
+	store, err := open(h.Endpoint)
+	if err != nil {
+		return err
+	}
+	// A time-out is short beside a lease, so that there are many that are unknown.
+	h.l, err = session.New(h.Wrong.authority(store), h.Name, &session.Options{
+		Owner: h.Holder, Duration: h.Duration, Interval: h.Duration / 5, Timeout: h.Duration / 8, Retry: h.Duration / 20,
+	})
+	if err != nil {
+		return err
+	}
+	h.rand = rand.New(rand.NewPCG(h.Seed, 0))
+	ctx := Ready()
+	for ctx.Err() == nil {
+		tok, err := session.Acquire(ctx, h.l, &session.RunOptions{Interval: h.Duration / 10})
+		if err != nil {
+			if ctx.Err() == nil {
+				h.bad("%v", err)
+			}
+			continue
+		}
+		if err := h.term(ctx, tok); err != nil {
+			h.bad("%v", err)
+		}
+		h.release()
+	}
+	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = h.l.Close(closing) // what is left ends by itself
+	return nil
+}
+
+func (h *holder) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), h.Duration)
+	defer cancel()
+	_ = h.l.Release(ctx)
+}
+
+// term is one time of holding. It reads, and then writes for a while whatever it believes: a
+// program that checks before it writes can also stop between the two. It ends when it is
+// refused.
+func (h *holder) term(ctx context.Context, tok lease.Token) error {
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	over := make(chan struct{})
+	defer close(over)
+	looking.Go(func() { h.look(over, tok) })
+
+	n, err := h.count(tok)
+	h.think(h.Duration / 3)
+	for range 10 + h.rand.IntN(200) {
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		if err = h.write(tok, n, n+1); err == nil {
+			n++
+		}
+		h.think(h.Duration / 50)
+	}
+	if errors.Is(err, fencing.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
+
+// look looks again and again, until the term is over, whether the holder believes although a
+// newer token has been admitted before.
+func (h *holder) look(over chan struct{}, tok lease.Token) {
+	believed := false
+	for {
+		text, err := h.do("GET", fmt.Sprint("/newest?believed=", believed), "", "")
+		if err != nil {
+			h.bad("%v", err)
+			return
+		}
+		believed = h.l.CheckAlive() || h.Wrong == NoDeadline
+		if newest := lease.Token(text); believed && newest.Compare(tok) > 0 {
+			h.bad("two believe: %s under %s, after %s was admitted", h.Holder, tok, newest)
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(h.Duration / 500):
+		}
+	}
+}
+
+// count is a holder's first read, by which the guard is shown its token.
+func (h *holder) count(tok lease.Token) (n int, err error) {
+	path := "/count"
+	if h.Wrong == NoAdvance {
+		path = "/peek"
+	}
+	text, err := h.do("GET", path, tok, "")
+	if err == nil {
+		_, err = fmt.Sscan(text, &n)
+	}
+	return n, err
+}
+
+func (h *holder) write(tok lease.Token, base, next int) error {
+	_, err := h.do("PUT", "/count", tok, fmt.Sprint(base, " ", next))
+	return err
+}
+
+func (h *holder) bad(format string, args ...any) {
+	if _, err := h.do("POST", "/bad", "", fmt.Sprintf(format, args...)); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: "+format+"\n", append([]any{h.Holder}, args...)...)
+	}
+}
+
+// do sends a request to the resource, under a token if there is one.
+func (h *holder) do(method, path string, tok lease.Token, body string) (string, error) {
+	q, err := http.NewRequest(method, h.Resource+path, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	q.Header.Set(holderHeader, h.Holder)
+	if tok != "" {
+		if err := fencing.DefaultHeader.Set(q.Header, tok); err != nil {
+			return "", err
+		}
+	}
+	res, err := h.http.Do(q)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return "", err
+	}
+	if err := fencing.DefaultHeader.Check(res); err != nil {
+		return "", err
+	}
+	if res.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,120 @@
+//go:build linux
+
+package crew
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Process is a copy of this program that does something else, because of a variable in its
+// environment. It does not outlive this one.
+type Process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{}
+}
+
+// Start starts a copy with one more variable, and returns when it has called [Ready].
+func Start(variable string) (*Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: exec.Command(exe), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), variable)
+	p.cmd.Stderr = os.Stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the process dies with the thread that started it
+		defer runtime.UnlockOSThread()
+		defer close(p.ended)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_, _ = p.cmd.Process.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready {
+		p.Kill()
+		return nil, fmt.Errorf("crew: a process says %q, %v", line, err)
+	}
+	return p, nil
+}
+
+const ready = "ready\n"
+
+// Ready tells the one who started this process that it is ready. The context ends when that one
+// is gone, or wants this process to end.
+func Ready() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	fmt.Print(ready)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}()
+	return ctx
+}
+
+// Stop stops the process, and returns when none of its threads runs.
+func (p *Process) Stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+		if err != nil {
+			return err
+		}
+		// "pid (command) state ...", and a command may have any letters.
+		if fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); len(fields) > 0 && fields[0] == "T" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("crew: process %d does not stop", p.cmd.Process.Pid)
+		}
+	}
+}
+
+// Continue continues a process that was stopped.
+func (p *Process) Continue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Kill kills the process, also one that is stopped or has ended.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.stdin.Close()
+}
+
+// End asks the process to end, and kills it if it does not.
+func (p *Process) End() error {
+	_ = p.Continue()
+	p.stdin.Close()
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(20 * time.Second):
+		p.Kill()
+		return fmt.Errorf("crew: process %d did not end when it was told to", p.cmd.Process.Pid)
+	}
+}

@@ -1,0 +1,56 @@
+//go:build linux
+
+package crew
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Wrong is something wrong with a crew, for the test that the crew finds it.
+type Wrong string
+
+// What can be wrong.
+const (
+	NoGuard    Wrong = "there is no guard"
+	NoAdvance  Wrong = "holders read before they show their token"
+	NoDeadline Wrong = "holders believe until they are told otherwise"
+	Trusting   Wrong = "the store answers a time-out as success"
+	Early      Wrong = "contenders wait for a quarter of the duration"
+)
+
+// Wrongs are all of them.
+func Wrongs() []Wrong { return []Wrong{NoGuard, NoAdvance, NoDeadline, Trusting, Early} }
+
+// authority returns the one over a store, with what is wrong.
+func (w Wrong) authority(s Store) lease.Authority {
+	switch w {
+	case Trusting:
+		return lease.NewAuthority(trusting{s})
+	case Early:
+		return lease.NewAuthority(early{s})
+	}
+	return s.Authority()
+}
+
+type trusting struct{ lease.Store }
+
+func (s trusting) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	if err != nil && !errors.Is(err, lease.ErrConflict) {
+		return lease.Snapshot{Record: next, Version: old.Version, Now: old.Now}, nil
+	}
+	return snap, err
+}
+
+type early struct{ lease.Store }
+
+func (s early) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.Store.Load(ctx, name)
+	if !snap.Record.Until.IsZero() {
+		snap.Record.Until = snap.Record.Until.Add(-snap.Record.Duration * 3 / 4)
+	}
+	return snap, err
+}

@@ -1,0 +1,78 @@
+package witness
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// An answer is what an authority answered to a request.
+type answer struct {
+	call, ret time.Time
+	req       lease.Request
+	res       lease.Result
+	err       error
+}
+
+func (h *History) answer(a answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answers = append(h.answers, a)
+}
+
+// answered: what an answer shows was so at some time between the call and the answer, whether it
+// grants or refuses, and a grant was written within that time. An outcome that is unknown shows
+// nothing.
+func (c *checker) answered(seen []Exchange, answers []answer) {
+	byReturn := slices.DeleteFunc(slices.Clone(seen), func(s Exchange) bool { return s.Snap.Version == "" })
+	slices.SortFunc(byReturn, func(a, b Exchange) int { return a.Return.Compare(b.Return) })
+	answers = slices.Clone(answers)
+	slices.SortFunc(answers, func(a, b answer) int { return a.call.Compare(b.call) })
+	latest, i := int64(-1), 0 // the latest position that was shown before the call
+	for _, a := range answers {
+		for ; i < len(byReturn) && byReturn[i].Return.Before(a.call); i++ {
+			latest = max(latest, position(byReturn[i]))
+		}
+		if a.err != nil && !lease.CodeOf(a.err).Refusal() || a.res.Now.IsZero() {
+			continue
+		}
+		if !c.wasSo(a, latest) {
+			c.bad("%v was answered with %v, %v: that was not so between %v and %v", a.req, a.res.Record, a.err, a.call, a.ret)
+		}
+	}
+}
+
+// wasSo reports whether an answer fits a version that was not replaced by what was shown before.
+func (c *checker) wasSo(a answer, latest int64) bool {
+	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.Acquire || a.req.Action == lease.Renew)
+	for v, r := range c.records {
+		if 2*v+1 < latest || !c.shows(a.res, r) {
+			continue
+		}
+		made, ok := c.made[v]
+		if ok && made.Call.After(a.ret) {
+			continue
+		}
+		if !writes || ok && !made.Call.Before(a.call) && !made.Return.After(a.ret) {
+			return true
+		}
+	}
+	return false
+}
+
+// shows reports whether a result shows r, as it was or as it is when it is over.
+func (c *checker) shows(res lease.Result, r lease.Record) bool {
+	if c.OwnClock {
+		return res.Record == r || res.Record == r.At(res.Now)
+	}
+	shown := res.Record
+	shown.Until = time.Time{}
+	if r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite {
+		if r.Until = res.Now; shown == r.At(res.Now) {
+			return true
+		}
+		r.Until = time.Time{}
+	}
+	return shown == r
+}
