@@ -13,16 +13,16 @@
 //
 // [Schema] is the SQL that makes them, to be run once. A lease is a row that psql shows:
 //
-//	app=> select name, record from lease;
-//	     name     |                       record
-//	--------------+-----------------------------------------------------
-//	 jobs/nightly | {"state":"leased","id":"1f81...","owner":"worker-1",
-//	              |  "duration":"15s","until":"2012-01-26T23:30:33Z","epoch":7}
+//	app=> select name, state, owner, until, epoch from lease;
+//	     name     | state  |  owner   |             until             | epoch
+//	--------------+--------+----------+-------------------------------+-------
+//	 jobs/nightly | leased | worker-1 | 2012-01-26 23:30:33.512307+00 |     7
 //
-// Rows may be changed and deleted by hand: triggers make every change a new version and wake
-// those who watch. A deleted row is a lease that nobody has; delete those that are not needed
-// any more. A user of leases needs the permissions select, insert and update on lease, and
-// select and update on lease_floor (and on lease_mark what [Mark] does). Every valid name fits.
+// Rows may be changed and deleted by hand: lease is a view, and triggers make every change
+// through it a new version and wake those who watch. A deleted row is a lease that nobody has;
+// delete those that are not needed any more. A user of leases needs the permissions select,
+// insert and update on lease_row, which is the table behind the view, and select and update on
+// lease_floor (and on lease_mark what [Mark] does). Every valid name fits.
 //
 // # Time
 //
@@ -44,9 +44,19 @@
 //
 // # Exchanges
 //
-// A load is one exchange and a swap another, each a statement of its own. So a renewal, a
-// release and an uncontended acquire are two, and a refusal is one. Nothing depends on the
-// state of a connection, so that a pooler that shares connections between transactions may
-// stand between, if pgx is told not to prepare statements (default_query_exec_mode=exec) and
-// where to listen ([Options.Listen]).
+// A load is one exchange and a swap another, each a statement of its own. An acquire without
+// contention is both, and a refusal is a load. A renewal, a change and a release of a lease that
+// was taken through the same store are one exchange, which begins with what the store committed
+// last ([Options.Names]): the statement changes the row only if it is still that, and has not
+// come to its until, and the server counts the new until from its own time. If that is not so,
+// or the duration is not of whole microseconds, a load and a swap follow. (A pool of pgx makes
+// one more exchange to see whether a connection that was idle for a second is still there, unless
+// its ShouldPing says otherwise.)
+//
+// A renewal through [Store.Authority] notifies nobody, since nobody waits for it: whoever waits
+// for the until looks again when it has come.
+//
+// Nothing depends on the state of a connection, so that a pooler that shares connections between
+// transactions may stand between, if pgx is told not to prepare statements
+// (default_query_exec_mode=exec) and where to listen ([Options.Listen]).
 package pglease

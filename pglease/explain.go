@@ -10,6 +10,7 @@ import (
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
+	divisionByZero       = "22012"
 	adminShutdown        = "57P01"
 	crashShutdown        = "57P02"
 	notYet               = "57P03"
@@ -46,7 +47,7 @@ func advice(err error) string {
 	case undefinedTable, undefinedColumn:
 		return "run the statements of pglease.Schema once, or name the schema they were run in: Options.Schema"
 	case noPrivilege:
-		return "as their owner: grant select, insert, update on lease, lease_mark to the user, and grant select, update on lease_floor"
+		return "as their owner: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor"
 	case badPassword, badAuthorization, noDatabase:
 		return "put the connection string right"
 	case readOnly:

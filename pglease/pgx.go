@@ -51,8 +51,16 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, as [lease.NewAuthority] does.
-func (s *Store) Authority() lease.Authority { return lease.NewAuthority(s) }
+// Authority returns an authority over the Store. It makes fewer exchanges than the one of
+// [lease.NewAuthority], which loads before every swap: it begins a renewal, a change and a
+// release with what the Store's authorities committed last under that name, though it is never
+// refused because of it. It is a [lease.Watcher].
+func (s *Store) Authority() lease.Authority { return &watchingAuthority{s.authority(), s} }
+
+type watchingAuthority struct {
+	authority
+	lease.Watcher
+}
 
 // broken reports whether a connection broke that had been made: a pool hands out the
 // connections that a restart of the server has ended, each of them once.

@@ -1,17 +1,18 @@
 -- Leases in PostgreSQL: what package pglease reads and writes. Run it once, in the schema
 -- of your choice, as the owner of that schema; running it again changes nothing.
 
--- One row a lease. record is what a person reads, and the truth:
---   {"state":"leased","id":"...","owner":"worker-1","duration":"15s","until":"2012-01-26T23:30:33Z","epoch":7}
-create table if not exists lease (
-    name    text collate "C" primary key,
-    record  json not null check (
-        coalesce(record->>'state' in ('available', 'leased', 'expired', 'breaking', 'broken'), false)
-        and coalesce((record->>'epoch')::bigint >= 0, false)
-        and coalesce((record->>'until')::timestamptz, 'epoch') is not null),
-    floor   bigint not null default 0,     -- the epoch counts as at least this
-    version bigint not null default 0,     -- another one after every change, whoever made it
-    changed timestamptz not null default clock_timestamp()
+-- One row a lease. Read and change them by hand through the view lease, below.
+create table if not exists lease_row (
+    name     text collate "C" primary key,
+    state    text not null default 'available', -- available, leased, expired, breaking, broken
+    owner    text not null default '',
+    until    timestamptz,                  -- when the state ends by itself
+    duration text not null default '',     -- as granted: 15s, 1m0s, infinite
+    epoch    bigint not null default 0,    -- the number of the token; it never falls
+    id       uuid,                         -- in force, or the last one
+    nanos    smallint not null default 0,  -- until is so many nanoseconds earlier
+    version  bigint not null default 0,    -- another one after every change, whoever made it
+    changed  timestamptz not null default clock_timestamp()
 ) with (fillfactor = 70);                  -- room for a renewal to stay on its page
 
 -- What must outlive deleted rows, in one row: above every epoch and version of theirs.
@@ -22,39 +23,36 @@ create table if not exists lease_floor (
 );
 insert into lease_floor default values on conflict do nothing;
 
--- Whoever changes a row, psql included, makes a new version of it and wakes those who watch.
--- Time does not run backward for a row, though the clock of the server be set.
+-- Whoever changes a row makes a new version of it and wakes those who watch. Time does not run
+-- backward for a row, though the clock of the server be set.
+--
+-- A renewal sets nothing but until, version and changed: for these the trigger does not run,
+-- and nobody is woken. Whoever waits for the until looks again when it has come.
 create or replace function lease_change() returns trigger language plpgsql as $$
 begin
-    if new.name <> old.name then
+    if tg_op = 'DELETE' then
+        execute format('update %I.lease_floor set epoch = greatest(epoch, $1), version = greatest(version, $2) + 1',
+            tg_table_schema) using old.epoch, old.version;
+        perform pg_notify('lease', old.name);
+        return old;
+    end if;
+    if new.state not in ('available', 'leased', 'expired', 'breaking', 'broken') or not isfinite(new.until) then
+        raise exception 'lease: no row can be % until %', new.state, new.until;
+    end if;
+    if tg_op = 'INSERT' then
+        execute format('select greatest(epoch, $1), version + 1, clock_timestamp() from %I.lease_floor for share',
+            tg_table_schema) into strict new.epoch, new.version, new.changed using new.epoch;
+    elsif new.name <> old.name then
         raise exception 'lease: a lease cannot be renamed' using hint = 'delete the row';
-    end if;
-    new.version := old.version + 1;
-    new.floor := greatest(old.floor, (old.record->>'epoch')::bigint);
-    if new.changed <= old.changed then     -- it says no time of its own
-        new.changed := greatest(clock_timestamp(), old.changed);
+    else
+        new.epoch := greatest(new.epoch, old.epoch);
+        new.version := old.version + 1;
+        if new.changed <= old.changed then -- it says no time of its own
+            new.changed := greatest(clock_timestamp(), old.changed);
+        end if;
     end if;
     perform pg_notify('lease', new.name);
     return new;
-end $$;
-
-create or replace function lease_insert() returns trigger language plpgsql
-set search_path from current as $$
-begin
-    select f.epoch, f.version + 1 into strict new.floor, new.version from lease_floor f for share;
-    new.changed := clock_timestamp();
-    perform pg_notify('lease', new.name);
-    return new;
-end $$;
-
-create or replace function lease_delete() returns trigger language plpgsql
-set search_path from current as $$
-begin
-    update lease_floor f set
-        epoch = greatest(f.epoch, old.floor, (old.record->>'epoch')::bigint),
-        version = greatest(f.version, old.version) + 1;
-    perform pg_notify('lease', old.name);
-    return old;
 end $$;
 
 create or replace function lease_truncate() returns trigger language plpgsql as $$
@@ -62,10 +60,22 @@ begin
     raise exception 'lease: truncate would forget the order of tokens' using hint = 'delete from lease';
 end $$;
 
-create or replace trigger lease_change before update on lease for each row execute function lease_change();
-create or replace trigger lease_insert before insert on lease for each row execute function lease_insert();
-create or replace trigger lease_delete before delete on lease for each row execute function lease_delete();
-create or replace trigger lease_truncate before truncate on lease for each statement execute function lease_truncate();
+create or replace trigger lease_change before insert or delete or update of name, state, owner, duration, epoch, id, nanos on lease_row
+    for each row execute function lease_change();
+create or replace trigger lease_truncate before truncate on lease_row for each statement execute function lease_truncate();
+
+-- The leases, to be read and changed by hand: a change of whatever column is one of the row.
+create or replace view lease as select * from lease_row;
+
+create or replace function lease_edit() returns trigger language plpgsql as $$
+begin
+    execute format('update %I.lease_row set name = $2, state = $3, owner = $4, until = $5, duration = $6, epoch = $7, id = $8, nanos = $9
+        where name = $1', tg_table_schema)
+        using old.name, new.name, new.state, new.owner, new.until, new.duration, new.epoch, new.id, new.nanos;
+    return new;
+end $$;
+
+create or replace trigger lease_edit instead of update on lease for each row execute function lease_edit();
 
 -- The newest fencing token that each guarded resource was shown: see Admit. Keep it in the
 -- database of the data that it guards.
@@ -75,5 +85,5 @@ create table if not exists lease_mark (
 );
 
 -- What a user of leases needs, and no more:
---   grant select, insert, update on lease, lease_mark to worker;
+--   grant select, insert, update on lease_row, lease_mark to worker;
 --   grant select, update on lease_floor to worker;

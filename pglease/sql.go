@@ -34,5 +34,5 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store, as [lease.NewAuthority] does.
-func (s *SQLStore) Authority() lease.Authority { return lease.NewAuthority(s) }
+// Authority returns an authority over the store, as [Store.Authority] does.
+func (s *SQLStore) Authority() lease.Authority { return s.authority() }

@@ -56,24 +56,42 @@ func (m *meter) count(f func()) int {
 	return int(m.n.Load() - before)
 }
 
-// At most two exchanges for a renewal, a release and an uncontended acquire; one for a refusal.
+// One exchange for a renewal, a change and a release of what this client has taken, and for a
+// refusal; two for an acquire without contention.
 func TestExchanges(t *testing.T) {
 	var m meter
-	a := store(t, pool(t, shared.url(shared.database(t)), m.trace), nil).Authority()
+	p := pool(t, shared.url(shared.database(t)), m.trace)
+	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
 	name := t.Name()
+	change := lease.Request{Action: lease.Change, ID: idA, Proposed: idB}
 	for _, s := range []struct {
 		what string
+		by   lease.Authority
 		req  lease.Request
 		code lease.Code
 		want int
 	}{
-		{"first acquire of a name", acquire(idA, time.Minute), 0, 2},
-		{"renewal", renew(idA), 0, 2},
-		{"refusal", acquire(idB, time.Minute), lease.ErrHeld, 1},
-		{"release", release(idA), 0, 2},
-		{"acquire again", acquire(idB, time.Minute), 0, 2},
+		{"first acquire of a name", a, acquire(idA, time.Minute), 0, 2},
+		{"renewal", a, renew(idA), 0, 1},
+		{"renewal again", a, renew(idA), 0, 1},
+		{"refusal", a, acquire(idB, time.Minute), lease.ErrHeld, 1},
+		{"renewal by somebody who has not taken it", other, renew(idA), 0, 2},
+		{"renewal again by him", other, renew(idA), 0, 1},
+		{"renewal that begins in vain, from what is old", a, renew(idA), 0, 3},
+		{"change", a, change, 0, 1},
+		{"change again, which changes nothing", a, change, 0, 1},
+		{"renewal after the change", a, renew(idB), 0, 1},
+		{"release with another ID", a, release(idA), lease.ErrIDMismatch, 1},
+		{"release", a, release(idB), 0, 1},
+		{"release again", a, release(idB), lease.ErrIDMismatch, 1},
+		{"acquire again", a, acquire(idB, time.Minute), 0, 2},
+		{"infinite acquire", a, acquire(idB, lease.Infinite), 0, 2},
+		{"renewal of an infinite lease", a, renew(idB), 0, 1},
+		{"release of an infinite lease", a, release(idB), 0, 1},
+		{"acquire for a time that the server cannot count", a, acquire(idB, time.Minute+1), 0, 2},
+		{"renewal for such a time", a, renew(idB), 0, 2},
 	} {
-		if n := m.count(func() { do(t, a, name, s.req, s.code) }); n != s.want {
+		if n := m.count(func() { do(t, s.by, name, s.req, s.code) }); n != s.want {
 			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
 		}
 	}
@@ -81,17 +99,19 @@ func TestExchanges(t *testing.T) {
 
 func TestReadable(t *testing.T) {
 	p := pool(t, shared.url(shared.database(t)))
-	res := do(t, store(t, p, nil).Authority(), t.Name(), acquire(idA, 15*time.Second), 0)
-	var got string
-	if err := p.QueryRow(t.Context(), "select record::text from lease where name = $1", t.Name()).Scan(&got); err != nil {
+	a := store(t, p, nil).Authority()
+	do(t, a, t.Name(), acquire(idA, 15*time.Second), 0)
+	res := do(t, a, t.Name(), renew(idA), 0)
+	var state, owner, duration, id string
+	var until time.Time
+	var epoch uint64
+	if err := p.QueryRow(t.Context(), "select state, owner, duration, until, epoch, id::text from lease where name = $1", t.Name()).
+		Scan(&state, &owner, &duration, &until, &epoch, &id); err != nil {
 		t.Fatal(err)
 	}
-	want, err := res.Record.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("psql shows %s\nwant %s", got, want)
+	shown := lease.Record{State: lease.Leased, ID: lease.MustParseID(id), Owner: owner, Duration: 15 * time.Second, Until: until.UTC(), Epoch: epoch}
+	if shown != res.Record || state != "leased" || duration != "15s" {
+		t.Errorf("psql shows %s %s %v, want %v", state, duration, shown, res.Record)
 	}
 }
 
@@ -155,10 +175,12 @@ func TestTokensOutliveTheRow(t *testing.T) {
 	exec("insert into lease table copied")
 	loaded("restored")
 	granted("after the restoration of an old copy")
-	exec("update lease set record = (select record from copied), version = 1, floor = 0")
+	exec("update lease set id = (select id from copied), version = 1, epoch = 1")
 	loaded("overwritten")
+	exec("update lease_row set id = (select id from copied), version = 1, epoch = 1")
+	loaded("overwritten past the view")
 	granted("after an old copy was written over the row")
-	if _, err := p.Exec(ctx, "truncate lease"); err == nil {
+	if _, err := p.Exec(ctx, "truncate lease_row"); err == nil {
 		t.Error("a truncation forgets the tokens")
 	}
 	if _, err := p.Exec(ctx, "update lease set name = 'y'"); err == nil {
@@ -245,7 +267,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(ctx, "select from lease for update"); err != nil {
+	if _, err := tx.Exec(ctx, "select from lease_row for update"); err != nil {
 		t.Fatal(err)
 	}
 	swapped := make(chan error, 1)
@@ -278,8 +300,7 @@ func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	const broken = `{"state":"broken","id":"aaaaaaaa-0000-4000-8000-000000000001","duration":"200ms","epoch":1}`
-	if _, err := tx.Exec(ctx, "update lease set record = $1::json", broken); err != nil {
+	if _, err := tx.Exec(ctx, "update lease set state = 'broken', until = null"); err != nil {
 		t.Fatal(err)
 	}
 	if snap, err := s.Load(ctx, "x"); err != nil || snap.Record.At(snap.Now).State != lease.Leased {
@@ -310,7 +331,7 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 	database := shared.database(t)
 	s := store(t, pool(t, shared.url(database)), nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-	shared.exec(t, database, `set session_replication_role = replica; update lease set changed = changed + interval '20 s'`)
+	shared.exec(t, database, "update lease_row set changed = changed + interval '20 s'")
 	ahead, err := s.Load(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +349,7 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 // The tables need not be where the search path finds them.
 func TestSchema(t *testing.T) {
 	database := shared.database(t)
-	shared.exec(t, database, `drop table lease, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
+	shared.exec(t, database, `drop view lease; drop table lease_row, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
 	shared.exec(t, database, `set search_path to "my ""leases";`+pglease.Schema) // again: nothing changes
 	p := pool(t, shared.url(database))
 	a := store(t, p, &pglease.Options{Schema: `my "leases`}).Authority()
@@ -365,17 +386,23 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	database := shared.database(t)
 	shared.exec(t, database, `create role "`+database+`" login`)
 	worker := strings.Replace(shared.url(database), "postgres@", database+"@", 1)
-	says(t, load(t, worker), "jobs/nightly", "42501", "grant select, insert, update on lease", "on lease_floor")
-	shared.exec(t, database, fmt.Sprintf(`grant select, insert, update on lease, lease_mark to %s; grant select, update on lease_floor to %[1]s`, database))
+	says(t, load(t, worker), "jobs/nightly", "42501", "grant select, insert, update on lease_row", "on lease_floor")
+	shared.exec(t, database, fmt.Sprintf(`grant select, insert, update on lease_row, lease_mark to %s; grant select, update on lease_floor to %[1]s`, database))
 	if err := load(t, worker); err != nil {
 		t.Errorf("with the permissions that are asked for: %v", err)
 	}
 	says(t, load(t, shared.url(database)+"&default_transaction_read_only=on"), "jobs/nightly", "primary")
-	shared.exec(t, database, `update lease set record = '{"state":"leased","epoch":7}'`)
-	err := load(t, worker)
-	says(t, err, "jobs/nightly", "put its record right, or delete the row")
-	if lease.CodeOf(err) != lease.ErrCorrupt {
-		t.Errorf("the code of %v", err)
+	for _, wrong := range []string{"id = null", "duration = '15 s'", "until = null", "until = '10000-01-02'"} {
+		shared.exec(t, database, "update lease set "+wrong)
+		err := load(t, worker)
+		says(t, err, "jobs/nightly", "put it right, or delete it")
+		if lease.CodeOf(err) != lease.ErrCorrupt {
+			t.Errorf("the code of %v", err)
+		}
+		shared.exec(t, database, "delete from lease")
+		if err := load(t, worker); err != nil {
+			t.Errorf("after the row was deleted: %v", err)
+		}
 	}
 	says(t, load(t, shared.url("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
 	says(t, load(t, shared.url("nowhere")), "jobs/nightly", "connection string")
@@ -395,7 +422,7 @@ func says(t *testing.T, err error, words ...string) {
 func TestOptions(t *testing.T) {
 	p := pool(t, shared.url("postgres"))
 	for what, o := range map[string]*pglease.Options{
-		"Options.Schema": {Schema: "a\x00b"}, "Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
+		"Options.Schema": {Schema: "a\x00b"}, "Options.Names": {Names: -1}, "Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
 	} {
 		if _, err := pglease.New(p, o); lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -1,0 +1,70 @@
+package pglease
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fencedlease/lease"
+)
+
+// An engine is the exchanges that an authority makes.
+type engine interface {
+	lease.Store
+	lease.Limiter
+	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
+}
+
+// An authority is the one that [lease.NewAuthority] makes of a store, with fewer exchanges: it
+// begins a renewal, a change and a release with what it committed last under the name, as if no
+// time had passed since. It has: but what a change and a release make does not depend on the
+// time, a renewal is counted from the server's, and each commits only if the row is the same and
+// its until has not come. So what is committed is what [lease.Step] makes at the server's
+// time. A refusal, and a result that writes nothing, are decided on a load, as is whatever
+// conflicts.
+type authority struct {
+	engine
+	memory *memory
+}
+
+func (s *rows) authority() authority { return authority{s, s.memory} }
+
+// Do carries out one request.
+func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	switch req.Action {
+	case lease.Renew, lease.Change, lease.Release:
+		snap, err := a.again(ctx, name, req)
+		switch {
+		case err == nil:
+			return lease.Result{Record: snap.Record, Now: snap.Now, Sure: snap.Record.Remaining(snap.Now)}, nil
+		case !errors.Is(err, lease.ErrConflict):
+			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+		}
+	}
+	return lease.NewAuthority(a).Do(ctx, name, req)
+}
+
+// again commits what the request makes of what is remembered, in one exchange. It is a conflict if
+// that cannot be.
+func (a authority) again(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
+	old, known := a.memory.recall(name)
+	if !known {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	next, refusal := lease.Step(old.Record, req, old.Now)
+	if refusal != nil || next == old.Record && req.Action != lease.Renew {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	if req.Action != lease.Renew || next.Until.IsZero() {
+		return a.Swap(ctx, name, old, next)
+	}
+	snap, err := a.renew(ctx, name, old, next)
+	a.memory.note(name, snap, err)
+	return snap, err
+}
+
+// Swap is that of the engine. What it commits is remembered.
+func (a authority) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := a.engine.Swap(ctx, name, old, next)
+	a.memory.note(name, snap, err)
+	return snap, err
+}

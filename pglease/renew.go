@@ -1,0 +1,50 @@
+package pglease
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// renew is the renewal of a lease that is to be as it was when its version was made, in one
+// exchange. The until is counted from the server's time of the statement.
+//
+// That time is read before the row is locked. So what is returned looks at the clock once
+// more, under the lock: if the lease is over by then, because somebody kept the row locked, the
+// division by zero takes the statement back. Whoever finds a lease over does so under a lock of
+// the row, too, and comes either before this statement, which then fails, or after it.
+//
+// It makes the version itself, and sets none of the columns for which the trigger runs. Where
+// the until was changed by hand, past the view, it is not the one that is remembered.
+const renew = `
+update {row} l set
+	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',
+	changed = greatest(statement_timestamp(), l.changed),
+	version = l.version + 1
+where l.name = $1 and l.version = $2 and l.until = $4 and greatest(statement_timestamp(), l.changed) < l.until
+returning l.changed + interval '0' / (clock_timestamp() < $4)::int`
+
+// longest is the longest duration in microseconds that the server multiplies exactly.
+const longest = 1 << 53
+
+// renew commits next, which differs from the record of old only in an until that is to be
+// counted from the time of the commit. What the statement cannot do is a conflict.
+func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	same := old.Record
+	same.Until = next.Until
+	version, err := strconv.ParseInt(old.Version, 10, 64)
+	end, rest := whole(old.Record.Until)
+	micros := next.Duration.Microseconds()
+	if same != next || err != nil || rest != 0 || micros > longest || time.Duration(micros)*time.Microsecond != next.Duration {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	var now time.Time
+	if err := s.query(ctx, s.sql.renew, name, version, micros, end).Scan(&now); err != nil {
+		return lease.Snapshot{}, refused("renew", name, err)
+	}
+	now = now.UTC()
+	next.Until = now.Add(next.Duration)
+	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version+1, 10), Now: now}, nil
+}
