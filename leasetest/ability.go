@@ -40,9 +40,11 @@ const (
 	exact    // time stands still between calls: instants can be hit
 	short    // leases of less than the 15 seconds that the vectors keep to otherwise
 	cutting  // a holder can be cut off: Injecting, or Options.Cut
-	revoking // a lease can be broken behind its holder's back: Injecting, or Options.Revoke
+	revoking // a lease can be broken behind its holder's back: Injecting and Breaking, or Options.Revoke
 	stalling // a holder can be kept from renewing: cutting, or Clocks
 	losing   // a holder can be made to lose what it has: stalling, or revoking
+
+	corrupting // a record can be spoilt: Options.Corrupt
 
 	abilities = iota
 )
@@ -50,8 +52,8 @@ const (
 var abilityNames = [abilities]string{
 	"own clock", "watching", "durable", "forgetting", "breaking", "changing", "using", "infinite", "dialects", "disclosing",
 	"injecting", "clocks", "tokens", "taking over", "handing over", "warning", "waiting", "closing", "binding", "confirming",
-	"exact time", "short leases", "Injecting or Options.Cut", "Injecting or Options.Revoke", "Injecting, Clocks or Options.Cut",
-	"Injecting, Clocks, Options.Cut or Options.Revoke",
+	"exact time", "short leases", "Injecting or Options.Cut", "Injecting and Breaking, or Options.Revoke", "Injecting, Clocks or Options.Cut",
+	"Injecting, Clocks, Options.Cut or Options.Revoke", "Options.Corrupt",
 }
 
 // String lists the names of the abilities, such as "watching, durable".

@@ -24,6 +24,36 @@ var answerRules = []rule{
 			p.Errorf("the grant shows %s, and a read %s", outcomeText(r, nil), outcomeText(seen.Record, nil))
 		}
 	}},
+	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", Disclosing, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		valid := func(res lease.Result) {
+			p.Helper()
+			if err := res.Record.Valid(); err != nil {
+				p.Errorf("the answer shows %s: %v", outcomeText(res.Record, nil), err)
+			}
+		}
+		look := func() { p.Helper(); valid(a.inspect()) }
+		valid(a.inspect())
+		for _, requests := range [][]lease.Request{
+			{acquire(id, p.D), renew(id), release(id)},
+			{acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: p.id()}, {Action: lease.Break, Period: lease.In(p.D / 4)}, {Action: lease.Break, Period: lease.In(0)}},
+			{acquire(id, p.D), {Action: lease.Break, Period: lease.In(p.D / 4)}},
+			{acquire(id, p.D)},
+		} {
+			for _, req := range requests {
+				if req.Action == lease.Break && p.Lacks&Breaking != 0 || req.Action == lease.Change && p.Lacks&Changing != 0 {
+					continue
+				}
+				valid(a.grant(req))
+				look()
+			}
+			_, err := a.ask(renew(p.id()))
+			p.history.Printf("refused: %v", err)
+			p.pass(p.D + p.Slack/4)
+			look()
+		}
+	}},
 	{"A1/refused-is-a-code", "a refusal is an OpError around a refusing Code, and shows the record that decided", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()

@@ -43,6 +43,7 @@ var brokenStores = []mutant{
 	{"forgets what is locked", "S9/what-is-locked-is-never-forgotten"},
 	{"forgets what just expired", "S9/what-may-be-renewed-is-kept-for-the-stated-time"},
 	{"forgets the owner", "R3/what-is-written-is-read"},
+	{"takes what it cannot read for free", "R2/what-cannot-be-read-is-an-error"},
 	{"rounds durations", "R3/what-is-written-is-read"},
 	{"keeps milliseconds", "R3/what-is-written-is-read"},
 	{"keeps epochs in 32 bits", "R3/what-is-written-is-read"},
@@ -88,6 +89,7 @@ var brokenAuthorities = []mutant{
 	{"does not look at limits", "A7/limits-are-kept"},
 	{"does not look at the context", "A6/done-context-makes-no-request"},
 	{"takes any name", "R6/names-and-owners"},
+	{"what is over keeps its end", "R1/every-answer-shows-a-valid-record"},
 	{"folds case", "S6/different-names-are-different-leases"},
 	{"shortens names", "S6/different-names-are-different-leases"},
 	{"carries out again what was given up", "A3/carried-out-once-at-most"},
@@ -113,5 +115,6 @@ var brokenGuards = []mutant{
 	{"wants newer tokens only", "G4/equal-tokens-pass"},
 	{"admits anything before the first", "G4/malformed-tokens-never-pass"},
 	{"takes any token", "G4/malformed-tokens-never-pass"},
+	{"lets all pass that wait", "G7/waits-for-one-function"},
 	{"does not say why", "G5/a-refusal-tells-both-tokens"},
 }

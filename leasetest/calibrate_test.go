@@ -20,6 +20,7 @@ func TestCalibration(t *testing.T) {
 		{"lease", dumbLeases, brokenLeases},
 		{"guard", dumbGuards, brokenGuards},
 		{"session", brokenSessions, sessionMutants},
+		{"machine", brokenMachines, machineMutants},
 	} {
 		for _, m := range c.mutants {
 			t.Run(c.kind+"/"+m.bug+"/"+m.rule, func(t *testing.T) {
@@ -42,12 +43,12 @@ func TestCalibration(t *testing.T) {
 // Every rule of the suites that no vector states finds a bug.
 func TestEveryRuleIsCalibrated(t *testing.T) {
 	finds := map[string]bool{}
-	for _, mutants := range [][]mutant{brokenStores, brokenAuthorities, brokenLeases, brokenGuards, sessionMutants} {
+	for _, mutants := range [][]mutant{brokenStores, brokenAuthorities, brokenLeases, brokenGuards, sessionMutants, machineMutants} {
 		for _, m := range mutants {
 			finds[m.rule] = true
 		}
 	}
-	for _, rules := range [][]rule{storeRules, authorityRules, leaseRules, guardRules} {
+	for _, rules := range [][]rule{storeRules, authorityRules, leaseRules, guardRules, stepRules} {
 		for _, r := range rules {
 			if !finds[r.name] {
 				t.Errorf("no bug is there for %s", r.name)
@@ -64,7 +65,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 		mutants []mutant
 	}{
 		{"dumbstore dumbkeep", brokenStores}, {"dumbauthority", brokenAuthorities}, {"dumbguard", brokenGuards},
-		{"dumblease dumbacquire dumbhold dumbend", brokenLeases}, {"brokensession", sessionMutants},
+		{"dumblease dumbacquire dumbhold dumbend", brokenLeases}, {"brokensession", sessionMutants}, {"brokenmachine", machineMutants},
 	} {
 		var source []byte
 		for _, file := range strings.Fields(c.files) {

@@ -3,24 +3,53 @@
 //
 // # Conformance
 //
-// [TestStore], [TestAuthority], [TestLease] and [TestGuard] are one call each. They run a subtest a
-// rule, named after the clause of SPEC.md and the rule, such as
+// [TestStore], [TestAuthority], [TestLease] and [TestGuard] are one call each, from a test of
+// the implementation, with a function that makes one. They run a subtest a rule, named
+// after the clause of SPEC.md and the rule, such as
 //
-//	TestStore/S1/stale-swap-conflicts
+//	TestShelf/S1/stale-swap-conflicts
 //
-// so that "go test -run TestStore/S1" runs the rules of one clause. A failure says which
-// clause was violated, in words, shows the history of the calls that led there, and how to
-// replay it. An implementation says in [Options.Lacks] what it cannot do; the rules that need
-// it are skipped by name, and listed once more at the end.
+// so that "go test -run TestShelf/S1" runs the rules of one clause. The examples of the four
+// are whole: copy one, and put your own type in the place of theirs.
+//
+// A failure says which clause was violated, in words, what was seen, the history of the calls
+// that led there, and how to replay it:
+//
+//	SPEC H7 is violated: an acquire that finds its own earlier ID in force retries the release, and does not say that another has it
+//	a: Acquire after a release that erred returned false, nil: nobody else has it
+//	at 0s; history:
+//	          0s  a: Acquire: true, <nil>
+//	          0s  == a is cut off
+//	          0s  a: Release: connection refused
+//	          0s  == a is well again
+//	          0s  a: Acquire: false, <nil>
+//	replay: go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$', with Options.Seed = 1
+//
+// Lines with an arrow are requests (->) and their answers (<-), those with == what the suite
+// did. What decides is SPEC.md: its clause tells more than the rule.
+//
+// Everything is required that [Options.Lacks] does not excuse. A rule that needs what is
+// lacking is skipped by its name, and once more listed at the end with what it lacks: no rule
+// is left out silently. The first run is therefore best made with nothing lacking; what then
+// fails with "it should lack ..." is to be declared, and the rest to be mended.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own, where
-// time costs nothing and instants are exact. Without it the suite waits in real time, in
-// units that Options chooses, and its subtests run in parallel: "go test -parallel 100" has
-// them wait together.
+// time costs nothing and instants are exact: for what is in process and lives on package time,
+// or on Holder.Clock. Without it the suite waits in real time, in units that Options chooses,
+// and its subtests run in parallel: "go test -parallel 100" has them wait together.
+//
+// How much a lease can be held to depends on what can be done to it. A lease over
+// Holder.Over is held to everything, for the suite comes between it and its authority. One
+// that brings its own authority lacks [Injecting], and is held to what is seen from outside
+// (contention, contexts, tokens, releases, calls at the same time, life under session.Run);
+// with [Options.Cut], which cuts it off, also to outages, losses and its handlers; with
+// [Options.Revoke], which breaks the lease behind its back, to breaks as well; and by
+// Holder.Clock to pauses and clocks that jump.
 //
 // [Vectors] are the facts of the machine as text files, for implementations in any
 // language, and [TestStep] holds a function like lease.Step to them. PEERS.md lists the cases
-// of other libraries' suites with the rules that check them here.
+// of other libraries' suites with the rules that check them here, and the clauses that no rule
+// checks.
 //
 // # Faults
 //
@@ -28,6 +57,10 @@
 // meet a [Fault]. "The answer to the third renewal is lost" is
 //
 //	auth = leasetest.Script(auth, leasetest.Nth(3, lease.Renew, leasetest.LoseAnswer))
+//
+// [Lossy] and [LossyStore] do the same to watches: "the watch is lost after a minute" is
+//
+//	auth = leasetest.Lossy(auth, leasetest.CloseWatch(time.Minute))
 //
 // A [Gate] forces an interleaving, a [Clock] steps, stops, runs at another rate or pauses
 // whoever waits on it, [Skew] gives a store such a clock, [Restartable] a restart, and

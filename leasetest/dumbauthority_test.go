@@ -202,6 +202,10 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 		if req.Action == lease.Change {
 			next.Owner = req.Owner
 		}
+	case "what is over keeps its end":
+		if was.State.Locked() && next.State == lease.Broken {
+			next.Until = now
+		}
 	case "a renewal issues a token":
 		if req.Action == lease.Renew {
 			next.Epoch++

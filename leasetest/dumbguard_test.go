@@ -16,6 +16,16 @@ type dumbGuard struct {
 	mark atomic.Value  // a lease.Token
 }
 
+// raise raises the mark to a token that is not older.
+func (g *dumbGuard) raise(tok lease.Token) {
+	for {
+		seen := g.mark.Load()
+		if g.older(tok) || g.mark.CompareAndSwap(seen, tok) {
+			return
+		}
+	}
+}
+
 func (g *dumbGuard) seen() lease.Token {
 	tok, _ := g.mark.Load().(lease.Token)
 	return tok
@@ -64,7 +74,11 @@ func (g *dumbGuard) Do(tok lease.Token, f func() error) (err error) {
 	if tok.Valid() != nil && g.bug != "admits anything before the first" && g.bug != "takes any token" {
 		return tok.Valid()
 	}
+	before := g.seen()
 	if g.bug != "looks first and waits then" {
+		if g.bug != "lets all pass that wait" {
+			g.raise(tok) // those that wait are older from now on
+		}
 		g.slot <- struct{}{}
 		defer func() { <-g.slot }()
 	}
@@ -75,7 +89,6 @@ func (g *dumbGuard) Do(tok lease.Token, f func() error) (err error) {
 		g.slot <- struct{}{}
 		defer func() { <-g.slot }()
 	}
-	before := g.seen()
 	g.mark.Store(tok)
 	defer func() {
 		if g.bug == "forgets a failure" && err != nil {

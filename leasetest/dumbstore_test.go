@@ -25,6 +25,7 @@ type dumbStore struct {
 	now     time.Time
 	watches map[string][]dumbWatch
 	first   map[string]lease.Snapshot // the first answer to a Load
+	spoilt  map[string]bool           // by name
 }
 
 type dumbRecord struct {
@@ -39,7 +40,7 @@ type dumbWatch struct {
 }
 
 func newDumbStore(bug string) *dumbStore {
-	return &dumbStore{bug: bug, records: map[string]dumbRecord{}, watches: map[string][]dumbWatch{}, first: map[string]lease.Snapshot{}}
+	return &dumbStore{bug: bug, records: map[string]dumbRecord{}, watches: map[string][]dumbWatch{}, first: map[string]lease.Snapshot{}, spoilt: map[string]bool{}}
 }
 
 func (s *dumbStore) key(name string) (string, error) {
@@ -87,6 +88,13 @@ func (s *dumbStore) Load(ctx context.Context, name string) (lease.Snapshot, erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.spoilt[name] {
+		if s.bug == "takes what it cannot read for free" {
+			delete(s.records, name)
+		} else {
+			return lease.Snapshot{}, fmt.Errorf("%w: the record of %q", lease.ErrCorrupt, name)
+		}
+	}
 	snap := s.current(name)
 	if first, ok := s.first[name]; ok && s.bug == "answers from a cache" && s.swaps%3 != 0 {
 		return first, nil
@@ -212,8 +220,9 @@ func (s *dumbStore) Watch(ctx context.Context, name string) (<-chan struct{}, er
 // dumbStores is a suite over stores with that bug.
 func dumbStores(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1,
-		Reopen: func(t testing.TB, s lease.Store) lease.Store { return s.(*dumbStore).reopen(t, s) },
-		Forget: func(t testing.TB, s lease.Store) time.Duration { return s.(*dumbStore).forget(t, s) },
+		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*dumbStore).reopen(t, s) },
+		Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*dumbStore).spoilt[name] = true },
+		Forget:  func(t testing.TB, s lease.Store) time.Duration { return s.(*dumbStore).forget(t, s) },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
 		s := newDumbStore(bug)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -87,12 +88,13 @@ func ExampleLossy() {
 	// <nil> <nil> true
 }
 
-// A store of one's own is held to SPEC.md in one call; what it cannot do is declared.
-func ExampleTestStore() {
-	_ = func(t *testing.T) { // func TestMyStore(t *testing.T)
-		leasetest.TestStore(t, func(t testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{
-			Bubble: true,
-			Lacks:  leasetest.Durable | leasetest.Forgetting,
-		})
+// A guard of one's own is held to SPEC.md in one call.
+func ExampleTestGuard() {
+	testGuard := func(t *testing.T) { // in a file of tests: func TestGuard(t *testing.T)
+		leasetest.TestGuard(t, func(t testing.TB) leasetest.Guard { return new(fencing.Guard) },
+			&leasetest.Options{Bubble: true})
 	}
+	fmt.Println("passes:", passes(testGuard))
+	// Output:
+	// passes: true
 }

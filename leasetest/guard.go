@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -168,6 +169,35 @@ var guardRules = []rule{
 			p.refuses(g, tok)
 		}
 		p.admits(g, 1)
+	}},
+	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		running, end := make(chan struct{}), make(chan struct{})
+		go func() {
+			_ = g.Do(lease.TokenOf(1), func() error {
+				close(running)
+				<-end
+				return nil
+			})
+		}()
+		<-running
+		var older sync.WaitGroup
+		for i := range 3 {
+			older.Go(func() {
+				p.Sleep(time.Duration(i) * p.Unit / 4) // one after the other
+				_ = g.Do(lease.TokenOf(1), func() error {
+					p.Errorf("a function of an older token ran after a newer one was shown")
+					return nil
+				})
+			})
+		}
+		p.pass(p.Unit)
+		advanced := make(chan error, 1)
+		go func() { advanced <- g.Advance(lease.TokenOf(2)) }()
+		p.pass(p.Unit)
+		close(end)
+		p.need(<-advanced, "advance")
+		older.Wait()
 	}},
 	{"G5/a-refusal-tells-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
 		g := p.suite.newGuard(p.TB)

@@ -36,6 +36,9 @@ func (h *History) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	lines, head := h.lines, ""
+	if len(lines) == 0 {
+		return "             nothing was asked for"
+	}
 	if n := len(lines) - most; n > 0 {
 		lines, head = lines[n:], fmt.Sprintf("%12s  %d lines earlier\n", "...", n)
 	}

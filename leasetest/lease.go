@@ -19,14 +19,16 @@ type Holder struct {
 	Over     lease.Authority // what it must ask, and nobody else
 }
 
-// TestLease holds a lease to the clauses H of SPEC.md, a subtest a rule. The function
-// newLease returns a lease for a holder, not acquired yet; it is called in the subtest, and
-// its bubble, and should register a clean-up on t that leaves nothing running. Without
-// [Options.Bubble] it is called by several goroutines.
+// TestLease holds a lease to the clauses H of SPEC.md, and to the clauses N when session.Run
+// runs a function under it, a subtest a rule. The function newLease returns a lease for a
+// holder, not acquired yet; it is called in the subtest, and its bubble, and should register a
+// clean-up on t that leaves nothing running. A holder that the implementation refuses fails t:
+// the suite also asks for such. Without [Options.Bubble] it is called by several goroutines.
 //
 // The abilities of the lease are found by the methods that session.Session has for them: a
 // lease that lacks one says so in [Options.Lacks]. A lease that cannot be made to ask
-// Holder.Over lacks Injecting; then Holder.Over is nil, and the suite sees only its outside.
+// Holder.Over lacks Injecting; then Holder.Over is nil, and the suite sees only its outside,
+// and what [Options] lets it do: Revoke and Cut.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
 	s.test(t)

@@ -109,9 +109,7 @@ var againRules = []rule{
 			again <- ok || err != nil
 		})
 		a.acquire()
-		a.lose()
-		p.pass(p.D + p.Slack)
-		a.told(1)
+		a.isLost(1)
 		if !<-again {
 			p.Errorf("Acquire returned false, nil: nobody else has it")
 		}

@@ -14,9 +14,7 @@ var handlerRules = []rule{
 		a.OnLost(func(error) { <-blocked })
 		a.OnLost(late.handle)
 		a.acquire()
-		a.lose()
-		p.pass(p.D + p.Slack)
-		a.told(1)
+		a.isLost(1)
 		if n := len(late.all()); n != 1 {
 			p.Errorf("the handler after one that blocks was told %d times", n)
 		}
@@ -31,9 +29,7 @@ var handlerRules = []rule{
 		a.OnLost(func(error) { panic("a handler of the suite panics") })
 		a.OnLost(after.handle)
 		a.acquire()
-		a.lose()
-		p.pass(p.D + p.Slack)
-		a.told(1)
+		a.isLost(1)
 		if n := len(after.all()); n != 1 {
 			p.Errorf("the handler after one that panics was told %d times", n)
 		}
@@ -74,9 +70,7 @@ var handlerRules = []rule{
 		late := new(losses)
 		for n := range 2 {
 			a.until(3, "before a loss")
-			a.lose()
-			p.pass(p.D + p.Slack)
-			a.told(n + 1)
+			a.isLost(n + 1)
 			a.mend()
 			if n == 0 {
 				a.OnLost(late.handle)
@@ -95,9 +89,7 @@ var handlerRules = []rule{
 			p.Errorf("stop must be true once")
 		}
 		a.acquire()
-		a.lose()
-		p.pass(p.D + p.Slack)
-		a.told(1)
+		a.isLost(1)
 		if n := len(gone.all()); n != 0 {
 			p.Errorf("a handler that was unregistered was told %d times", n)
 		}
@@ -109,9 +101,7 @@ var handlerRules = []rule{
 		a.OnLost(func(error) { once.Do(func() { a.OnLost(inner.handle) }) })
 		for n := range 2 {
 			a.until(5, "before a loss")
-			a.lose()
-			p.pass(p.D + p.Slack)
-			a.told(n + 1)
+			a.isLost(n + 1)
 			p.pass(p.D / 4)
 			if m := len(inner.all()); m != n {
 				p.Errorf("after %d losses, the handler that was registered inside the first was told %d times", n+1, m)

@@ -84,7 +84,7 @@ func (w *world) losing() []lease.Code {
 // revoked are the reasons that a loss may have which revoke brought about: an authority that
 // the suite does not know may have no breaks.
 func (w *world) revoked() []lease.Code {
-	if w.truth != nil {
+	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
 	}
 	return []lease.Code{lease.ErrBroken, lease.ErrLost, lease.ErrNotPresent, lease.ErrIDMismatch}

@@ -40,8 +40,8 @@ type Options struct {
 
 	// Revoke ends the lease of that name behind its holder's back, after a period in which it
 	// stays locked: what an operator would do, such as to delete its key. The period is 0 if
-	// Breaking is lacking. It is for leases that lack Injecting; without it the rules that need
-	// a break are skipped.
+	// Breaking is lacking. It is for leases that lack Injecting, or Breaking; without it the
+	// rules that need it are skipped.
 	Revoke func(t testing.TB, name string, period time.Duration)
 
 	// Cut cuts a lease under test off from its authority, until mend is called: its requests
@@ -57,6 +57,10 @@ type Options struct {
 	// how long a record must have been expired or broken for that. It is required unless
 	// Forgetting is lacking.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
+
+	// Corrupt puts something in the place of the record of a store under that name that is
+	// no record, as somebody may by hand. Without it the rule of such records is skipped.
+	Corrupt func(t testing.TB, s lease.Store, name string)
 
 	// Seed decides whatever the suite draws. Default: a new one in every run; a failure tells
 	// it.
@@ -96,9 +100,10 @@ func (o *Options) withDefaults() Options {
 // follows is what an implementation cannot be put through, by what it lacks otherwise.
 func (o *Options) follows() (lacks Ability) {
 	injects, clocks := o.Lacks&Injecting == 0, o.Lacks&Clocks == 0
-	cuts, revokes := injects || o.Cut != nil, injects || o.Revoke != nil
+	cuts, revokes := injects || o.Cut != nil, injects && o.Lacks&Breaking == 0 || o.Revoke != nil
 	for ability, there := range map[Ability]bool{
 		cutting: cuts, revoking: revokes, stalling: cuts || clocks, losing: cuts || clocks || revokes,
+		corrupting: o.Corrupt != nil,
 	} {
 		if !there {
 			lacks |= ability

@@ -52,7 +52,10 @@ func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
 		}
 		p.mend()
 	})
-	p.OnLost(p.lost.handle)
+	p.OnLost(func(err error) {
+		w.history.Printf("%s: OnLost: %v", p.who, err)
+		p.lost.handle(err)
+	})
 	return p
 }
 
@@ -79,7 +82,7 @@ func (p *party) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 func (p *party) denied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
-		p.w.Errorf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
+		p.w.Fatalf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
 	}
 	p.dead("after an Acquire that returned false")
 }
@@ -89,7 +92,7 @@ func (p *party) fails(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)
 	if ok || err == nil {
-		p.w.Errorf("%s: Acquire %s: %v, %v; it must be false and an error", p.who, why, ok, err)
+		p.w.Fatalf("%s: Acquire %s: %v, %v; it must be false and an error", p.who, why, ok, err)
 	}
 	p.dead("after an Acquire that returned an error")
 	return err

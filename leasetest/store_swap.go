@@ -177,6 +177,18 @@ var swapRules = []rule{
 			s.shows(name, r)
 		}
 	}},
+	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", corrupting, func(p *probe) {
+		s := p.store()
+		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.history.Printf("somebody spoils the record")
+		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
+		if snap, err := s.Load(s.ctx, s.name); err == nil || !strings.Contains(err.Error(), s.name) {
+			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
+		}
+		if res, err := lease.NewAuthority(s.Store).Do(s.ctx, s.name, acquire(s.id(), s.D)); err == nil || lease.CodeOf(err).Refusal() {
+			s.Errorf("an acquire gets %s", outcomeText(res.Record, err))
+		}
+	}},
 	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", Durable, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))

@@ -48,6 +48,14 @@ func (p *party) toldSoFar(n int) error {
 	return errs[n-1]
 }
 
+// isLost brings about a loss, and requires that it is told as the n-th.
+func (p *party) isLost(n int) {
+	p.w.Helper()
+	p.lose()
+	p.w.pass(p.w.D + p.w.Slack)
+	p.told(n)
+}
+
 // lostError requires that a handler was told a *lease.LostError with one of the reasons.
 func (p *party) lostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()

@@ -2,8 +2,6 @@ package leasetest
 
 import (
 	"io/fs"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -88,87 +86,5 @@ func TestVectorsAreDescribed(t *testing.T) {
 		if !strings.Contains(string(readme), "`"+need+"`") {
 			t.Errorf("the need %s is not described", need)
 		}
-	}
-}
-
-// Every rule and every vector is of a clause that SPEC.md has, and no two have one name.
-func TestRulesAreOfClauses(t *testing.T) {
-	spec, err := os.ReadFile("../SPEC.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	clauses := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\*`).FindAllStringSubmatch(string(spec), -1) {
-		clauses[m[1]] = true
-	}
-	for kind, rules := range map[string][]rule{"store": storeRules, "authority": allAuthorityRules(), "lease": leaseRules, "guard": guardRules} {
-		seen := map[string]bool{}
-		for _, r := range rules {
-			if !clauses[r.clause()] {
-				t.Errorf("%s: %s: SPEC.md has no clause %s", kind, r.name, r.clause())
-			}
-			if seen[r.name] || r.says == "" || strings.ContainsAny(r.name, " \t") {
-				t.Errorf("%s: %s: a rule has a name of its own, without spaces, and says what it is", kind, r.name)
-			}
-			seen[r.name] = true
-		}
-	}
-	for _, v := range mustVectors(t) {
-		for _, clause := range v.spec {
-			if !clauses[clause] {
-				t.Errorf("%s: SPEC.md has no clause %s", v.file, clause)
-			}
-		}
-	}
-}
-
-// The list of the peers' cases names rules that there are.
-func TestPeersAreRules(t *testing.T) {
-	list, err := os.ReadFile("PEERS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, rules := range [][]rule{storeRules, allAuthorityRules(), leaseRules, guardRules} {
-		for _, r := range rules {
-			names[r.name] = true
-		}
-	}
-	rows := regexp.MustCompile("(?m)\\| `([^`]+)` \\|$").FindAllStringSubmatch(string(list), -1)
-	if len(rows) < 40 {
-		t.Errorf("%d cases are listed", len(rows))
-	}
-	for _, row := range rows {
-		if !names[row[1]] {
-			t.Errorf("PEERS.md: there is no rule %s", row[1])
-		}
-	}
-}
-
-func TestAbilityNames(t *testing.T) {
-	if got := (Watching | Durable).String(); got != "watching, durable" {
-		t.Errorf("Watching | Durable is %q", got)
-	}
-	if got := Ability(0).String(); got != "nothing" {
-		t.Errorf("0 is %q", got)
-	}
-	if got := Ability(1 << 31).String(); got != "unknown" {
-		t.Errorf("1<<31 is %q", got)
-	}
-	for i, name := range abilityNames {
-		if name == "" {
-			t.Errorf("ability %d has no name", i)
-		}
-	}
-}
-
-// A history is as long as a message may be.
-func TestHistoryIsBounded(t *testing.T) {
-	var h History
-	for range 1000 {
-		h.Printf("something happened")
-	}
-	if lines := strings.Split(h.String(), "\n"); len(lines) != 61 || !strings.Contains(lines[0], "940 lines earlier") {
-		t.Errorf("%d lines, the first is %q", len(lines), lines[0])
 	}
 }

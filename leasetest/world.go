@@ -61,7 +61,7 @@ func (w *world) unlocked(when string) {
 func (w *world) revoke(period time.Duration) {
 	w.Helper()
 	w.history.Printf("== a third party breaks it, period %v", period)
-	if w.truth == nil {
+	if w.Options.Revoke != nil {
 		w.Options.Revoke(w.TB, w.name, period)
 		return
 	}

@@ -1,0 +1,56 @@
+package leasetest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+)
+
+// A Clerk is an authority of one's own: one request at a time, each decided by lease.Step.
+type Clerk struct {
+	mu      sync.Mutex
+	records map[string]lease.Record
+}
+
+func (c *Clerk) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
+	if err := ctx.Err(); err != nil {
+		return lease.Result{}, fail(err)
+	}
+	if err := lease.CheckName(name); err != nil {
+		return lease.Result{}, fail(err)
+	}
+	if err := (lease.Limits{}).Check(req); err != nil {
+		return lease.Result{}, fail(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now().Round(0).UTC()
+	next, err := lease.Step(c.records[name], req, now)
+	res := lease.Result{Record: next, Now: now, Sure: next.Remaining(now)}
+	if err != nil {
+		return res, fail(err)
+	}
+	c.records[name] = next
+	return res, nil
+}
+
+// An authority of one's own is held to SPEC.md, and to all of Vectors, in one call.
+func ExampleTestAuthority() {
+	testClerk := func(t *testing.T) { // in a file of tests: func TestClerk(t *testing.T)
+		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
+			return &Clerk{records: map[string]lease.Record{}}
+		}, &leasetest.Options{
+			Bubble: true, // it is in process, and lives on package time
+			Lacks:  leasetest.Watching,
+		})
+	}
+	fmt.Println("passes:", passes(testClerk))
+	// Output:
+	// passes: true
+}

@@ -1,0 +1,85 @@
+package leasetest_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// A lease that can be made over any authority is held to all of SPEC.md's clauses H: the
+// suite comes between it and the authority.
+func ExampleTestLease() {
+	testSession := func(t *testing.T) { // in a file of tests: func TestSession(t *testing.T)
+		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
+			s, err := session.New(h.Over, h.Name, &session.Options{
+				Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock,
+				Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err) // the suite also asks for leases that must be refused
+			}
+			t.Cleanup(func() { _ = s.Close(context.Background()) })
+			return s
+		}, &leasetest.Options{Bubble: true})
+	}
+	fmt.Println("passes:", passes(testSession))
+	// Output:
+	// passes: true
+}
+
+// A Remote is a lease that brings its own authority, as the client of a lock service does.
+type Remote struct {
+	lease.Lease
+	unplugged *atomic.Bool
+}
+
+// DialService stands for that client.
+func DialService(t testing.TB, service lease.Authority, name, owner string, d time.Duration) *Remote {
+	unplugged := new(atomic.Bool)
+	wire := leasetest.Script(service, leasetest.Always(leasetest.Any, leasetest.If(unplugged.Load, leasetest.FailRequest)))
+	s, err := session.New(wire, name, &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return &Remote{s, unplugged}
+}
+
+// A lease that brings its own authority is held to what can be seen of it, and to the more,
+// the more can be done to it: Options.Revoke and Options.Cut.
+func ExampleTestLease_outside() {
+	testRemote := func(t *testing.T) { // in a file of tests: func TestRemote(t *testing.T)
+		services := map[string]lease.Authority{} // by the name of the lease; a bubble has one of its own
+		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
+			if services[h.Name] == nil {
+				services[h.Name] = lease.NewAuthority(memory.New(nil))
+			}
+			return DialService(t, services[h.Name], h.Name, h.Owner, h.Duration)
+		}, &leasetest.Options{
+			Bubble: true,
+			Lacks: leasetest.Injecting | leasetest.Clocks | leasetest.Tokens | leasetest.TakingOver |
+				leasetest.HandingOver | leasetest.Warning | leasetest.Waiting | leasetest.Closing |
+				leasetest.Binding | leasetest.Confirming,
+			Revoke: func(t testing.TB, name string, period time.Duration) {
+				if _, err := lease.Revoke(context.Background(), services[name], name, lease.In(period)); err != nil {
+					t.Error(err)
+				}
+			},
+			Cut: func(_ testing.TB, l lease.Lease) (mend func()) {
+				l.(*Remote).unplugged.Store(true)
+				return func() { l.(*Remote).unplugged.Store(false) }
+			},
+		})
+	}
+	fmt.Println("passes:", passes(testRemote))
+	// Output:
+	// passes: true
+}

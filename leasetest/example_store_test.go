@@ -1,0 +1,63 @@
+package leasetest_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+)
+
+// A Shelf is a store of one's own: a map, with a version that no two swaps share.
+type Shelf struct {
+	mu    sync.Mutex
+	swaps int
+	snaps map[string]lease.Snapshot
+}
+
+func (s *Shelf) look(name string) lease.Snapshot {
+	snap := s.snaps[name]
+	if snap.Version == "" {
+		snap.Version = "never"
+	}
+	snap.Now = time.Now().Round(0).UTC()
+	return snap
+}
+
+func (s *Shelf) Load(_ context.Context, name string) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.look(name), lease.CheckName(name)
+}
+
+func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.look(name)
+	over := now.Record.At(now.Now) != now.Record.At(old.Now) // it came to its end meanwhile
+	if now.Version != old.Version || over {
+		return now, lease.ErrConflict
+	}
+	s.swaps++
+	s.snaps[name] = lease.Snapshot{Record: next, Version: strconv.Itoa(s.swaps)}
+	return s.look(name), nil
+}
+
+// A store of one's own is held to SPEC.md in one call. What it cannot do is declared.
+func ExampleTestStore() {
+	testShelf := func(t *testing.T) { // in a file of tests: func TestShelf(t *testing.T)
+		leasetest.TestStore(t, func(t testing.TB) lease.Store {
+			return &Shelf{snaps: map[string]lease.Snapshot{}}
+		}, &leasetest.Options{
+			Bubble: true, // it is in process, and lives on package time
+			Lacks:  leasetest.Watching | leasetest.Durable | leasetest.Forgetting,
+		})
+	}
+	fmt.Println("passes:", passes(testShelf))
+	// Output:
+	// passes: true
+}

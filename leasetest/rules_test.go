@@ -1,0 +1,136 @@
+package leasetest
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every rule and every vector is of a clause that SPEC.md has, and no two have one name.
+func TestRulesAreOfClauses(t *testing.T) {
+	clauses := clausesOfSPEC(t)
+	for kind, rules := range map[string][]rule{"store": storeRules, "authority": allAuthorityRules(), "lease": leaseRules, "guard": guardRules, "step": stepRules} {
+		seen := map[string]bool{}
+		for _, r := range rules {
+			if !clauses[r.clause()] {
+				t.Errorf("%s: %s: SPEC.md has no clause %s", kind, r.name, r.clause())
+			}
+			if seen[r.name] || r.says == "" || strings.ContainsAny(r.name, " \t") {
+				t.Errorf("%s: %s: a rule has a name of its own, without spaces, and says what it is", kind, r.name)
+			}
+			seen[r.name] = true
+		}
+	}
+	for _, v := range mustVectors(t) {
+		for _, clause := range v.spec {
+			if !clauses[clause] {
+				t.Errorf("%s: SPEC.md has no clause %s", v.file, clause)
+			}
+		}
+	}
+}
+
+// Every clause is of a rule or a vector, or PEERS.md says why it is of none.
+func TestEveryClauseHasARule(t *testing.T) {
+	has := map[string]bool{}
+	for _, rules := range [][]rule{storeRules, authorityRules, leaseRules, guardRules, stepRules} {
+		for _, r := range rules {
+			has[r.clause()] = true
+		}
+	}
+	for _, v := range mustVectors(t) {
+		for _, clause := range v.spec {
+			has[clause] = true
+		}
+	}
+	_, text, _ := strings.Cut(string(peers(t)), "## What no rule checks")
+	without, _, _ := strings.Cut(text, "in part:")
+	excused := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ((?:[A-Z]\d+ ?)+)\|`).FindAllStringSubmatch(without, -1) {
+		for _, clause := range strings.Fields(row[1]) {
+			excused[clause] = true
+		}
+	}
+	clauses := clausesOfSPEC(t)
+	for clause := range clauses {
+		if has[clause] == excused[clause] {
+			t.Errorf("%s: it has a rule: %v; PEERS.md says that it has none: %v", clause, has[clause], excused[clause])
+		}
+	}
+	for clause := range excused {
+		if !clauses[clause] {
+			t.Errorf("PEERS.md: SPEC.md has no clause %s", clause)
+		}
+	}
+}
+
+// clausesOfSPEC are the clauses that SPEC.md has.
+func clausesOfSPEC(t *testing.T) map[string]bool {
+	t.Helper()
+	spec, err := os.ReadFile("../SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clauses := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\*`).FindAllStringSubmatch(string(spec), -1) {
+		clauses[m[1]] = true
+	}
+	return clauses
+}
+
+func peers(t *testing.T) []byte {
+	t.Helper()
+	list, err := os.ReadFile("PEERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// The list of the peers' cases names rules that there are.
+func TestPeersAreRules(t *testing.T) {
+	names := map[string]bool{}
+	for _, rules := range [][]rule{storeRules, allAuthorityRules(), leaseRules, guardRules, stepRules} {
+		for _, r := range rules {
+			names[r.name] = true
+		}
+	}
+	rows := regexp.MustCompile("(?m)\\| `([^`]+)` \\|$").FindAllStringSubmatch(string(peers(t)), -1)
+	if len(rows) < 40 {
+		t.Errorf("%d cases are listed", len(rows))
+	}
+	for _, row := range rows {
+		if !names[row[1]] {
+			t.Errorf("PEERS.md: there is no rule %s", row[1])
+		}
+	}
+}
+
+func TestAbilityNames(t *testing.T) {
+	if got := (Watching | Durable).String(); got != "watching, durable" {
+		t.Errorf("Watching | Durable is %q", got)
+	}
+	if got := Ability(0).String(); got != "nothing" {
+		t.Errorf("0 is %q", got)
+	}
+	if got := Ability(1 << 31).String(); got != "unknown" {
+		t.Errorf("1<<31 is %q", got)
+	}
+	for i, name := range abilityNames {
+		if name == "" {
+			t.Errorf("ability %d has no name", i)
+		}
+	}
+}
+
+// A history is as long as a message may be.
+func TestHistoryIsBounded(t *testing.T) {
+	var h History
+	for range 1000 {
+		h.Printf("something happened")
+	}
+	if lines := strings.Split(h.String(), "\n"); len(lines) != 61 || !strings.Contains(lines[0], "940 lines earlier") {
+		t.Errorf("%d lines, the first is %q", len(lines), lines[0])
+	}
+}
