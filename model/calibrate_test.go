@@ -138,7 +138,7 @@ var corruptions = []corruption{
 // rejected wherever it is told.
 func TestReplayRejects(t *testing.T) {
 	const places = 3 // in every run
-	p := replayer(t, false)
+	p := replayer(t)
 	var runs []Trace
 	for n := range uint64(2) {
 		for name, r := range map[string]*Recorder{"contended": contend(t, *seed+n), "held": hold(t, *seed+n, nil)} {
@@ -248,7 +248,7 @@ var brokenSteps = []struct {
 // TestReplayFindsBrokenAuthorities records authorities that are broken; the model can do
 // what the right one does and nothing of this.
 func TestReplayFindsBrokenAuthorities(t *testing.T) {
-	p := replayer(t, false)
+	p := replayer(t)
 	for _, b := range brokenSteps {
 		t.Run(b.name, func(t *testing.T) {
 			for n := range uint64(20) {
@@ -287,7 +287,7 @@ func (o overstating) Do(ctx context.Context, name string, req lease.Request) (le
 // TestReplayFindsBelief: sessions that believe more than the model does are found, whether
 // they were told too much or take off too little.
 func TestReplayFindsBelief(t *testing.T) {
-	p := replayer(t, false)
+	p := replayer(t)
 	for _, c := range []struct {
 		name    string
 		between func(lease.Authority) lease.Authority

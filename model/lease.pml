@@ -14,6 +14,9 @@
  *
  * The clocks of the holders miss up to K ticks of the authority's within one lease.
  *
+ * With CHANGES holders hand the lease over and take it over, both by a change to an ID under
+ * which somebody then acquires. Who is taken over is dead, as whoever takes over asserts.
+ *
  * Breaks come at any time, with every end that is not before what a holder believes or will
  * believe on an answer under way: what promise 2 excludes, and nothing more.
  */
@@ -56,27 +59,52 @@ typedef Holder {
 Holder h[HOLDERS];
 
 bool acquires[IDS+1], renews[IDS+1], releases[IDS+1];	/* the network */
+#ifdef CHANGES
+byte changes[IDS+1];	/* from an ID to a set of them, as bits */
+#define CHANGED(i) (changes[i] || changes[1] & BIT(i) || changes[2] & BIT(i) || changes[IDS] & BIT(i))
+#else
+#define CHANGED(i) false
+#endif
+#define BIT(i) (1 << (i))
 
 /* of the atomic steps alone, and zero between them */
 Request q;
 mtype code;
 byte i, n;
 byte moved;
+#ifdef WITNESS_CHANGE
+byte given;	/* the last ID that a change put in force */
+#endif
 
 #define MAX(a, b) (a > b -> a : b)
 #define ALIVE(x)  (h[x].bel > 0)
 #define LOCKED_BY(x) (LOCKED(r) && r.id == h[x].id)
 
+#ifdef TAKE_OVER_LIVING	/* who takes over does not know that the other is dead */
+#define MAY_TAKE(y) true
+#else
+#define MAY_TAKE(y) (h[y].id != r.id)
+#endif
+#ifdef EXCUSED	/* what is left of the promise then: who takes over believes rightly */
+bool taken[HOLDERS];	/* ghost */
+#define SPARED(x) taken[x]
+#else
+#define SPARED(x) false
+#endif
+
 inline promise2() {
-	assert(!ALIVE(0) || LOCKED_BY(0));
-	assert(!ALIVE(1) || LOCKED_BY(1))
+	assert(!ALIVE(0) || LOCKED_BY(0) || SPARED(0));
+	assert(!ALIVE(1) || LOCKED_BY(1) || SPARED(1))
 }
 
-#define KNOWN(i) (acquires[i] || renews[i] || releases[i] || h[0].id == i || h[1].id == i || (r.id == i && r.state != available))
+#define KNOWN(i) (acquires[i] || renews[i] || releases[i] || h[0].id == i || h[1].id == i || (r.id == i && r.state != available) || CHANGED(i))
 
 inline quiet(x) { h[x].age = NEVER; h[x].answer = 0; h[x].sure = 0; h[x].end = 0; h[x].missing = 0 }
 
 inline over(x) {	/* the incarnation has ended */
+#ifdef EXCUSED
+	taken[x] = false;
+#endif
 	h[x].phase = idle; h[x].bel = 0; h[x].missed = 0; h[x].told = NEVER;
 #ifndef REUSED_ID
 	h[x].id = 0;
@@ -88,6 +116,16 @@ inline send(x) { h[x].age = 0; h[x].missing = 0; h[x].answer = 0; h[x].sure = 0;
 
 inline undo(x) {
 	releases[h[x].id] = true
+}
+
+inline mint(x) {	/* an ID that was never used */
+#ifdef REUSED_ID
+	i = x + 1;
+#else
+	i = 1;
+	do :: i <= IDS && KNOWN(i) -> i++ :: else -> break od;
+#endif
+	if :: i <= IDS -> h[x].id = i :: else fi
 }
 
 inline answered(x) {
@@ -112,16 +150,19 @@ inline answered(x) {
 #define ASKS(x, a, i) (WAITS(x) && h[x].id == i && h[x].phase == (a == acquire -> asking : holding))
 
 /* One request of the network takes effect. If it is the one under way, it may be answered. */
-inline carry_out(a, i) {
+inline carry_out(a, i, to) {
+#ifdef WITNESS_CHANGE
+	if :: a == change && r.state == leased && r.id == i -> given = to :: else fi;
+#endif
 	d_step {
-		q.action = a; q.id = i; q.proposed = i; q.dur = D; q.period = ABSENT;
+		q.action = a; q.id = i; q.proposed = to; q.dur = D; q.period = ABSENT;
 		step(r, q, code);
 		if :: r.state == available -> r.id = 0; r.dur = 0 :: else fi
 	};
 	if
 	:: true
-	:: a != release && ASKS(0, a, i) -> reply(0)
-	:: a != release && ASKS(1, a, i) -> reply(1)
+	:: a != release && a != change && ASKS(0, a, i) -> reply(0)
+	:: a != release && a != change && ASKS(1, a, i) -> reply(1)
 	fi;
 	rest()
 }
@@ -180,18 +221,38 @@ inline tick(x) {
 
 inline act(x) {
 	if
-	:: h[x].phase == idle -> d_step {	/* Acquire, under an ID that was never used */
-#ifdef REUSED_ID
-		i = x + 1;
-#else
-		i = 1;
-		do :: i <= IDS && KNOWN(i) -> i++ :: else -> break od;
-#endif
+	:: h[x].phase == idle -> d_step {	/* Acquire */
+		if :: h[x].id == 0 -> mint(x) :: else fi;
 		if
-		:: i <= IDS -> h[x].id = i; acquires[i] = true; h[x].phase = asking; send(x)
+		:: h[x].id != 0 -> acquires[h[x].id] = true; h[x].phase = asking; send(x)
 		:: else
 		fi
 	   }
+#ifdef CHANGES
+	:: h[x].phase == holding && h[1-x].phase != holding -> d_step {	/* HandOver */
+		if :: h[1-x].id == 0 -> mint(1-x) :: else fi;
+		if
+		:: h[1-x].id != 0 ->
+			changes[h[x].id] = changes[h[x].id] | BIT(h[1-x].id);
+			undo(x);
+#ifndef HAND_OVER_BELIEVES	/* the belief ends with the answer */
+			over(x)
+#endif
+		:: else
+		fi
+	   }
+	:: h[x].phase == idle && h[x].id == 0 && r.state == leased && MAY_TAKE(1-x) -> d_step {	/* takes over, and then acquires */
+		mint(x);
+		if
+		:: h[x].id != 0 ->
+			changes[r.id] = changes[r.id] | BIT(h[x].id);
+#ifdef EXCUSED
+			if :: h[1-x].id == r.id -> taken[1-x] = true :: else fi
+#endif
+		:: else
+		fi
+	   }
+#endif
 	:: h[x].phase == holding && h[x].age == NEVER -> d_step { renews[h[x].id] = true; send(x) }
 	:: h[x].phase == holding -> d_step {	/* Release */
 		releases[h[x].id] = true;
@@ -222,12 +283,27 @@ active proctype world() {
 	:: atomic { true -> act(1) }
 	:: atomic { select(n : 1 .. IDS);	/* the network carries out */
 		if
-		:: acquires[n] -> carry_out(acquire, n)
-		:: renews[n] -> carry_out(renew, n)
-		:: releases[n] -> carry_out(release, n)
+		:: acquires[n] -> carry_out(acquire, n, n)
+		:: renews[n] -> carry_out(renew, n, n)
+		:: releases[n] -> carry_out(release, n, n)
+#ifdef CHANGES
+		:: changes[n] & BIT(1) -> carry_out(change, n, 1)
+		:: changes[n] & BIT(2) -> carry_out(change, n, 2)
+#if IDS > 2
+		:: changes[n] & BIT(3) -> carry_out(change, n, 3)
+#endif
+#endif
 		:: h[0].id != n && h[1].id != n -> d_step {
-			acquires[n] = false; renews[n] = false; releases[n] = false; rest()
+			acquires[n] = false; renews[n] = false; releases[n] = false;
+#ifdef CHANGES
+			changes[n] = 0;
+			for (i : 1 .. IDS) { changes[i] = changes[i] & ~BIT(n) }
+#endif
+			rest()
 		   }
+#ifdef CHANGES
+		:: h[0].id == n || h[1].id == n -> rest()	/* proposed, and not yet asked for */
+#endif
 		fi
 	   }
 	:: atomic { LOCKED(r) ->	/* somebody breaks the lease */
@@ -244,11 +320,20 @@ active proctype world() {
 		step(r, q, code);
 		rest()
 	   }
+#ifdef LENGTHENS	/* the authority restarts, or its clock is set back: a lease lasts longer than was granted */
+	:: d_step { r.state != available ->
+		r.state = (r.state == leased || r.state == expired -> leased : breaking);
+		r.left = D
+	   }
+#endif
 	:: atomic { true ->	/* time passes */
 #ifdef CLOCK_STEPS	/* the authority's clock is set forward */
 		if :: LOCKED(r) -> r.left = 1 :: true fi;
 #endif
 		pass(r); ends(0); ends(1); tick(0); tick(1); rest();
+#ifdef WITNESS_CHANGE	/* not an error: a lease that was given is held by whom it was given to */
+		assert(!(ALIVE(0) && h[0].id == given));
+#endif
 #ifdef WITNESS	/* not an error: shows that the model gets there */
 		assert(!(ALIVE(0) && h[0].id == 2 && r.state == breaking && releases[1] && renews[1]))
 #endif

@@ -154,10 +154,6 @@ func (n *numbering) since(clock *time.Time, t time.Time) int {
 	}
 	passed := t.Sub(*clock)
 	*clock = t
-	if passed < 0 {
-		n.failed = fmt.Errorf("model: time runs backward, by %v", -passed)
-		return 0
-	}
 	return n.span(passed)
 }
 

@@ -12,15 +12,27 @@ import (
 // several goroutines.
 type Replayer struct{ dir, pan string }
 
-// NewReplayer makes the verifier that replays traces, in an empty directory. Where the
-// schedule of a run has faults that promise 2 excludes, excluded drops the demand that
-// whoever believes holds.
-func NewReplayer(ctx context.Context, dir string, excluded bool) (*Replayer, error) {
+// A Departure is something that can befall a run and that the model allows only if told to.
+type Departure string
+
+const (
+	// Excluded is anything that promise 2 excludes, such as a break that ends before what the
+	// holder believes: it drops the demand that whoever believes holds.
+	Excluded Departure = "EXCLUDED"
+
+	// Lengthened is a store whose leases last longer than it granted, since its terms begin
+	// anew when it restarts, or since its clock is set back. It drops nothing of promise 2.
+	Lengthened Departure = "LENGTHENS"
+)
+
+// NewReplayer makes the verifier that replays traces, in an empty directory. It allows the
+// departures that are named, and no other.
+func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Replayer, error) {
 	var switches []string
-	if excluded {
-		switches = append(switches, "-DEXCLUDED")
+	for _, d := range departures {
+		switches = append(switches, "-D"+string(d))
 	}
-	pan, err := build(ctx, dir, "replay.pml", switches...)
+	pan, err := build(ctx, dir, "-O1", "replay.pml", switches...)
 	return &Replayer{dir, pan}, err
 }
 

@@ -54,9 +54,9 @@ func (a *account) replay(t *testing.T, p *Replayer, r *Recorder, rate float64, m
 	}
 }
 
-func replayer(t *testing.T, excluded bool) *Replayer {
+func replayer(t *testing.T, departures ...Departure) *Replayer {
 	t.Helper()
-	p, err := NewReplayer(t.Context(), t.TempDir(), excluded)
+	p, err := NewReplayer(t.Context(), t.TempDir(), departures...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func draw(rng *rand.Rand) lease.Request {
 //
 // SPEC A2, A4, M16, S5.
 func TestReplayAuthority(t *testing.T) {
-	p, a := replayer(t, false), new(account)
+	p, a := replayer(t), new(account)
 	for n := range uint64(*traces) {
 		a.replay(t, p, contend(t, *seed+n), 0, 0)
 	}
@@ -147,7 +147,7 @@ func TestReplayAuthority(t *testing.T) {
 
 // TestReplaySuite replays what the conformance suite did to an authority over memory.
 func TestReplaySuite(t *testing.T) {
-	p, a := replayer(t, false), new(account)
+	p, a := replayer(t), new(account)
 	var mu sync.Mutex
 	var recorders []*Recorder
 	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
@@ -251,7 +251,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 //
 // SPEC A5, H6, H9, H13, H15, H19.
 func TestReplaySessions(t *testing.T) {
-	p, a := replayer(t, false), new(account)
+	p, a := replayer(t), new(account)
 	for n := range uint64(*traces) {
 		a.replay(t, p, hold(t, *seed+n, nil), clockRate, margin)
 	}

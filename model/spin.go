@@ -27,9 +27,18 @@ type search struct {
 // unpack writes the models into dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
+// An effort is what a search is expected to take. A compiler that optimizes takes longer than
+// most searches that end at an error, and the memory for the depth is all cleared first.
+type effort struct{ optimize, depth, hash string }
+
+var (
+	untilError = effort{"-O0", "-m1000000", "-w20"}
+	everyState = effort{"-O2", "-m5000000", "-w24"}
+)
+
 // build makes a verifier of a model, with switches such as "-DIDS=2", and returns its path.
 // It works in dir, which must hold nothing else.
-func build(ctx context.Context, dir, file string, switches ...string) (string, error) {
+func build(ctx context.Context, dir, optimize, file string, switches ...string) (string, error) {
 	if err := unpack(dir); err != nil {
 		return "", err
 	}
@@ -38,7 +47,7 @@ func build(ctx context.Context, dir, file string, switches ...string) (string, e
 	}
 	// -DSAFETY: nothing here is about acceptance cycles. No -DBITSTATE and no -DHC: every
 	// state is stored as it is.
-	if _, err := run(ctx, dir, "cc", "-w", "-O1", "-DSAFETY", "-o", "pan", "pan.c"); err != nil {
+	if _, err := run(ctx, dir, "cc", "-w", optimize, "-DSAFETY", "-o", "pan", "pan.c"); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, "pan"), nil
@@ -46,12 +55,12 @@ func build(ctx context.Context, dir, file string, switches ...string) (string, e
 
 // verify searches a model. It is an error if the search was not complete, or ended by
 // anything but a violated assertion.
-func verify(ctx context.Context, dir, file string, switches ...string) (search, error) {
-	pan, err := build(ctx, dir, file, switches...)
+func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
+	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {
 		return search{}, err
 	}
-	out, err := run(ctx, dir, pan, "-m10000000", "-w24")
+	out, err := run(ctx, dir, pan, e.depth, e.hash)
 	if err != nil {
 		return search{}, err
 	}

@@ -118,6 +118,7 @@ func TestTableTells(t *testing.T) {
 		"CHANGE_KEEPS_TOKEN", "RELEASE_ANY", "EPOCH_RESET", "BREAK_LENGTHENS",
 	} {
 		t.Run(bug, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			if err := unpack(dir); err != nil {
 				t.Fatal(err)

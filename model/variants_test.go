@@ -52,7 +52,12 @@ var variants = []variant{
 	{"lease.pml", "IDS=3 D=3", "3 IDs, so that what an old one left behind meets two living ones", holds},
 	{"lease.pml", "IDS=3", "3 IDs, duration 4", holdsAtLength},
 	{"lease.pml", "IDS=2 IGNORE_BREAK", "not an error here: a break that is not before the belief may be ignored", holds},
+	{"lease.pml", "IDS=2 LENGTHENS", "a store whose leases last longer than it granted", holds},
+	{"lease.pml", "IDS=2 CHANGES", "hand-over, and take-over of the dead", holds},
+	{"lease.pml", "IDS=3 D=3 CHANGES", "the same with 3 IDs, duration 3", holdsAtLength},
+	{"lease.pml", "IDS=2 D=3 CHANGES TAKE_OVER_LIVING EXCUSED", "take-over of the living: whoever takes over believes rightly", holds},
 	{"lease.pml", "WITNESS", "belief in a lease that is breaking, with requests of a former incarnation on their way", reaches},
+	{"lease.pml", "IDS=2 CHANGES WITNESS_CHANGE", "belief in a lease that was handed over or taken over", reaches},
 	{"lease.pml", "FROM_ANSWER", "belief counted from the answer", errs},
 	{"lease.pml", "MARGIN=0", "clocks that drift, and no margin", errs},
 	{"lease.pml", "IDS=2 D=5 K=2 MARGIN=1", "a margin smaller than the drift", errs},
@@ -66,6 +71,9 @@ var variants = []variant{
 	{"lease.pml", "RELEASE_ANY", "release without comparing the ID", errs},
 	{"lease.pml", "RENEW_REVIVES", "renew revives after another was granted", errs},
 	{"lease.pml", "ACQUIRE_ANY", "acquire granted while another holds", errs},
+	{"lease.pml", "IDS=2 CHANGES HAND_OVER_BELIEVES", "belief ends when the hand-over is answered", errs},
+	{"lease.pml", "IDS=2 CHANGES TAKE_OVER_LIVING", "take-over of one who still believes", errs},
+	{"lease.pml", "IDS=3 D=3 CHANGES CHANGE_ANY", "change without comparing the ID", errs},
 
 	{"grace.pml", "", "break period = interval + round trip + drift + 1", holds},
 	{"grace.pml", "WITNESS", "a holder that was told still holds", reaches},
@@ -116,7 +124,11 @@ func TestVariants(t *testing.T) {
 				for _, s := range strings.Fields(v.switches) {
 					switches = append(switches, "-D"+s)
 				}
-				s, err := verify(t.Context(), t.TempDir(), v.file, switches...)
+				effort := everyState
+				if v.expect == errs || v.expect == reaches {
+					effort = untilError
+				}
+				s, err := verify(t.Context(), t.TempDir(), effort, v.file, switches...)
 				if err != nil {
 					t.Fatal(err)
 				}
