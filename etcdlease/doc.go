@@ -7,6 +7,11 @@
 // From there on it is any other [lease.Lease]. All that [lease.Authority] offers is there:
 // breaking with grace, changing, infinite leases, taking over by owner and fencing tokens.
 //
+// [Store.Lease] is what to hold a lease with, and [Store.Authority] what to do anything else to
+// one with: a request of theirs begins with what the Store saw last. [lease.NewAuthority] makes
+// an authority of a Store too, as of any; it is as safe, and takes two exchanges to renew. Make
+// one Store for a client and keep it, since a new one has seen nothing.
+//
 // # Keys
 //
 // A lease is one key, [Options.Prefix] and the name as it is. Its value is what etcdctl shows:

