@@ -82,6 +82,13 @@ func TestVectorsAreDescribed(t *testing.T) {
 			t.Errorf("the state %s is not described", state)
 		}
 	}
+	for _, v := range mustVectors(t) {
+		for _, s := range v.steps {
+			if code := s.want.code; code != 0 && !strings.Contains(string(readme), "`"+code.String()+"`") {
+				t.Errorf("%s: the code %v is not described", v.file, code)
+			}
+		}
+	}
 	for need := range needs {
 		if !strings.Contains(string(readme), "`"+need+"`") {
 			t.Errorf("the need %s is not described", need)
