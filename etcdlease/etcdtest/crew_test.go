@@ -47,7 +47,7 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	}
 }
 
-// SPEC G1, G2, G3, H1: the server is stopped and continued, killed and started again, and
+// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and
 // connections are cut, while holders are stopped, continued and killed: no stale write passes
 // the guard, and no holder believes while another holds.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
@@ -57,7 +57,7 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	hold(t, 120, []string{p.url, p.url, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// SPEC G1, G2, G3, H1: the same in a cluster of three, whose leader crashes and comes back, and
+// SPEC G1, G2, H9: the same in a cluster of three, whose leader crashes and comes back, and
 // whose members are cut off.
 func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
