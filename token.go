@@ -1,9 +1,6 @@
 package lease
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // epochLimit bounds the Epoch of a Record, so that it also fits a signed column.
 const epochLimit = 1 << 63
@@ -40,12 +37,18 @@ func (t Token) Epoch() (uint64, error) {
 	return 0, &FieldError{Field: "Token", Value: quote(string(t)), Bound: "must be 20 decimal digits from 1 to 1<<63-1", Code: ErrToken}
 }
 
-func (t Token) epoch() (uint64, bool) {
-	if len(t) != 20 || strings.Trim(string(t), "0123456789") != "" {
+func (t Token) epoch() (n uint64, ok bool) {
+	if len(t) != 20 || t[0] != '0' { // 20 digits below 1<<63, which has 19, begin with 0
 		return 0, false
 	}
-	n, err := strconv.ParseUint(string(t), 10, 63)
-	return n, err == nil && n > 0
+	for i := range len(t) {
+		digit := uint64(t[i] - '0')
+		if digit > 9 {
+			return 0, false
+		}
+		n = 10*n + digit
+	}
+	return n, n > 0 && n < epochLimit
 }
 
 // Valid returns nil if the Token is well-formed, as Epoch does.
