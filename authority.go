@@ -93,61 +93,68 @@ type watchingAuthority struct {
 	Watcher
 }
 
-func (a *authority) Do(ctx context.Context, name string, req Request) (Result, error) {
+func (a *authority) Do(ctx context.Context, name string, req Request) (res Result, err error) {
 	if checkLabel(name, ErrName) != 0 {
-		return Result{}, &OpError{req.Action.String(), name, CheckName(name)}
+		err = CheckName(name)
+	} else if err = a.limits.check(&req); err == nil {
+		err = a.do(ctx, name, &req, &res)
 	}
-	if err := a.limits.Check(req); err != nil {
-		return Result{}, &OpError{req.Action.String(), name, err}
-	}
-	res, err := a.do(ctx, name, req)
 	if err != nil {
-		return res, &OpError{req.Action.String(), name, err}
+		err = &OpError{req.Action.String(), name, err}
 	}
-	return res, nil
+	return res, err
 }
 
-func (a *authority) do(ctx context.Context, name string, req Request) (Result, error) {
+func (a *authority) do(ctx context.Context, name string, req *Request, res *Result) error {
 	var old Snapshot
 	for {
 		if err := ctx.Err(); err != nil {
-			return Result{}, err
+			return err
 		}
 		if old.Version == "" {
 			var err error
 			if old, err = a.store.Load(ctx, name); err != nil {
-				return Result{}, err
+				return err
 			}
 		}
 		now := old.Now
-		loaded := old.Record.At(now)
-		seen := a.limits.clamp(loaded, now)
-		next, refusal := Step(seen, req, now)
+		seen := old.Record
+		seen.pass(now)
+		claimed := seen.Until
+		a.limits.clamp(&seen, now)
+		next := seen
+		refusal := step(&next, req, now)
 		// A renewal is written even if it changes nothing: a holder believes nothing that no swap
 		// confirmed.
-		if refusal != nil || next == seen && req.Action != Renew {
-			if seen.Until != loaded.Until && req.Action != Read {
+		if refusal != 0 || req.Action != Renew && next == seen {
+			if seen.Until != claimed && req.Action != Read {
 				// The record claims too much: what counts from this first sight is written down, or
 				// it would count anew from every other. If it cannot be, the next request tries.
 				_, _ = a.store.Swap(ctx, name, old, seen)
 			}
-			return result(seen, now, old.Lag), refusal
+			res.show(&seen, now, old.Lag)
+			if refusal != 0 {
+				return refusal
+			}
+			return nil
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
 			// What is certain is counted from the commit, not from the decision before it: then a
 			// store that answers a load with an old time cannot make a holder believe too long.
-			return result(swapped.Record.At(swapped.Now), swapped.Now, swapped.Lag), nil
+			swapped.Record.pass(swapped.Now)
+			res.show(&swapped.Record, swapped.Now, swapped.Lag)
+			return nil
 		}
 		if !errors.Is(err, ErrConflict) {
-			return Result{}, err
+			return err
 		}
 		old = swapped
 	}
 }
 
-func result(r Record, now time.Time, lag time.Duration) Result {
-	return Result{Record: r, Now: now, Sure: max(0, sub(r.Remaining(now), lag))}
+func (res *Result) show(r *Record, now time.Time, lag time.Duration) {
+	res.Record, res.Now, res.Sure = *r, now, max(0, sub(r.remaining(now), lag))
 }
 
 func sub(d, lag time.Duration) time.Duration {

@@ -40,8 +40,11 @@ func (l Limits) Valid() error {
 // limits. Otherwise it returns a [*FieldError] that names the field, its value and the
 // bound, with the Code that Step has for it. In the dialect before [Version20120212] a break
 // has no period, and the duration of an Acquire is always 60 seconds.
-func (l Limits) Check(req Request) error {
-	switch code := check(&req); code {
+func (l Limits) Check(req Request) error { return l.check(&req) }
+
+// check is Check of a request that is not copied.
+func (l Limits) check(req *Request) error {
+	switch code := check(req); code {
 	case 0:
 	case ErrVersion:
 		if req.Version.known() {
@@ -82,7 +85,7 @@ func (l Limits) Check(req Request) error {
 // as granted for at most MaxDuration and as ending at most that long from now on; the break
 // of an infinite one as ending at most MaxPeriod from now on. It protects against a record
 // that was written by hand, or under other limits.
-func (l Limits) clamp(r Record, now time.Time) Record {
+func (l Limits) clamp(r *Record, now time.Time) {
 	most := l.MaxDuration
 	if r.Duration == Infinite {
 		most = l.MaxPeriod
@@ -92,5 +95,4 @@ func (l Limits) clamp(r Record, now time.Time) Record {
 	if most > 0 && !r.Until.IsZero() && r.Until.Sub(now) > most {
 		r.Until, _ = after(now, most)
 	}
-	return r
 }

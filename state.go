@@ -77,8 +77,8 @@ var (
 //     the Duration is Infinite, in the other states never.
 //   - Epoch is at least 1 as soon as there is an ID, and below 1<<63.
 type Record struct {
+	ID       ID // in force, or the last one; zero: none known
 	State    State
-	ID       ID            // in force, or the last one; zero: none known
 	Owner    string        // a label for people; never a proof of anything
 	Duration time.Duration // as granted; what Renew grants again; zero only where ID is
 	Until    time.Time     // when State ends by itself, UTC; zero if it does not
@@ -108,7 +108,9 @@ func (r *Record) pass(now time.Time) {
 
 // Remaining returns how long the lease stays locked from now on if nothing else
 // happens: Infinite for an infinite lease, 0 if it is not locked at now.
-func (r Record) Remaining(now time.Time) time.Duration {
+func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
+
+func (r *Record) remaining(now time.Time) time.Duration {
 	switch {
 	case !r.State.Locked():
 		return 0
@@ -129,7 +131,7 @@ func (r Record) Valid() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
 	}
-	held := !r.ID.IsZero()
+	held, ends, finite := !r.ID.IsZero(), !r.Until.IsZero(), r.Duration != Infinite
 	switch {
 	case r.State > Broken:
 		return bad("State", uint8(r.State), "must be one of the five states")
@@ -137,7 +139,7 @@ func (r Record) Valid() error {
 		return bad("Epoch", r.Epoch, "must be below 1<<63")
 	case r.Until != r.Until.UTC(): // which strips the monotonic reading
 		return bad("Until", r.Until, "must be in UTC and without a monotonic reading")
-	case !r.Until.IsZero() && (r.Until.Before(firstTime) || r.Until.After(lastTime)):
+	case r.Until.Unix() < firstUnix || r.Until.Unix() > lastUnix:
 		return bad("Until", r.Until.Unix(), "must lie in the years 1 to 9999")
 	case !held && r.State != Available:
 		return bad("ID", r.ID, "must be given in state "+r.State.String())
@@ -149,15 +151,15 @@ func (r Record) Valid() error {
 		return bad("Duration", r.Duration, "must be zero where no ID is known")
 	case !held && r.Owner != "":
 		return bad("Owner", quote(r.Owner), "must be empty where no ID is known")
-	case r.State == Leased && r.Duration == Infinite && !r.Until.IsZero():
+	case r.State == Leased && !finite && ends:
 		return bad("Until", r.Until, "must be zero for an infinite lease")
-	case r.State == Leased && r.Duration != Infinite && r.Until.IsZero():
+	case r.State == Leased && finite && !ends:
 		return bad("Until", r.Until, "must be set for a lease that ends")
-	case r.State == Expired && r.Duration == Infinite:
+	case r.State == Expired && !finite:
 		return bad("Duration", "infinite", "must be finite in state expired")
-	case r.State == Breaking && r.Until.IsZero():
+	case r.State == Breaking && !ends:
 		return bad("Until", r.Until, "must be set in state breaking")
-	case !r.State.Locked() && !r.Until.IsZero():
+	case !r.State.Locked() && ends:
 		return bad("Until", r.Until, "must be zero in state "+r.State.String())
 	}
 	if code := checkLabel(r.Owner, ErrOwner); r.Owner != "" && code != 0 {

@@ -99,17 +99,19 @@ type Request struct {
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
-	if code := step(&next, &req, now); code != 0 {
+	code := check(&req)
+	if code == 0 {
+		code = step(&next, &req, now)
+	}
+	if code != 0 {
 		return next, code
 	}
 	return next, nil
 }
 
-// step is Step in place, on a record that is as time has left it.
+// step is Step in place, of a request that check has nothing against, on a record that is as
+// time has left it.
 func step(r *Record, req *Request, now time.Time) Code {
-	if code := check(req); code != 0 {
-		return code
-	}
 	if now.Unix() < firstUnix {
 		return ErrTime
 	}
@@ -215,11 +217,9 @@ func start(r *Record, now time.Time) {
 
 // after returns now+d, and false, with the last time that can be written, if it is later.
 func after(now time.Time, d time.Duration) (time.Time, bool) {
-	if sec := now.Unix(); sec <= lastUnix {
-		sec += int64(d / time.Second)
-		t := time.Unix(sec, int64(now.Nanosecond())+int64(d%time.Second)) // has no monotonic reading
-		if t.Unix() <= lastUnix {
-			return t.UTC(), true
+	if now.Unix() <= lastUnix {
+		if t := now.UTC().Add(d); t.Unix() <= lastUnix {
+			return t, true
 		}
 	}
 	return lastTime, false
