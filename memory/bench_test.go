@@ -156,25 +156,41 @@ func heap() uint64 {
 }
 
 // BenchmarkCores is renewing on as many cores as there are (-cpu 1,2), each with names of
-// its own: the time per renewal of all together.
+// its own, in one Store, and for comparison each in a Store of its own, which is what the
+// machine can do where nothing is shared: the time per renewal of all together.
 func BenchmarkCores(b *testing.B) {
 	const each = 1_000
+	type part struct {
+		lease.Authority
+		names []string
+	}
 	cores := runtime.GOMAXPROCS(0)
 	all := names(each * cores)
-	a := held(b, all)
-	parts := make(chan []string, cores)
-	for part := range slices.Chunk(all, each) {
-		parts <- part
-	}
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		part, ctx := <-parts, context.Background()
-		for i := 0; pb.Next(); i++ {
-			if _, err := a.Do(ctx, part[i%each], renew); err != nil {
-				b.Error(err)
+	for _, c := range []struct {
+		name   string
+		shared lease.Authority
+	}{{"one store", held(b, all)}, {"a store each", nil}} {
+		b.Run(c.name, func(b *testing.B) {
+			parts := make(chan part, cores)
+			for names := range slices.Chunk(all, each) {
+				if c.shared != nil {
+					parts <- part{c.shared, names}
+				} else {
+					parts <- part{held(b, names), names}
+				}
 			}
-		}
-	})
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				part, ctx := <-parts, context.Background()
+				for i := 0; pb.Next(); i++ {
+					if _, err := part.Do(ctx, part.names[i%each], renew); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkOnce is the life of a name that is leased once, released and forgotten, on as

@@ -7,17 +7,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A shard is the part of a Store that holds the names of one hash.
+// A shard is the part of a Store that holds the names of one hash. It is two cache lines,
+// which no other shard shares, and what a renewal touches is in the first of them.
 type shard struct {
 	mu      sync.Mutex
+	swaps   uint64 // numbers the versions of the entries
+	recent  *entry // found last: a Swap mostly follows a Load of the same name
 	entries map[string]*entry
-	recent  *entry                        // found last: a Swap mostly follows a Load of the same name
-	peak    int                           // most entries since the map was made, which does not shrink by itself
-	used    queue                         // entries that are not Available; the head is looked at next
-	idle    queue                         // entries that are Available, the longest so at the head
 	watches map[string]map[watch]struct{} // by name, of names that have any
-	swaps   uint64                        // numbers the versions of the entries
-	_       [32]byte                      // keeps two shards off one cache line
+	_       [24]byte
+
+	used queue // entries that are not Available; the head is looked at next
+	idle queue // entries that are Available, the longest so at the head
+	peak int   // most entries since the map was made, which does not shrink by itself
+	_    [24]byte
 }
 
 // entry returns the entry of the name, nil if there is none.
@@ -37,8 +40,9 @@ type entry struct {
 	prev, next *entry        // in the queue that follows from the record's State; nil: in none yet
 }
 
-func (e *entry) snapshot(now time.Time) lease.Snapshot {
-	return lease.Snapshot{Record: e.record, Version: e.version, Now: now}
+// show fills the snapshot, where it is: copies of one are dear.
+func (e *entry) show(snap *lease.Snapshot, now time.Time) {
+	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
 // ended reports whether the record has come to its Until.

@@ -49,6 +49,7 @@ import (
 // [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines. Make
 // one with [New].
 type Store struct {
+	shards    [shards]shard // first, and so at the start of a cache line
 	limits    lease.Limits
 	retention time.Duration
 	clock     clock
@@ -57,7 +58,6 @@ type Store struct {
 	seed      maphash.Seed          // of the hash that chooses a name's shard
 	term      term                  // tells the versions of this Store from those of any other
 	authority lease.Authority       // over this Store, for its Leases
-	shards    [shards]shard
 }
 
 // The number of shards is a power of two, and such that two cores seldom meet in one.
@@ -137,19 +137,20 @@ func (s *Store) Limits() lease.Limits { return s.limits }
 
 // Load returns the record under name and the Store's time. It fails only if the context is
 // done or the name is not one.
-func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
-		return lease.Snapshot{}, err
+		return snap, err
 	}
 	sh := s.shard(name)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	e, err := s.find(sh, name)
 	if err != nil {
-		return lease.Snapshot{}, err
+		return snap, err
 	}
 	now, _ := s.clock.now()
-	return e.snapshot(now), nil
+	e.show(&snap, now)
+	return snap, nil
 }
 
 // Swap puts next in the place of the record that old shows, if it is still there and in the
@@ -159,26 +160,27 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 //
 // A done context, a name that is not one, a next that is not [lease.Record.Valid] and one
 // with a lower Epoch than the record's are errors that change nothing.
-func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
-		return lease.Snapshot{}, err
+		return snap, err
 	}
 	if err := next.Valid(); err != nil {
-		return lease.Snapshot{}, err
+		return snap, err
 	}
 	sh := s.shard(name)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	e, err := s.find(sh, name)
 	if err != nil {
-		return lease.Snapshot{}, err
+		return snap, err
 	}
 	now, elapsed := s.clock.now()
 	switch {
 	case old.Version != e.version || e.ended(old.Now) != e.ended(now):
-		return e.snapshot(now), lease.ErrConflict
+		e.show(&snap, now)
+		return snap, lease.ErrConflict
 	case next.Epoch < e.record.Epoch:
-		return lease.Snapshot{}, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
+		return snap, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
 			Bound: fmt.Sprintf("must not fall below %d", e.record.Epoch), Code: lease.ErrCorrupt}
 	}
 	sh.swaps++
@@ -191,9 +193,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	}
 	sh.put(e, next, s.term.version(ofSwap, sh.swaps), elapsed)
 	sh.signal(name)
-	committed := e.snapshot(now)
+	e.show(&snap, now)
 	s.sweep(sh, looks, now, elapsed)
-	return committed, nil
+	return snap, nil
 }
 
 func (s *Store) shard(name string) *shard {

@@ -57,6 +57,9 @@ func (sh *shard) unwatch(name string, w watch) {
 
 // signal tells the watches of name. The mutex is held.
 func (sh *shard) signal(name string) {
+	if sh.watches == nil { // and mostly it is
+		return
+	}
 	for w := range sh.watches[name] {
 		select {
 		case w <- struct{}{}:
