@@ -3,11 +3,14 @@
 // those who use it depend on porcupine, which does the search.
 //
 //	rec := linearize.NewRecorder(nil)
-//	for i := range 4 {
-//		a := rec.Authority(i, authority) // one a client
-//		go ...                           // who does what it likes with a
+//	rec.Contend(ctx, func(client int) lease.Authority { return authority }, &linearize.Workload{Seed: seed})
+//	if err := rec.Check(time.Minute, "history.html"); err != nil {
+//		t.Fatal(err)
 //	}
-//	if err := rec.Check(time.Minute, "history.html"); err != nil { ... }
+//
+// [Recorder.Contend] has clients ask for anything; clients of one's own go through
+// [Recorder.Authority] instead. The error names the Seed, and the file is a picture of the
+// history. A thousand seeds in synctest bubbles take a second or so.
 //
 // # Time
 //
@@ -17,8 +20,23 @@
 // answer may be off by a nanosecond. Otherwise a request is known to have been carried out
 // between its call and its return on the recorder's clock, give or take [Options.Epsilon]; then
 // the end of a lease is an interval, and an error that is smaller than that is not seen. Keep
-// Epsilon below a hundredth of the durations: with a third of one, an authority that ended
-// leases early went unseen.
+// Epsilon below a hundredth of the durations.
+//
+// This is how many of 200 histories are found in which an authority ends its leases early, by
+// 5 % of the longest duration. Beyond half of the error nothing is:
+//
+//	Epsilon, of the longest duration   histories found
+//	none needed: the authority's time              200
+//	 0.0 %                                         111
+//	 0.1 %                                         103
+//	 1.0 %                                          61
+//	 2.5 %                                          16
+//	 5.0 %                                           0
+//	33.3 %                                           0
+//
+// The figures are exact for the seeds from 1, and made by
+//
+//	cd leasetest/linearize && go test -run BlindSpot -v .
 //
 // A request whose outcome is unknown may be carried out at any time from its call on, once, or
 // not at all.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,62 +26,20 @@ var (
 )
 
 const (
-	name    = "linearize"
-	clients = 4
-	each    = 12               // requests of a client
-	term    = time.Second      // the longest lease
-	within  = 10 * time.Second // for a search
+	term   = time.Second      // the longest lease of a Workload
+	within = 10 * time.Second // for a search
 )
 
 // A world is what a history is of: an authority for each client.
 type world func(t *testing.T, seed uint64) func(client int) lease.Authority
 
-// history has the clients do what they like, drawn from the seed, in fake time.
+// history is one in fake time.
 func history(t *testing.T, seed uint64, w world, o *Options) (rec *Recorder) {
 	synctest.Test(t, func(t *testing.T) {
 		rec = NewRecorder(o)
-		authority := w(t, seed)
-		var all sync.WaitGroup
-		for i := range clients {
-			a := rec.Authority(i, authority(i))
-			all.Go(func() { behave(t.Context(), a, rand.New(rand.NewPCG(seed, uint64(i)))) })
-		}
-		all.Wait()
+		rec.Contend(t.Context(), w(t, seed), &Workload{Seed: seed})
 	})
 	return rec
-}
-
-// behave is one client: it acquires under IDs of its own, and uses the last that it knows.
-func behave(ctx context.Context, a lease.Authority, rng *rand.Rand) {
-	var mine lease.ID
-	for range each {
-		time.Sleep(time.Duration(rng.Int64N(int64(term / 4))))
-		id := lease.ID{}
-		for i := range id {
-			id[i] = byte(rng.Uint32())
-		}
-		req := lease.Request{Action: lease.Action(1 + rng.IntN(7)), ID: mine, Owner: []string{"", "a", "b"}[rng.IntN(3)], Proposed: id, Duration: 1 + time.Duration(rng.Int64N(int64(term)))}
-		if rng.IntN(3) == 0 {
-			req.Action = lease.Acquire
-		}
-		if rng.IntN(20) == 0 {
-			req.Duration = lease.Infinite
-		}
-		if rng.IntN(2) == 0 {
-			req.Period = lease.In(time.Duration(rng.Int64N(int64(term / 2))))
-		}
-		if mine.IsZero() && (req.Action == lease.Renew || req.Action == lease.Change || req.Action == lease.Release) {
-			req.ID = id
-		}
-		bounded, cancel := context.WithTimeout(ctx, term/10)
-		res, err := a.Do(bounded, name, req)
-		cancel()
-		if err == nil && req.Action == lease.Acquire || err == nil && req.Action == lease.Change {
-			mine = res.Record.ID
-		} else if lease.CodeOf(err) == 0 && err != nil && req.Action == lease.Acquire {
-			mine = id
-		}
-	}
 }
 
 // slow lets others come between the load and the swap of a request.

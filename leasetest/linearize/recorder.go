@@ -35,6 +35,7 @@ type Recorder struct {
 	latest int64 // the latest time of the authority that any answer told
 	order  int64 // of all calls and returns, which tells more than their times
 	ops    []porcupine.Operation
+	seeds  []uint64 // of Contend
 }
 
 // NewRecorder returns a Recorder that has seen nothing.
@@ -159,6 +160,20 @@ func (r *Recorder) history() []porcupine.Operation {
 // instant is a time of the authority as a number.
 func (r *Recorder) instant(t time.Time) int64 { return int64(t.Sub(r.began.Round(0))) }
 
+// illegal says what was found, and what is needed to find it again.
+func (r *Recorder) illegal(requests int, file string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	said := fmt.Sprintf("linearize: a history of %d requests has no order that the machine allows", requests)
+	if len(r.seeds) > 0 {
+		said += fmt.Sprintf("; to replay it, Contend with Seed %d", r.seeds)
+	}
+	if file != "" {
+		said += "; a picture of it is in " + file
+	}
+	return errors.New(said)
+}
+
 // ErrTimeout says that the search was not over in time; it says nothing about the history.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
@@ -175,7 +190,7 @@ func (r *Recorder) Check(within time.Duration, file string) error {
 	case porcupine.Unknown:
 		return ErrTimeout
 	}
-	err := fmt.Errorf("linearize: a history of %d requests has no order that the machine allows", len(ops))
+	err := r.illegal(len(ops), file)
 	if file == "" {
 		return err
 	}

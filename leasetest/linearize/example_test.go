@@ -1,0 +1,93 @@
+package linearize_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/linearize"
+	"github.com/fencedlease/lease/memory"
+)
+
+// Five lines check an authority of one's own; a thousand seeds are better than one.
+func ExampleRecorder_Contend() {
+	authority := lease.NewAuthority(memory.New(nil)) // or a client of an engine
+
+	rec := linearize.NewRecorder(nil)
+	rec.Contend(context.Background(), func(int) lease.Authority { return authority }, &linearize.Workload{Seed: 1, Term: 100 * time.Millisecond})
+	if err := rec.Check(time.Minute, "history.html"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(rec.Len() > 0)
+	// Output:
+	// true
+}
+
+// An authority whose tokens do not rise: the error names the Seed that finds it again, and the
+// picture shows how far an order could be found.
+func ExampleRecorder_Check() {
+	dir, err := os.MkdirTemp("", "linearize")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	authority := leasetest.Answer(lease.NewAuthority(memory.New(nil)), func(_ lease.Request, res *lease.Result, _ *error) {
+		res.Record.Epoch = 7
+	})
+
+	rec := linearize.NewRecorder(nil)
+	rec.Contend(context.Background(), func(int) lease.Authority { return authority }, &linearize.Workload{Seed: 1, Term: 100 * time.Millisecond})
+	err = rec.Check(time.Minute, filepath.Join(dir, "history.html"))
+	fmt.Println(err != nil && strings.Contains(err.Error(), "replay it, Contend with Seed [1]"))
+	_, err = os.Stat(filepath.Join(dir, "history.html"))
+	fmt.Println(err)
+	// Output:
+	// true
+	// <nil>
+}
+
+// An authority that ends its leases early is found; the error names the seed, and the picture
+// is drawn.
+func TestFailureTellsHowToReplay(t *testing.T) {
+	early := lease.NewAuthority(leasetest.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
+		if r.State == lease.Leased && !r.Until.IsZero() {
+			r.Until = r.Until.Add(-r.Duration / 4)
+		}
+	}))
+	picture := filepath.Join(t.TempDir(), "history.html")
+	for seed := range uint64(200) {
+		find := func() (err error) {
+			synctest.Test(t, func(t *testing.T) {
+				rec := linearize.NewRecorder(nil)
+				rec.Contend(t.Context(), func(int) lease.Authority { return early }, &linearize.Workload{Seed: seed})
+				err = rec.Check(time.Minute, picture)
+			})
+			return err
+		}
+		err := find()
+		if err == nil {
+			continue
+		}
+		for _, want := range []string{fmt.Sprintf("Seed [%d]", seed), picture} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: does not tell %q", err, want)
+			}
+		}
+		if html, err := os.ReadFile(picture); err != nil || !strings.Contains(string(html), "<html") {
+			t.Errorf("no picture: %v", err)
+		}
+		if again := find(); again == nil || again.Error() != err.Error() {
+			t.Errorf("with the same seed: %v", again)
+		}
+		return
+	}
+	t.Error("not found")
+}
