@@ -67,13 +67,21 @@ func TestSQLConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	newStore := func(t testing.TB) lease.Store {
+	newStore := func(t testing.TB) *pglease.SQLStore {
 		s, err := pglease.NewSQL(db, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	leasetest.TestStore(t, newStore, &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
-		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) }})
+	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
+		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) }}
+	t.Run("Store", func(t *testing.T) {
+		t.Parallel()
+		leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t) }, o)
+	})
+	t.Run("Authority", func(t *testing.T) {
+		t.Parallel()
+		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return newStore(t).Authority() }, o)
+	})
 }

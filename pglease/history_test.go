@@ -11,68 +11,130 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/pglease"
 )
 
-// SPEC A2: every history is linearizable in the time of the server.
+// SPEC A2: every history is linearizable in the time of the server, whether requests begin with a
+// load or with what is remembered.
 func TestHistories(t *testing.T) {
 	histories, clients := 1000, 4
 	if testing.Short() {
 		histories = 50
 	}
 	url := shared.url(shared.database(t))
-	stores := make([]lease.Store, clients)
+	stores := make([]*pglease.Store, clients)
 	for i := range stores {
 		stores[i] = store(t, pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
 	}
-	first, exchanges := rand.Uint64(), 0
-	for i := range histories {
-		seed := first + uint64(i)
-		h := witness.Run(t.Context(), seed, fmt.Sprint("history-", i), stores, 10, 6*time.Millisecond)
-		if err := h.Check(witness.Options{OwnClock: true}); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+	t.Run("loading", func(t *testing.T) {
+		first, exchanges := rand.Uint64(), 0
+		bare := make([]lease.Store, clients)
+		for i, s := range stores {
+			bare[i] = s
 		}
-		exchanges += h.Len()
+		for i := range histories {
+			seed := first + uint64(i)
+			h := witness.Run(t.Context(), seed, fmt.Sprint("loading-", i), bare, 10, 6*time.Millisecond)
+			if err := h.Check(witness.Options{OwnClock: true}); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			exchanges += h.Len()
+		}
+		t.Logf("%d histories of %d exchanges are linearizable", histories, exchanges)
+	})
+	t.Run("remembering", func(t *testing.T) {
+		first, exchanges, renewals := rand.Uint64(), 0, 0
+		for i := range histories {
+			seed := first + uint64(i)
+			h, n := remembering(t, seed, fmt.Sprint("remembering-", i), stores, 15, 6*time.Millisecond, 0)
+			if err := h.Check(witness.Options{OwnClock: true}); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			exchanges, renewals = exchanges+h.Len(), renewals+n
+		}
+		t.Logf("%d histories of %d exchanges are linearizable, with %d renewals in one", histories, exchanges, renewals)
+		if renewals < histories {
+			t.Error("that proves nothing")
+		}
+	})
+}
+
+// remembering has clients do what they like with one lease, each through an authority that
+// remembers, and returns the history and how many renewals were one exchange.
+func remembering(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (h *witness.History, renewals int) {
+	h = new(witness.History)
+	exchanges := func(s lease.Store) lease.Store {
+		if patience > 0 {
+			s = impatient{s, patience}
+		}
+		return h.Store(s)
 	}
-	t.Logf("%d histories of %d exchanges are linearizable", histories, exchanges)
+	authorities, counts := make([]lease.Authority, len(stores)), make([]int, len(stores))
+	for i, s := range stores {
+		authorities[i] = whole{s.Through(exchanges, func(s lease.Store) lease.Store { return exact{exchanges(s), t, &counts[i]} })}
+	}
+	h.Run(t.Context(), seed, name, authorities, requests, d)
+	for _, n := range counts {
+		renewals += n
+	}
+	return h, renewals
+}
+
+// whole makes three of four durations such as the server counts.
+type whole struct{ lease.Authority }
+
+func (a whole) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Duration%4 > 0 {
+		req.Duration = req.Duration.Truncate(time.Microsecond) + time.Microsecond
+	}
+	return a.Authority.Do(ctx, name, req)
 }
 
 // The same while connections are cut, the server is killed and started again, and while it is
 // stopped and continued.
 func TestHistoriesUnderFaults(t *testing.T) {
+	const patience = 200 * time.Millisecond
 	histories := 12
 	if testing.Short() {
 		histories = 3
 	}
 	server := ownServer(t)
 	database := server.database(t)
-	stores := make([]lease.Store, 4)
+	stores := make([]*pglease.Store, 4)
+	bounded := make([]lease.Store, len(stores))
 	for i := range stores {
 		stores[i] = store(t, pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
+		bounded[i] = impatient{stores[i], patience}
 	}
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	exchanges, faults := 0, map[string]int{}
-	for i := range histories {
-		name := fmt.Sprint("history-", i)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan *witness.History, 1)
-		bounded := make([]lease.Store, len(stores))
-		for i, s := range stores {
-			bounded[i] = impatient{s, 200 * time.Millisecond}
-		}
-		go func() { done <- witness.Run(ctx, seed+uint64(i), name, bounded, 300, 100*time.Millisecond) }()
-		for range 4 {
-			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
-			faults[server.harm(t, r)]++
-		}
-		h := <-done
-		cancel()
-		if err := h.Check(witness.Options{OwnClock: true}); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		exchanges += h.Len()
+	for what, run := range map[string]func(ctx context.Context, seed uint64, name string) *witness.History{
+		"loading": func(ctx context.Context, seed uint64, name string) *witness.History {
+			return witness.Run(ctx, seed, name, bounded, 300, 100*time.Millisecond)
+		},
+		"remembering": func(ctx context.Context, seed uint64, name string) *witness.History {
+			h, _ := remembering(t, seed, name, stores, 600, 100*time.Millisecond, patience)
+			return h
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			seed := rand.Uint64()
+			r := rand.New(rand.NewPCG(seed, 0))
+			exchanges, faults := 0, map[string]int{}
+			for i := range histories {
+				done := make(chan *witness.History, 1)
+				go func() { done <- run(t.Context(), seed+uint64(i), fmt.Sprint(what, "-", i)) }()
+				for range 4 {
+					time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
+					faults[server.harm(t, r)]++
+				}
+				h := <-done
+				if err := h.Check(witness.Options{OwnClock: true}); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				exchanges += h.Len()
+			}
+			t.Logf("%d histories of %d exchanges are linearizable under %v", histories, exchanges, faults)
+		})
 	}
-	t.Logf("%d histories of %d exchanges are linearizable under %v", histories, exchanges, faults)
 }
 
 // impatient gives up after a while, without knowing what became of the request.

@@ -1,0 +1,471 @@
+package pglease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Whatever others have done since, a request that begins with what is remembered ends as one that
+// begins with a load.
+func TestMemoryIsStale(t *testing.T) {
+	url := shared.url(shared.database(t))
+	p := pool(t, url)
+	other := store(t, p, nil).Authority()
+	by := func(req lease.Request) func(*testing.T, string) {
+		return func(t *testing.T, name string) { do(t, other, name, req, 0) }
+	}
+	hand := func(sql ...string) func(*testing.T, string) {
+		return func(t *testing.T, name string) {
+			for _, sql := range sql {
+				if _, err := p.Exec(t.Context(), strings.ReplaceAll(sql, "$1", "'"+name+"'")); err != nil {
+					t.Fatalf("%s: %v", sql, err)
+				}
+			}
+		}
+	}
+	change := lease.Request{Action: lease.Change, ID: idA, Proposed: idB}
+	const granted = lease.Code(0)
+	for what, s := range map[string]struct {
+		since                  func(t *testing.T, name string)
+		renew, change, release lease.Code
+	}{
+		"released":              {by(release(idA)), lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrIDMismatch},
+		"renewed":               {by(renew(idA)), granted, granted, granted},
+		"acquired again":        {by(acquire(idA, time.Hour)), granted, granted, granted},
+		"changed":               {by(change), lease.ErrIDMismatch, granted, lease.ErrIDMismatch},
+		"breaking":              {by(lease.Request{Action: lease.Break, Period: lease.In(time.Minute)}), lease.ErrBroken, lease.ErrBreaking, granted},
+		"broken":                {by(lease.Request{Action: lease.Break, Period: lease.In(0)}), lease.ErrBroken, lease.ErrNotPresent, granted},
+		"taken by another":      {func(t *testing.T, name string) { by(release(idA))(t, name); by(acquire(idB, time.Hour))(t, name) }, lease.ErrIDMismatch, granted, lease.ErrIDMismatch},
+		"row deleted":           {hand("delete from lease where name = $1"), lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrIDMismatch},
+		"row deleted, restored": {hand("create table \"of_$1\" as select * from lease where name = $1", "delete from lease where name = $1", "insert into lease table \"of_$1\""), granted, granted, granted},
+		"row restored as it was before it was taken": {hand("delete from lease where name = $1", "insert into lease (name) values ($1)"), lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrIDMismatch},
+		"until set by hand":                          {hand("update lease set until = now() - interval '1 s' where name = $1"), granted, lease.ErrNotPresent, granted},
+		"made infinite by hand":                      {hand("update lease set duration = 'infinite', until = null where name = $1"), granted, granted, granted},
+		"version set by hand":                        {hand("update lease set version = version - 1, id = '" + idB.String() + "' where name = $1"), lease.ErrIDMismatch, granted, lease.ErrIDMismatch},
+		"nothing changed by hand":                    {hand("update lease set name = name where name = $1"), granted, granted, granted},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for i, c := range []struct {
+				req  lease.Request
+				code lease.Code
+			}{{renew(idA), s.renew}, {change, s.change}, {release(idA), s.release}} {
+				name := fmt.Sprint(strings.ReplaceAll(what, " ", "-"), i)
+				began, loaded := store(t, p, nil), store(t, p, nil)
+				do(t, began.Authority(), name, acquire(idA, time.Hour), 0)
+				s.since(t, name)
+				before, err := loaded.Load(t.Context(), name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, refusal := lease.Step(before.Record, c.req, before.Now)
+				if lease.CodeOf(refusal) != c.code {
+					t.Fatalf("%v: the machine says %v, this test %v", c.req.Action, refusal, c.code)
+				}
+				res := do(t, began.Authority(), name, c.req, c.code)
+				if got := res.Record; got != want {
+					if want.Until = want.Until.Add(res.Now.Sub(before.Now)); got.Until.Sub(want.Until).Abs() < time.Second {
+						want.Until = got.Until // by the time that has passed
+					}
+					if got != want {
+						t.Errorf("%v: %v, want %v", c.req.Action, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The until of a renewal is what the machine makes of the server's time, for all durations.
+func TestRenewalIsExact(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	ctx := t.Context()
+	renewals := 0
+	exactly := func(s lease.Store) lease.Store { return exact{s, t, &renewals} }
+	whole := func(s lease.Store) lease.Store { return s }
+	a := store(t, p, nil).Through(whole, exactly)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	durations := []time.Duration{time.Hour + time.Microsecond, lease.Infinite - 807, 1 << 53 * time.Microsecond, 1<<53*time.Microsecond + time.Microsecond,
+		time.Minute + 1, lease.Infinite - 1, lease.Infinite}
+	for range 300 {
+		d := time.Minute + time.Duration(r.Int64N(int64(1)<<(36+r.IntN(27))))
+		durations = append(durations, d.Truncate([]time.Duration{1, time.Microsecond, time.Second}[r.IntN(3)]))
+	}
+	for i, d := range durations {
+		name := fmt.Sprint("x", i)
+		last := do(t, a, name, acquire(idA, d), 0)
+		for range 3 {
+			sent := time.Now()
+			res := do(t, a, name, renew(idA), 0)
+			if res.Now.Before(last.Now) || res.Now.Before(sent.Truncate(time.Microsecond)) || res.Now.After(time.Now()) {
+				t.Errorf("a renewal between %v and %v says that it is %v, and the one before %v", sent, time.Now(), res.Now, last.Now)
+			}
+			if res.Sure > d || d != lease.Infinite && (res.Sure < d-time.Second || res.Record.Until.Sub(res.Now) > d) {
+				t.Errorf("%v: renewed for %v, and for %v surely", d, res.Record.Until.Sub(res.Now), res.Sure)
+			}
+			if snap, err := store(t, p, nil).Load(ctx, name); err != nil || snap.Record != res.Record {
+				t.Errorf("%v: the row has %v, %v, and the answer was %v", d, snap.Record, err, res.Record)
+			}
+			last = res
+		}
+	}
+	if renewals < 300 {
+		t.Errorf("%d renewals in one exchange prove nothing", renewals)
+	}
+}
+
+// An exact store is of renewals: what it commits is what the machine makes at the time that it
+// tells.
+type exact struct {
+	lease.Store
+	t *testing.T
+	n *int
+}
+
+func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	if err == nil {
+		*s.n++
+		if want, refusal := lease.Step(old.Record, renew(old.Record.ID), snap.Now); refusal != nil || snap.Record != want || old.Record.At(snap.Now) != old.Record {
+			s.t.Errorf("%v was renewed at %v to %v, want %v, %v", old.Record, snap.Now, snap.Record, want, refusal)
+		}
+	}
+	return snap, err
+}
+
+// SPEC S5: what is remembered as leased may be over. A renewal then is one of an expired lease, and
+// not of one that somebody else has written since.
+func TestRenewalAfterTheEnd(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
+	for name, wants := range map[string]map[lease.Action]lease.Code{
+		"expired": {lease.Renew: 0, lease.Change: lease.ErrNotPresent, lease.Release: 0},
+		"used":    {lease.Renew: lease.ErrIDMismatch, lease.Change: lease.ErrNotPresent, lease.Release: lease.ErrIDMismatch},
+	} {
+		for action, want := range wants {
+			name := fmt.Sprint(name, action)
+			do(t, a, name, acquire(idA, time.Millisecond), 0)
+			eventually(t, "the end", func(ctx context.Context) error {
+				res, err := lease.Inspect(ctx, other, name)
+				if err == nil && res.Record.State != lease.Expired {
+					err = errors.New("not yet")
+				}
+				return err
+			})
+			if want == lease.ErrIDMismatch || name == "used"+lease.Change.String() {
+				do(t, other, name, lease.Request{Action: lease.Write}, 0)
+			}
+			do(t, a, name, lease.Request{Action: action, ID: idA, Proposed: idB}, want)
+		}
+	}
+}
+
+// SPEC S5: a renewal that waited for a lock of the row until the lease was over is not one of a
+// lease that is leased, whether the row has changed or not; nor is it lost if it waited for less.
+func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
+	for what, s := range map[string]struct {
+		locked  string
+		commits bool
+		wait    time.Duration
+		want    lease.Code
+		loads   int // and swaps after the renewal in one exchange failed
+	}{
+		"past the end, row as it was":           {"select from lease_row for update", false, 400 * time.Millisecond, 0, 1},
+		"past the end, change taken back":       {"update lease set state = 'broken', until = null", false, 400 * time.Millisecond, 0, 1},
+		"past the end, row changed":             {"update lease set state = 'broken', until = null", true, 400 * time.Millisecond, lease.ErrBroken, 1},
+		"before the end, row as it was":         {"select from lease_row for update", false, 0, 0, 0},
+		"before the end, change taken back":     {"update lease set state = 'broken', until = null", false, 0, 0, 0},
+		"before the end, row changed":           {"update lease set state = 'broken', until = null", true, 0, lease.ErrBroken, 1},
+		"before the end, row locked for others": {"select from lease_row for share", true, 0, 0, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := pool(t, shared.url(shared.database(t)))
+			duration := time.Minute
+			if s.wait > 0 {
+				duration = 300 * time.Millisecond
+			}
+			loads := 0
+			count := func(s lease.Store) lease.Store { return counting{s, &loads} }
+			a := store(t, p, nil).Through(count, func(s lease.Store) lease.Store { return s })
+			before := do(t, a, "x", acquire(idA, duration), 0)
+			loads = 0
+			tx, err := p.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(context.Background())
+			if _, err := tx.Exec(t.Context(), s.locked); err != nil {
+				t.Fatal(err)
+			}
+			renewed := make(chan error, 1)
+			var res lease.Result
+			go func() {
+				var err error
+				res, err = a.Do(t.Context(), "x", renew(idA))
+				renewed <- err
+			}()
+			waitFor(t, p, "interval '0' /")
+			if _, err := tx.Exec(t.Context(), "select pg_sleep($1)", s.wait.Seconds()); err != nil {
+				t.Fatal(err)
+			}
+			if s.commits {
+				err = tx.Commit(t.Context())
+			} else {
+				err = tx.Rollback(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-renewed; lease.CodeOf(err) != s.want || s.want == 0 && err != nil {
+				t.Errorf("%v, want %v", err, s.want)
+			}
+			if loads != s.loads {
+				t.Errorf("%d loads, want %d", loads, s.loads)
+			}
+			if over := !res.Now.Before(before.Record.Until); s.want == 0 && over != (s.wait > 0) {
+				t.Errorf("renewed at %v, the end was at %v", res.Now, before.Record.Until)
+			}
+		})
+	}
+}
+
+// counting counts the loads.
+type counting struct {
+	lease.Store
+	loads *int
+}
+
+func (s counting) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	*s.loads++
+	return s.Store.Load(ctx, name)
+}
+
+// SPEC S8, A2: whoever finds a lease over waits for a renewal under way.
+func TestLoadWaitsForARenewalUnderWay(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	s, ctx := store(t, p, nil), t.Context()
+	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(ctx, "update lease_row set until = now() + interval '1 h', version = version + 1"); err != nil { // as a renewal does
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "select pg_sleep(0.4)"); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 1)
+	go func() {
+		_, err := s.Authority().Do(ctx, "x", acquire(idB, time.Minute))
+		refused <- err
+	}()
+	waitFor(t, p, "for share of l")
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-refused; lease.CodeOf(err) != lease.ErrHeld {
+		t.Errorf("taken while a renewal was under way: %v", err)
+	}
+}
+
+// SPEC S4: the clock of the server was ahead when the row was written.
+func TestRenewalsDoNotRunBackward(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	s := store(t, p, nil)
+	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	if _, err := p.Exec(t.Context(), "update lease_row set changed = changed + interval '20 s'"); err != nil {
+		t.Fatal(err)
+	}
+	ahead, err := s.Load(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		res := do(t, s.Authority(), "x", renew(idA), 0)
+		if res.Now.Before(ahead.Now) || res.Record.Until.Sub(res.Now) != time.Minute {
+			t.Errorf("at %v a load, then a renewal at %v until %v", ahead.Now, res.Now, res.Record.Until)
+		}
+	}
+}
+
+// Past the view an until can be set without a new version. A renewal in one exchange looks at it.
+func TestRenewalPastTheView(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	loads := 0
+	count := func(s lease.Store) lease.Store { return counting{s, &loads} }
+	a := store(t, p, nil).Through(count, func(s lease.Store) lease.Store { return s })
+	do(t, a, "x", acquire(idA, time.Hour), 0)
+	if _, err := p.Exec(t.Context(), "update lease_row set until = until + interval '1 h'"); err != nil {
+		t.Fatal(err)
+	}
+	loads = 0
+	do(t, a, "x", renew(idA), 0)
+	if loads != 1 {
+		t.Errorf("%d loads", loads)
+	}
+}
+
+// SPEC A3: an answer that does not come leaves unknown whether the lease was renewed, and nothing
+// else: the next request finds out.
+func TestUnknownRenewal(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	other := store(t, p, nil).Authority()
+	lost := errors.New("the answer is lost")
+	change := lease.Request{Action: lease.Change, ID: idA, Proposed: idB}
+	for _, req := range []lease.Request{renew(idA), change, release(idA)} {
+		for _, next := range []lease.Request{renew(idA), change, release(idA)} {
+			for _, sent := range []bool{false, true} {
+				name := fmt.Sprint(req.Action, next.Action, sent)
+				fails := false
+				lossy := func(s lease.Store) lease.Store {
+					return losing{s, func(swap func() error) error {
+						if !fails {
+							return swap()
+						}
+						if sent {
+							_ = swap()
+						}
+						return lost
+					}}
+				}
+				a := store(t, p, nil).Through(lossy, lossy)
+				do(t, a, name, acquire(idA, time.Hour), 0)
+				fails = true
+				if _, err := a.Do(t.Context(), name, req); !errors.Is(err, lost) || lease.CodeOf(err) != 0 {
+					t.Errorf("%v: %v", req.Action, err)
+				}
+				fails = false
+				before, err := lease.Inspect(t.Context(), other, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, refusal := lease.Step(before.Record, next, before.Now)
+				res := do(t, a, name, next, lease.CodeOf(refusal))
+				if want.Until = res.Record.Until; res.Record != want {
+					t.Errorf("%v: %v after %v, want %v", next.Action, res.Record, before.Record, want)
+				}
+			}
+		}
+	}
+}
+
+// losing may lose the answer of a swap.
+type losing struct {
+	lease.Store
+	swap func(func() error) error
+}
+
+func (s losing) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+	if err := s.swap(func() error { snap, err = s.Store.Swap(ctx, name, old, next); return err }); err != nil {
+		return lease.Snapshot{}, err
+	}
+	return snap, nil
+}
+
+// What is remembered is bounded, and what is forgotten costs a load.
+func TestMemoryIsBounded(t *testing.T) {
+	const most = 8
+	var m meter
+	s := store(t, pool(t, shared.url(shared.database(t)), m.trace), &pglease.Options{Names: most})
+	a := s.Authority()
+	for i := range 3 * most {
+		do(t, a, fmt.Sprint("x", i), acquire(idA, time.Minute), 0)
+		if want := min(i+1, most); s.Remembered() != want {
+			t.Fatalf("after %d names %d are remembered", i+1, s.Remembered())
+		}
+	}
+	again := 0
+	for i := range 3 * most {
+		again += m.count(func() { do(t, a, fmt.Sprint("x", i), release(idA), 0) })
+	}
+	if want := 2*3*most - most; again != want || s.Remembered() != 0 {
+		t.Errorf("%d exchanges, want %d; %d names remembered of leases that are over", again, want, s.Remembered())
+	}
+}
+
+// SPEC S7: renewals wake nobody, and whoever waits takes over nevertheless when they end.
+func TestRenewalsWakeNobody(t *testing.T) {
+	url := shared.url(shared.database(t))
+	s := store(t, pool(t, url), nil)
+	holder := s.Authority()
+	do(t, holder, "x", acquire(idA, time.Second), 0)
+	signals, err := holder.(lease.Watcher).Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter, err := store(t, pool(t, url), nil).Lease("x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	acquired := make(chan error, 1)
+	go func() {
+		_, err := session.Acquire(t.Context(), waiter, nil)
+		acquired <- err
+	}()
+	var last lease.Result
+	for range 20 {
+		last = do(t, holder, "x", renew(idA), 0)
+		select {
+		case <-signals:
+			t.Fatal("a renewal was signalled")
+		case err := <-acquired:
+			t.Fatalf("acquired while it was held: %v", err)
+		case <-time.After(100 * time.Millisecond): // a real engine
+		}
+	}
+	if err := <-acquired; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("taken over %v after the end", time.Since(last.Record.Until))
+	if !within(signals, func(open bool) bool { return open }) {
+		t.Error("the taking over was not signalled")
+	}
+}
+
+// In a database whose transactions are serializable, whatever is overtaken is a conflict.
+func TestSerializable(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	})
+	a := store(t, p, nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	do(t, a, "x", renew(idA), 0)
+	tx, err := p.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "update lease set state = 'broken', until = null"); err != nil {
+		t.Fatal(err)
+	}
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := a.Do(t.Context(), "x", renew(idA))
+		renewed <- err
+	}()
+	waitFor(t, p, "interval '0' /")
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; lease.CodeOf(err) != lease.ErrBroken {
+		t.Error(err)
+	}
+}
