@@ -52,6 +52,9 @@ func TestAcquireUnknown(t *testing.T) {
 		{"the answer is lost", loseAnswer, context.DeadlineExceeded},
 		{"the request fails", failRequest, errNet},
 		{"the answer fails", failAnswer, errNet},
+		{"given up by the authority", func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			return lease.Result{}, context.Canceled
+		}, context.Canceled},
 		{"a conflict", refuse(lease.ErrConflict, lease.Result{}), lease.ErrConflict},
 		{"a corrupt record", refuse(lease.ErrCorrupt, lease.Result{}), lease.ErrCorrupt},
 		{"no newer token", refuse(lease.ErrEpochLimit, lease.Result{}), lease.ErrEpochLimit},
@@ -73,6 +76,32 @@ func TestAcquireUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What comes with an answer that has no time shows nothing. SPEC A1.
+func TestAnswersWithoutATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		other := n.open(t, &session.Options{Owner: "other"})
+		h := n.open(t, &session.Options{Owner: "me", TakeOver: true})
+		untimed := func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, err := send(ctx)
+			res.Now = time.Time{}
+			return res, err
+		}
+		n.meet(lease.Acquire, nil, untimed)
+		other.acquire(t)
+		h.unknown(t, errors.ErrUnsupported) // it is not known whom it would be taken from
+		other.release(t)
+		n.meet(lease.Acquire, untimed)
+		h.unknown(t, nil)
+		h.acquire(t)
+		id := h.ID()
+		n.act(t, lease.Request{Action: lease.Release, ID: id})
+		n.keep(lease.Renew, refuse(lease.ErrNotPresent, lease.Result{Record: lease.Record{State: lease.Leased, ID: id}, Sure: time.Hour}))
+		time.Sleep(10 * time.Second)
+		h.lostOnce(t, lease.ErrNotPresent)
+	})
 }
 
 // Breaking under a foreign ID is a certain no. SPEC H1.

@@ -84,6 +84,9 @@ func TestRepeatedOrphanIsFound(t *testing.T) {
 		if err := s.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
+		if net.count(lease.Acquire) != 2 || net.count(lease.Release) != 1 {
+			t.Errorf("sent %v", net.requests())
+		}
 		time.Sleep(2 * time.Minute)
 		if r := net.record(t); r.State != lease.Leased {
 			t.Fatalf("the late Acquire did not land: %v", r)
@@ -96,6 +99,28 @@ func TestRepeatedOrphanIsFound(t *testing.T) {
 		}
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// SPEC H3, H17: an orphan without end is acquired to be released only if it may be there, and it
+// is not settled while either step has no answer.
+func TestInfiniteOrphansAreSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		h.acquire(t)
+		n.breaks(t, 0)
+		if h.release(t); n.count(lease.Acquire) != 1 {
+			t.Error("acquired what had certainly been granted, and broken")
+		}
+		n.meet(lease.Acquire, failRequest, failRequest)
+		h.unknown(t, errNet)
+		if err := h.Release(t.Context()); !errors.Is(err, errNet) {
+			t.Errorf("released: %v", err)
+		}
+		if h.release(t); n.count(lease.Acquire) != 4 || n.record(t).State != lease.Available {
+			t.Errorf("sent %v; the record is %+v", n.requests(), n.record(t))
 		}
 	})
 }

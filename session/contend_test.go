@@ -27,19 +27,53 @@ func TestRunErrors(t *testing.T) {
 		{lease.ErrIDMismatch, false}, {lease.ErrNotPresent, false}, {lease.ErrEpochLimit, true},
 		{lease.ErrDuration, true}, {lease.ErrName, true}, {lease.ErrClosed, true}, {lease.ErrOption, true},
 	} {
+		for _, waiter := range []bool{false, true} { // which is not asked to wait after an error
+			synctest.Test(t, func(t *testing.T) {
+				p := &plain{err: fmt.Errorf("wrapped: %w", c.err)}
+				l := lease.Lease(p)
+				if waiter {
+					l = impatient{p, nil}
+				}
+				began := time.Now()
+				time.AfterFunc(time.Minute, func() { p.set(true, nil) })
+				tok, err := session.Acquire(context.Background(), l, nil)
+				switch calls := p.calls.Load(); {
+				case c.hopeless && (!errors.Is(err, c.err) || calls != 1):
+					t.Errorf("%v: acquire: %v, after %d calls", c.err, err, calls)
+				case !c.hopeless && (err != nil || tok != "" || time.Since(began) > 61*time.Second || calls < 60 || calls > 121):
+					t.Errorf("%v: acquire: %v after %v and %d calls", c.err, err, time.Since(began), calls)
+				}
+			})
+		}
+	}
+}
+
+// Rand is where the jitter comes from, and takes up to half of the Interval away. SPEC N4.
+func TestRunRand(t *testing.T) {
+	for _, c := range []struct {
+		rand  same
+		calls int32
+	}{{0, 61}, {0xff, 121}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &plain{err: fmt.Errorf("wrapped: %w", c.err)}
+			l := &plain{}
 			began := time.Now()
-			time.AfterFunc(time.Minute, func() { l.set(true, nil) })
-			tok, err := session.Acquire(context.Background(), l, nil)
-			switch {
-			case c.hopeless && (!errors.Is(err, c.err) || l.calls.Load() != 1):
-				t.Errorf("%v: acquire: %v, after %d calls", c.err, err, l.calls.Load())
-			case !c.hopeless && (err != nil || tok != "" || time.Since(began) > 61*time.Second || l.calls.Load() < 60 || l.calls.Load() > 121):
-				t.Errorf("%v: acquire: %v after %v and %d calls", c.err, err, time.Since(began), l.calls.Load())
+			time.AfterFunc(time.Minute-1, func() { l.set(true, nil) })
+			_, err := session.Acquire(context.Background(), l, &session.RunOptions{Rand: c.rand})
+			if took := time.Since(began).Round(time.Millisecond); err != nil || took != time.Minute || l.calls.Load() != c.calls {
+				t.Errorf("%v after %v and %d calls", err, took, l.calls.Load())
 			}
 		})
 	}
+}
+
+// same is a source of bytes that are all the same.
+type same byte
+
+func (s same) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(s)
+	}
+	return len(p), nil
 }
 
 // plain is a Lease that is neither a Waiter nor has tokens.
@@ -49,6 +83,7 @@ type plain struct {
 	err   error
 	held  bool
 	calls atomic.Int32
+	stops atomic.Int32 // of handlers
 }
 
 func (p *plain) set(ok bool, err error) {
@@ -78,7 +113,7 @@ func (p *plain) CheckAlive() bool {
 	return p.held
 }
 
-func (p *plain) OnLost(func(error)) func() bool { return func() bool { return true } }
+func (p *plain) OnLost(func(error)) func() bool { return func() bool { return p.stops.Add(1) == 1 } }
 
 // Run works with any Lease. SPEC N1.
 func TestRunOfAPlainLease(t *testing.T) {
@@ -91,8 +126,8 @@ func TestRunOfAPlainLease(t *testing.T) {
 			}
 			return errWork
 		}, nil)
-		if err != errWork || l.CheckAlive() {
-			t.Errorf("run: %v", err)
+		if err != errWork || l.CheckAlive() || l.stops.Load() != 1 {
+			t.Errorf("run: %v; the handler was unregistered %d times", err, l.stops.Load())
 		}
 		if calls := l.calls.Load(); calls < 11 || calls > 21 { // an Interval of 1 s, less up to half
 			t.Errorf("asked %d times", calls)

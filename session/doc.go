@@ -30,4 +30,12 @@
 // With the default clock a held Session has one timer and no goroutine; a goroutine runs
 // for the length of a renewal. Nothing is left after Release but what Close waits for. With
 // an injected [Clock] a held Session has one goroutine.
+//
+// # Panics
+//
+// A handler of OnLost or OnBreaking that panics stops nothing: the panic is logged
+// ([Options.Logger]) with its stack, and every other handler is called. Nothing else is
+// recovered from. Requests are sent on goroutines of the Session, so an Authority that panics
+// ends the process, as any panic in a goroutine does; so do most hooks of a [Trace]. A function
+// given to [Run] panics on the goroutine that called Run, once the lease has been released.
 package session

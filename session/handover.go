@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/fencedlease/lease"
 )
@@ -49,9 +48,6 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 func (s *Session) give(ctx context.Context, from, to lease.ID) error {
 	_, _, _, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: to})
 	refused := lease.CodeOf(err).Refusal()
-	if refused {
-		err = fmt.Errorf("the lease is no longer this session's to give, or is breaking: %w", err)
-	}
 	s.mu.Lock()
 	if err == nil {
 		s.discharge(from)

@@ -8,7 +8,8 @@ import (
 
 // A holder is the deciding part of a Session: it is told times and answers, and says what
 // they mean. It does nothing by itself and knows no clock, so that every rule about belief,
-// loss and IDs can be tested as a table. It is not safe for concurrent use.
+// loss and IDs can be tested as a table. An answer that shows nothing must be zero. It is not
+// safe for concurrent use.
 type holder struct {
 	o           *Options // complete
 	held        *belief  // nil: nothing is held
@@ -76,9 +77,9 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 // ID in force cannot exclude that it is one of his own that he owes.
 func (h *holder) refused(res lease.Result) verdict {
 	r := res.Record
-	told := !res.Now.IsZero() && !r.ID.IsZero()
+	told := !r.ID.IsZero()
 	switch {
-	case told && h.owes(r.ID) != nil:
+	case h.owes(r.ID) != nil:
 		h.recall(r.ID)
 		return ours
 	case !told && h.due() != nil:
@@ -97,7 +98,7 @@ func (h *holder) refused(res lease.Result) verdict {
 // Code is the reason.
 func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verdict, lease.Code) {
 	r, code := res.Record, lease.CodeOf(err)
-	own := !res.Now.IsZero() && r.ID == h.held.id
+	own := r.ID == h.held.id
 	b := *h.held
 	b.sent, b.budget = sent, h.o.budget(min(h.o.Duration, res.Sure))
 	switch {

@@ -74,7 +74,7 @@ type Options struct {
 const (
 	defaultDuration  = 30 * time.Second
 	defaultInterval  = 10 * time.Second // of an infinite lease
-	defaultTimeout   = 5 * time.Second
+	defaultTimeout   = 5 * time.Second  // at most
 	defaultClockRate = 0.001
 	defaultMargin    = time.Millisecond
 	defaultPause     = time.Second
@@ -92,11 +92,9 @@ func (o *Options) Complete() (*Options, error) {
 		given = *o
 	}
 	c := given
-	infinite := c.Duration == lease.Infinite
 	byDefault(&c.Duration, defaultDuration)
-	if infinite {
+	if c.Duration == lease.Infinite {
 		byDefault(&c.Interval, defaultInterval)
-		byDefault(&c.Timeout, defaultTimeout)
 	}
 	byDefault(&c.Interval, part(c.Duration, 3))
 	byDefault(&c.Timeout, min(part(c.Duration, 6), defaultTimeout))
@@ -142,9 +140,7 @@ func (o *Options) inRange() error {
 		refuse("Owner", `""`, "must be given with TakeOver")
 	}
 	if o.Owner != "" {
-		if err := lease.CheckOwner(o.Owner); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, lease.CheckOwner(o.Owner))
 	}
 	for _, f := range []struct {
 		name  string
@@ -170,14 +166,13 @@ func (o *Options) inRange() error {
 // another. If not it blames the first field given that could make room alone, with its
 // bound, or if none could, the first given.
 func (o *Options) leaveTime(given *Options) error {
-	believed := o.budget(o.Duration)
-	room := believed - o.Interval - 2*o.Timeout - o.Retry // negative: so much is lacking
-	if believed == lease.Infinite || room >= 0 {
+	rest := o.budget(o.Duration) - o.Interval
+	room := rest - 2*o.Timeout - o.Retry
+	if room >= 0 {
 		return nil
 	}
 	why := fmt.Sprintf("so that a failed renewal can be tried again: Interval %v, twice Timeout %v and Retry %v must fit into what ClockRate %v and Margin %v leave of Duration %v",
 		o.Interval, o.Timeout, o.Retry, o.ClockRate, o.Margin, o.Duration)
-	rest := believed - o.Interval
 	timeout := (rest - o.Retry) / 2
 	if given.Retry == 0 {
 		timeout = (2*rest + 1) / 5 // a Retry of half of that included

@@ -30,7 +30,7 @@ func (s *Session) wake(now time.Time) {
 		wait = min(wait, s.next.Sub(now))
 	}
 	if wait != lease.Infinite {
-		if start := s.alarm.set(max(wait, 0)); start != nil {
+		if start := s.alarm.set(wait); start != nil {
 			s.later(start)
 		}
 	}
@@ -60,9 +60,7 @@ func (s *Session) renew(id lease.ID, incarnation uint64) {
 	defer s.unlock()
 	if s.held == nil || s.incarnation != incarnation {
 		s.traceRenew(RenewInfo{Err: err, Took: answered.Sub(sent)})
-		if s.owes(id) != nil && !certain(err) {
-			s.detach(context.Background(), s.settle) // it was granted, or may be
-		}
+		s.detach(context.Background(), s.settle) // it may have been granted after the release
 		return
 	}
 	s.renewing = false
@@ -145,7 +143,7 @@ func (s *Session) traceRenew(info RenewInfo) {
 }
 
 func (s *Session) logFailed(err error) {
-	if log := s.o.Logger; log != nil && err != nil {
+	if log := s.o.Logger; log != nil {
 		s.later(func() { log.Warn("lease: renewal failed", "name", s.name, "err", err) })
 	}
 }

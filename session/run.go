@@ -147,8 +147,6 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, e
 			err = waiter.Wait(ctx)
 		}
 		switch {
-		case ctx.Err() != nil:
-			return "", ctx.Err()
 		case err != nil && hopeless(err):
 			return "", err
 		case err == nil && wakes:

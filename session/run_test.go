@@ -142,8 +142,8 @@ func TestRunContextEndsBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // just as the lease is granted
 		n := overMemory()
 		h := n.open(t, nil)
-		ctx, cancel := context.WithCancel(context.Background())
-		if err := session.Run(ctx, justAcquired{h.Session, cancel}, never, nil); err != context.Canceled {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		if err := session.Run(ctx, justAcquired{h.Session, func() { cancel(errWork) }}, never, nil); err != context.Canceled {
 			t.Errorf("run: %v", err)
 		}
 		if h.alive(t, false); n.record(t).State != lease.Available {
@@ -155,6 +155,33 @@ func TestRunContextEndsBefore(t *testing.T) {
 		h := n.open(t, nil)
 		l := justAcquired{h.Session, func() { h.release(t) }}
 		if err := session.Run(context.Background(), l, never, nil); !errors.Is(err, lease.ErrNotHeld) {
+			t.Errorf("run: %v", err)
+		}
+		if err := session.Run(context.Background(), justReleased{h.Session}, never, nil); !errors.Is(err, lease.ErrReleased) {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// justReleased is released before the first use of its context.
+type justReleased struct{ *session.Session }
+
+func (l justReleased) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	held, cancel := l.Session.WhileHeld(ctx)
+	_ = l.Session.Release(ctx)
+	return held, cancel
+}
+
+// A function that releases the lease itself has not lost it. SPEC N2.
+func TestRunReleasesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := overMemory().open(t, nil)
+		err := session.Run(context.Background(), h, func(ctx context.Context, _ lease.Token) error {
+			h.release(t)
+			<-ctx.Done()
+			return nil
+		}, nil)
+		if err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
@@ -275,6 +302,15 @@ func TestRunAgain(t *testing.T) {
 			}})
 		if err != context.Canceled {
 			t.Errorf("run: %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // before the next one begins
+		l := &plain{ok: true}
+		ctx, cancel := context.WithCancel(context.Background())
+		err := session.Run(ctx, l, func(context.Context, lease.Token) error { return nil },
+			&session.RunOptions{Again: func(error) bool { cancel(); return true }})
+		if err != context.Canceled || l.calls.Load() != 1 {
+			t.Errorf("run: %v, after %d calls", err, l.calls.Load())
 		}
 	})
 }

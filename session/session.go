@@ -125,7 +125,7 @@ func (s *Session) ID() lease.ID {
 	return s.propose()
 }
 
-// OnLost registers f as [lease.Lease] says.
+// OnLost registers f as [lease.Lease] says. A panic in f is logged; it stops nothing.
 func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, &s.onLost, f) }
 
 // OnBreaking registers f to be called when the Session learns that its lease is breaking:
@@ -194,7 +194,10 @@ func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, 
 	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.o.Clock, s.o.Timeout)
 	defer cancel()
 	res, err = s.authority.Do(ctx, s.name, req)
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) && lease.CodeOf(err) == 0 {
+	if res.Now.IsZero() {
+		res = lease.Result{} // it shows nothing
+	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause // a context cannot say by itself that the time of a Clock is up
 	}
 	return res, sent, s.o.Clock.Now(), err

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,35 +45,54 @@ func TestStopBeforeTheCall(t *testing.T) {
 	})
 }
 
-// An alarm that rings for nothing does nothing: before its time, and after the end. SPEC H18.
+// An alarm that rings for nothing does nothing: before its time, while a renewal is in flight,
+// and after the end. SPEC H18, H11.
 func TestNeedlessAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(granting{}, "n", nil)
+		a := &counting{slow: 2 * time.Second}
+		s, err := New(a, "n", &Options{Duration: 30 * time.Second, Rand: bits(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ok, err := s.Acquire(t.Context()); !ok {
 			t.Fatal(err)
 		}
-		busy := func() bool {
-			synctest.Wait()
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.renewing || s.tasks != 0
+		ring := func(want int32, when string) {
+			t.Helper()
+			s.ring()
+			if synctest.Wait(); a.renewals.Load() != want {
+				t.Errorf("%d renewals %s, want %d", a.renewals.Load(), when, want)
+			}
 		}
+		until, _ := s.Until() // the authority grants less than was asked for
+		next := time.Until(until) / 2
+		time.Sleep(next - 1)
+		ring(0, "before its time")
+		time.Sleep(time.Nanosecond)
+		ring(1, "at its time")
 		time.Sleep(time.Second)
-		s.ring()
-		if busy() || !s.CheckAlive() {
-			t.Error("renewed before its time")
-		}
+		ring(1, "while it is in flight")
 		if err := s.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.ring()
-		if busy() {
-			t.Error("renewed after the release")
-		}
+		time.Sleep(time.Hour)
+		ring(1, "after the release")
 	})
+}
+
+// counting is granting, which counts renewals and takes its time for them.
+type counting struct {
+	granting
+	slow     time.Duration
+	renewals atomic.Int32
+}
+
+func (a *counting) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.Renew {
+		a.renewals.Add(1)
+		time.Sleep(a.slow)
+	}
+	return a.granting.Do(ctx, name, req)
 }
 
 // An Acquire whose turn comes when it has become needless makes no request, and gives the turn
@@ -111,6 +131,50 @@ func TestNeedlessAttempt(t *testing.T) {
 	}
 }
 
+// A HandOver ends the Acquire that waits for its turn: it would find its own ID in force, and
+// give the hand-over up. SPEC H14.
+func TestHandOverSupersedesAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(granting{}, "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.turn <- struct{}{} // something is being settled
+		acquired := make(chan error, 1)
+		go func() {
+			_, err := s.Acquire(t.Context())
+			acquired <- err
+		}()
+		synctest.Wait()
+		s.mu.Lock()
+		s.acquired(s.propose(), s.o.Clock.Now(), s.o.Clock.Now(), leased(s.proposal, term), nil)
+		s.publish()
+		s.mu.Unlock()
+		given := make(chan error, 1)
+		go func() { given <- s.HandOver(t.Context(), other) }()
+		synctest.Wait()
+		if len(acquired) != 1 || !errors.Is(<-acquired, lease.ErrReleased) {
+			t.Error("the acquire still waits")
+		}
+		<-s.turn
+		if err := <-given; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What comes of a HandOver says nothing of another one. SPEC H14.
+func TestHandOverOfAnother(t *testing.T) {
+	s, err := New(granting{}, "n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.handing = given
+	if err := s.give(t.Context(), own, other); err != nil || s.handing != given {
+		t.Errorf("%v; now handing over %v", err, s.handing)
+	}
+}
+
 // After the end of an incarnation no timer is left, nor what a handler needed. SPEC H18.
 func TestNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -123,6 +187,12 @@ func TestNothingIsLeft(t *testing.T) {
 			if ok, err := s.Acquire(t.Context()); !ok {
 				t.Fatal(err)
 			}
+			_, free := s.WhileHeld(t.Context())
+			if free(); len(s.contexts) != 0 {
+				t.Errorf("left: %v", s.contexts)
+			}
+			_, free = s.WhileHeld(t.Context())
+			defer free()
 			s.mu.Lock()
 			s.lose(lease.ErrBroken, nil)
 			s.unlock()
@@ -130,6 +200,22 @@ func TestNothingIsLeft(t *testing.T) {
 			if s.alarm.timer.Stop() || len(s.handling) != 0 || s.tasks != 0 || len(s.contexts) != 0 || len(s.effects) != 0 {
 				t.Errorf("left: %+v", s)
 			}
+		}
+	})
+}
+
+// A release that is certain is not remembered. SPEC H17.
+func TestSettledDebtsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(granting{}, "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context()); err != nil || len(s.unsettled) != 0 {
+			t.Errorf("%v; left: %+v", err, s.unsettled)
 		}
 	})
 }

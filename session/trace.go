@@ -10,7 +10,8 @@ import (
 // them may be nil. They are called on the goroutine that decided, after the decision and
 // without any lock held; those of one Session may be called at the same time. A hook that
 // takes long delays the call it reports, so it must not wait, and must not make the Session
-// send a request: that is what the handlers of OnLost and OnBreaking are for.
+// send a request: that is what the handlers of OnLost and OnBreaking are for. One that panics
+// is not recovered from, and most run on goroutines of the Session: that ends the process.
 type Trace struct {
 	// Acquire is called after every request to acquire: how it ended and how long it took.
 	Acquire func(AcquireInfo)

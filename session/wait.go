@@ -37,16 +37,12 @@ func (s *Session) Wait(ctx context.Context) error {
 		if changed == nil {
 			left = min(left, s.jitter(s.o.Interval))
 		}
-		var timer <-chan time.Time
-		if left != lease.Infinite {
-			timer = s.o.Clock.After(left)
-		}
 		select {
 		case _, open := <-changed:
 			if !open {
 				changed = nil
 			}
-		case <-timer:
+		case <-s.o.Clock.After(left):
 			if changed == nil {
 				changed = s.watch(watching)
 			}
@@ -99,7 +95,7 @@ func (s *Session) locked(ctx context.Context) (left time.Duration, known bool) {
 	defer s.mu.Unlock()
 	r := res.Record
 	switch {
-	case s.closed, !r.ID.IsZero() && (r.ID == s.proposal || s.owes(r.ID) != nil):
+	case !r.ID.IsZero() && (r.ID == s.proposal || s.owes(r.ID) != nil):
 		return 0, true
 	case s.o.TakeOver && r.Owner == s.o.Owner && r.State == lease.Leased:
 		return 0, true

@@ -73,6 +73,11 @@ func TestWait(t *testing.T) {
 		}, 0, 0, crashed(session.Options{})},
 		{"another's, for one that takes over", func(t *testing.T, n *network, _ *holder) { n.act(t, theirs(time.Minute)) },
 			time.Minute, time.Minute, crashed(session.Options{})},
+		{"its owner's, for one that does not take over", func(t *testing.T, n *network, _ *holder) {
+			req := theirs(time.Minute)
+			req.Owner = "node-1"
+			n.act(t, req)
+		}, time.Minute, time.Minute, &session.Options{Owner: "node-1"}},
 		{"breaking, for one that takes over", func(t *testing.T, n *network, _ *holder) {
 			req := theirs(time.Minute)
 			req.Owner = "node-1"
@@ -108,6 +113,9 @@ func TestWait(t *testing.T) {
 					if took < least || took > most {
 						t.Errorf("waited %v, want from %v to %v", took, least, most)
 					}
+					if looks := n.count(lease.Read); watch && looks > 3 {
+						t.Errorf("looked %d times, with a watch", looks)
+					}
 				})
 			})
 		}
@@ -122,8 +130,11 @@ func TestWaitContext(t *testing.T) {
 		done, cancel := context.WithCancel(context.Background())
 		cancel()
 		var op *lease.OpError
-		if err := h.Wait(done); !errors.Is(err, context.Canceled) || !errors.As(err, &op) || n.count() != 0 {
-			t.Errorf("wait: %v, after %d requests", err, n.count())
+		if err := h.Wait(done); !errors.Is(err, context.Canceled) || !errors.As(err, &op) {
+			t.Errorf("wait: %v", err)
+		}
+		if synctest.Wait(); n.count() != 0 {
+			t.Errorf("sent %v", n.requests())
 		}
 		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		for _, f := range []fault{nil, n.hang, failRequest} {
@@ -155,15 +166,44 @@ func TestWaitWithoutIDs(t *testing.T) {
 	})
 }
 
+// An authority that cannot be watched is looked at. SPEC H21.
+func TestWaitOnAnAuthorityWithoutWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := session.New(blind{overMemory()}, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Wait(t.Context()); err != nil {
+			t.Errorf("wait: %v", err)
+		}
+	})
+}
+
+// A Wait has one watch, which ends with it. SPEC H21.
+func TestWaitEndsItsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		w := &watching{Authority: n.Authority, lost: time.Hour}
+		n.Authority = w
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: time.Minute})
+		if err := h.Wait(context.Background()); err != nil || w.watches.Load() != 1 || w.ctx.Err() == nil {
+			t.Errorf("wait: %v; %d watches, of which the last ended because of %v", err, w.watches.Load(), w.ctx.Err())
+		}
+	})
+}
+
 // watching is an authority whose watches are lost after a time.
 type watching struct {
 	lease.Authority
 	lost    time.Duration
 	watches atomic.Int32
+	ctx     context.Context // of the last
 }
 
-func (w *watching) Watch(context.Context, string) (<-chan struct{}, error) {
+func (w *watching) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
 	w.watches.Add(1)
+	w.ctx = ctx
 	ch := make(chan struct{}, 1)
 	time.AfterFunc(w.lost, func() { close(ch) })
 	return ch, nil

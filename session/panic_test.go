@@ -1,0 +1,87 @@
+package session_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// brittle is an authority that panics.
+type brittle struct {
+	lease.Authority
+	at lease.Action
+}
+
+func (b brittle) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == b.at {
+		panic("brittle " + req.Action.String())
+	}
+	return b.Authority.Do(ctx, name, req)
+}
+
+// An Authority or a hook that panics ends the process, though the caller recovers; a handler
+// that panics does not. Each case runs in a process of its own.
+func TestPanics(t *testing.T) {
+	const variable = "LEASE_TEST_PANIC"
+	hold := map[string]func(){
+		"acquire": func() { panics(brittle{at: lease.Acquire}, nil, nil) },
+		"renew":   func() { panics(brittle{at: lease.Renew}, nil, nil) },
+		"release": func() { panics(brittle{at: lease.Release}, nil, nil) },
+		"hook": func() {
+			panics(brittle{}, &session.Trace{Renew: func(session.RenewInfo) { panic("brittle hook") }}, nil)
+		},
+		"handler": func() { panics(brittle{}, nil, func(error) { panic("brittle handler") }) },
+	}
+	if f := hold[os.Getenv(variable)]; f != nil {
+		f()
+		os.Exit(0)
+	}
+	for name := range hold {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPanics$")
+			c.Env = append(os.Environ(), variable+"="+name)
+			out, err := c.CombinedOutput()
+			if died := err != nil; died != (name != "handler") || !strings.Contains(string(out), "brittle "+name) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// panics acquires a lease, lets it be renewed and lost, and releases it.
+func panics(a brittle, trace *session.Trace, handler func(error)) {
+	defer func() { _ = recover() }()
+	a.Authority = lease.NewAuthority(memory.New(nil))
+	s, err := session.New(a, name, &session.Options{Duration: 20 * time.Millisecond, Trace: trace})
+	if err != nil {
+		panic(err)
+	}
+	told := make(chan struct{})
+	if handler != nil {
+		s.OnLost(func(err error) { defer close(told); handler(err) })
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if ok, err := s.Acquire(ctx); !ok {
+		panic(err)
+	}
+	if a.at == lease.Release {
+		_ = s.Release(ctx)
+	}
+	if handler == nil {
+		<-ctx.Done()
+	}
+	if _, err := lease.Revoke(ctx, a, name, lease.In(0)); err != nil {
+		panic(err)
+	}
+	<-told
+	_ = s.Close(ctx)
+}
