@@ -52,7 +52,8 @@ func TestReadable(t *testing.T) {
 // One exchange for a renewal and a release, at most two for an uncontended acquire.
 func TestExchanges(t *testing.T) {
 	var m meter
-	a := store(t, client(t, shared.Client, m.option()), nil).Authority()
+	s := store(t, client(t, shared.Client, m.option()), nil)
+	a, loading := s.Authority(), lease.NewAuthority(s)
 	other := store(t, client(t, shared.Client), nil).Authority()
 	name := t.Name()
 	for _, s := range []struct {
@@ -62,6 +63,7 @@ func TestExchanges(t *testing.T) {
 	}{
 		{"first acquire of a name", 2, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
 		{"renewal", 1, func() { do(t, a, name, renew(idA), 0) }},
+		{"renewal that loads", 2, func() { do(t, loading, name, renew(idA), 0) }},
 		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
 		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
 		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeld) }},
