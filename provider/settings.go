@@ -31,17 +31,17 @@ func (s Settings) Valid() error {
 func (s Settings) complete() (Settings, error) {
 	o, err := (&session.Options{Duration: s.Duration, Interval: s.Interval, Timeout: s.Timeout, Retry: s.Retry}).Complete()
 	if err != nil {
-		name(err)
+		rename(err)
 		return s, err
 	}
 	return Settings{o.Duration, o.Interval, o.Timeout, o.Retry}, nil
 }
 
-// name makes an error about session.Options, which nobody else has seen, one about Settings.
-func name(err error) {
+// rename makes an error about session.Options, which nobody else has seen, one about Settings.
+func rename(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {
-			name(err)
+			rename(err)
 		}
 	} else if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
 		bad.Field = strings.Replace(bad.Field, "Options.", "Settings.", 1)

@@ -110,10 +110,11 @@ func TestInfiniteOrphansAreSettled(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
 		h.acquire(t)
-		n.breaks(t, 0)
+		n.act(t, lease.Request{Action: lease.Change, ID: h.ID(), Proposed: lease.ID{9}})
 		if h.release(t); n.count(lease.Acquire) != 1 {
-			t.Error("acquired what had certainly been granted, and broken")
+			t.Error("acquired what had certainly been granted, and taken away")
 		}
+		n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
 		n.meet(lease.Acquire, failRequest, failRequest)
 		h.unknown(t, errNet)
 		if err := h.Release(t.Context()); !errors.Is(err, errNet) {

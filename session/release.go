@@ -42,7 +42,7 @@ func (s *Session) supersede() {
 	}
 }
 
-// supersession returns a channel that the next Release closes.
+// supersession returns a channel that the next Release or HandOver closes.
 func (s *Session) supersession() <-chan struct{} {
 	if s.superseded == nil {
 		s.superseded = make(chan struct{})

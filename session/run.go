@@ -147,7 +147,7 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, e
 			err = waiter.Wait(ctx)
 		}
 		switch {
-		case err != nil && hopeless(err):
+		case hopeless(err):
 			return "", err
 		case err == nil && wakes:
 			err = sleep(ctx, o.Clock, time.Duration(random(o.Rand)*float64(o.Spread)))

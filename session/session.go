@@ -30,7 +30,7 @@ type Session struct {
 	alarm      alarm
 	next       time.Time     // when the next renewal is due
 	acquiring  *attempt      // not decided yet; nil: none
-	superseded chan struct{} // closed by the next Release, if somebody waits
+	superseded chan struct{} // closed by the next Release or HandOver, if somebody waits
 	onLost     handlers[error]
 	onBreak    handlers[time.Time]
 	contexts   map[*heldContext]struct{}
