@@ -170,6 +170,16 @@ var guardRules = []rule{
 		}
 		p.admits(g, 1)
 	}},
+	{"G5/a-refusal-tells-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		old, next := lease.TokenOf(41), lease.TokenOf(42)
+		p.need(g.Advance(next), "advance")
+		for _, err := range []error{g.Do(old, write), g.Advance(old)} {
+			if err == nil || !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
+				p.Errorf("the refusal of %s after %s is %v", old, next, err)
+			}
+		}
+	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
 		g := p.suite.newGuard(p.TB)
 		running, end := make(chan struct{}), make(chan struct{})
@@ -198,16 +208,6 @@ var guardRules = []rule{
 		close(end)
 		p.need(<-advanced, "advance")
 		older.Wait()
-	}},
-	{"G5/a-refusal-tells-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
-		old, next := lease.TokenOf(41), lease.TokenOf(42)
-		p.need(g.Advance(next), "advance")
-		for _, err := range []error{g.Do(old, write), g.Advance(old)} {
-			if err == nil || !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
-				p.Errorf("the refusal of %s after %s is %v", old, next, err)
-			}
-		}
 	}},
 }
 

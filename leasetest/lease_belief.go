@@ -27,8 +27,8 @@ var beliefRules = []rule{
 	}},
 	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", Injecting, func(p *probe) {
 		for i, slow := range []Line[lease.Action]{
-			Nth(1, lease.Acquire, DelayAnswer(p.D/8)),
-			Nth(1, lease.Renew, DelayAnswer(p.D/8)),
+			Nth(1, lease.Acquire, DelayAnswer(p.D/12)),
+			Nth(1, lease.Renew, DelayAnswer(p.D/12)),
 		} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)

@@ -12,8 +12,8 @@ var breakRules = []rule{
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
-		began := time.Now()
 		w.revoke(p.D * 3 / 4)
+		began := time.Now() // it began no later
 		p.pass(p.D * 7 / 10)
 		a.alive("before the end of a break")
 		for time.Since(began) < p.D*3/4 {

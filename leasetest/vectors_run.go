@@ -1,78 +1,13 @@
 package leasetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
-
-// TestStep holds an implementation of the machine, a function like [lease.Step], to
-// [Vectors], a subtest a scenario, and to what no authority can be asked. Records are passed to it as it returned them.
-func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
-	stepSuite(machine).test(t)
-}
-
-func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)) *suite {
-	s := &suite{rules: slices.Concat(vectorRules(), stepRules), options: (&Options{Lacks: exact}).withDefaults()}
-	s.options.Unit, s.options.Slack, s.options.Lacks = time.Second, 0, 0
-	s.newAuthority = func(testing.TB) lease.Authority {
-		return &stepper{step: machine, now: time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), records: map[string]lease.Record{}}
-	}
-	return s
-}
-
-// stepRules are what needs times that no authority comes to.
-var stepRules = []rule{
-	{"M14/sums-saturate", "an end that cannot be written is never, and for a break the last time that can be; before the year 1 nothing is granted", 0, func(p *probe) {
-		step := p.authority().bare.(*stepper).step
-		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
-		for _, now := range []time.Time{last.Add(-time.Minute + 1), last, last.Add(time.Hour)} {
-			r, err := step(lease.Record{}, acquire(id, time.Minute), now)
-			if err != nil || r.State != lease.Leased || !r.Until.IsZero() || r.Valid() != nil {
-				p.Errorf("a lease of a minute at %v is %s: %v, %v", now, outcomeText(r, err), err, r.Valid())
-			}
-		}
-		forever, err := step(lease.Record{}, acquire(id, lease.Infinite), last.Add(-time.Hour))
-		p.need(err, "an infinite lease")
-		r, err := step(forever, lease.Request{Action: lease.Break, Period: lease.In(2 * time.Hour)}, last.Add(-time.Hour))
-		if err != nil || r.State != lease.Breaking || !r.Until.Equal(last) {
-			p.Errorf("a break beyond the last time leaves %s", outcomeText(r, err))
-		}
-		if r, err := step(forever, lease.Request{Action: lease.Read}, time.Time{}.Add(-1)); lease.CodeOf(err) != lease.ErrTime {
-			p.Errorf("a read before the year 1 gets %s", outcomeText(r, err))
-		}
-	}},
-}
-
-// A stepper is an authority over a machine, in a time that passes only as it is told.
-type stepper struct {
-	step    func(lease.Record, lease.Request, time.Time) (lease.Record, error)
-	now     time.Time
-	records map[string]lease.Record
-}
-
-func (m *stepper) Do(_ context.Context, name string, req lease.Request) (lease.Result, error) {
-	r, err := m.step(m.records[name], req, m.now)
-	m.records[name] = r
-	if err != nil {
-		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
-	}
-	return lease.Result{Record: r, Now: m.now, Sure: r.Remaining(m.now)}, err
-}
-
-func (m *stepper) passTo(began time.Time, d time.Duration) time.Time {
-	if began.IsZero() {
-		began = m.now
-	}
-	m.now = began.Add(d)
-	return began
-}
 
 // vectorRules are the rules that Vectors state.
 func vectorRules() []rule {
@@ -98,6 +33,7 @@ type run struct {
 	scenario
 	second time.Duration // how long a second of the vector is
 	began  time.Time     // when time 0 was
+	took   time.Duration // what the requests that changed something took, in real time
 	first  uint64        // the epoch at time 0
 }
 
@@ -107,11 +43,13 @@ func (v scenario) check(p *probe) {
 	if v.needs&Dialects != 0 {
 		r.second = time.Second // before 2012-02-12 a lease lasts 60 of them
 	}
+	began, waited := r.clock(), time.Duration(0)
 	for _, text := range setups[v.given] {
 		s, err := parseStep(text)
 		r.need(err, "set-up")
 		if s.at > 0 {
 			r.until(s.at)
+			waited = r.scale(s.at)
 		}
 		if _, err := r.do(s); err != nil {
 			r.Fatalf("%s: given %s: %s: %v", v.file, v.given, text, err)
@@ -119,6 +57,7 @@ func (v scenario) check(p *probe) {
 	}
 	r.began = time.Time{}
 	r.until(0)
+	r.took = r.clock().Sub(began) - waited
 	r.first = r.inspect().Record.Epoch
 	for _, s := range v.steps {
 		r.until(s.at)
@@ -139,6 +78,19 @@ func (r *run) until(t time.Duration) {
 	if left := t - time.Since(r.began); left > 0 {
 		r.pass(left + r.Slack/4)
 	}
+}
+
+// late is how much later than its time a step was answered.
+func (r *run) late(s step) time.Duration {
+	return r.took + r.clock().Sub(r.began) - r.scale(s.at)
+}
+
+// clock is the time in which the scenario runs.
+func (r *run) clock() time.Time {
+	if m, ok := r.bare.(*stepper); ok {
+		return m.now
+	}
+	return time.Now()
 }
 
 func (r *run) scale(d time.Duration) time.Duration {
@@ -164,7 +116,12 @@ func (r *run) step(s step) {
 	if s.want.code != 0 {
 		before = r.inspect()
 	}
+	sent := r.clock()
 	res, err := r.do(s)
+	if err == nil && s.req.Action != lease.Read {
+		took := r.clock().Sub(sent) // what it granted may have begun with the answer
+		r.began, r.took = r.began.Add(took), r.took+took
+	}
 	wrong := func(what string, got, want any) {
 		r.Helper()
 		r.Fatalf("%s: %s\n%s is %v, and must be %v", r.file, s.text, what, got, want)
@@ -190,7 +147,7 @@ func (r *run) step(s step) {
 	}
 	if w := s.want.left; w != nil {
 		want := r.scale(*w)
-		if got := res.Remaining(); got != want && (got == lease.Infinite || want == lease.Infinite || (got-want).Abs() > r.Slack) {
+		if got := res.Remaining(); got != want && (got == lease.Infinite || want == lease.Infinite || got-want > r.Slack || want-got > r.Slack+r.late(s)) {
 			wrong("what is left", got, want)
 		}
 	}

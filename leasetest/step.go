@@ -1,0 +1,72 @@
+package leasetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// TestStep holds an implementation of the machine, a function like [lease.Step], to
+// [Vectors], a subtest a scenario, and to what no authority can be asked. Records are passed to it as it returned them.
+func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
+	stepSuite(machine).test(t)
+}
+
+func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)) *suite {
+	s := &suite{rules: slices.Concat(vectorRules(), stepRules), options: (&Options{Lacks: exact}).withDefaults()}
+	s.options.Unit, s.options.Slack, s.options.Lacks = time.Second, 0, 0
+	s.newAuthority = func(testing.TB) lease.Authority {
+		return &stepper{step: machine, now: time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), records: map[string]lease.Record{}}
+	}
+	return s
+}
+
+// stepRules are what needs times that no authority comes to.
+var stepRules = []rule{
+	{"M14/sums-saturate", "an end that cannot be written is never, and for a break the last time that can be; before the year 1 nothing is granted", 0, func(p *probe) {
+		step := p.authority().bare.(*stepper).step
+		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
+		for _, now := range []time.Time{last.Add(-time.Minute + 1), last, last.Add(time.Hour)} {
+			r, err := step(lease.Record{}, acquire(id, time.Minute), now)
+			if err != nil || r.State != lease.Leased || !r.Until.IsZero() || r.Valid() != nil {
+				p.Errorf("a lease of a minute at %v is %s: %v, %v", now, outcomeText(r, err), err, r.Valid())
+			}
+		}
+		forever, err := step(lease.Record{}, acquire(id, lease.Infinite), last.Add(-time.Hour))
+		p.need(err, "an infinite lease")
+		r, err := step(forever, lease.Request{Action: lease.Break, Period: lease.In(2 * time.Hour)}, last.Add(-time.Hour))
+		if err != nil || r.State != lease.Breaking || !r.Until.Equal(last) {
+			p.Errorf("a break beyond the last time leaves %s", outcomeText(r, err))
+		}
+		if r, err := step(forever, lease.Request{Action: lease.Read}, time.Time{}.Add(-1)); lease.CodeOf(err) != lease.ErrTime {
+			p.Errorf("a read before the year 1 gets %s", outcomeText(r, err))
+		}
+	}},
+}
+
+// A stepper is an authority over a machine, in a time that passes only as it is told.
+type stepper struct {
+	step    func(lease.Record, lease.Request, time.Time) (lease.Record, error)
+	now     time.Time
+	records map[string]lease.Record
+}
+
+func (m *stepper) Do(_ context.Context, name string, req lease.Request) (lease.Result, error) {
+	r, err := m.step(m.records[name], req, m.now)
+	m.records[name] = r
+	if err != nil {
+		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+	}
+	return lease.Result{Record: r, Now: m.now, Sure: r.Remaining(m.now)}, err
+}
+
+func (m *stepper) passTo(began time.Time, d time.Duration) time.Time {
+	if began.IsZero() {
+		began = m.now
+	}
+	m.now = began.Add(d)
+	return began
+}
