@@ -105,7 +105,7 @@ var variants = []variant{
 // TestVariants searches every model in full: the right ones hold, and every known error
 // has a behaviour that shows it. With -v it prints what it found as a table.
 //
-// SPEC A2, H3, H4, H6, H9, H13, H15, H17, H19, G1, G2, G3, G6, M4, S1, S2.
+// SPEC A2, H3, H4, H6, H8, H9, H13, H14, H15, H17, H19, G1, G2, G3, G6, M4, S1, S2.
 func TestVariants(t *testing.T) {
 	rows := make([]string, len(variants))
 	start := time.Now()
