@@ -82,10 +82,10 @@ const (
 	longest = lease.Infinite / 8 // of any but Duration, so that multiples can be written
 )
 
-// Complete returns a copy of o, which may be nil, with every default in its place but Owner
-// and those of Logger and Trace. It refuses what New refuses: every broken rule is a
-// [*lease.FieldError] in the error's tree, and names a field that was given, not one that
-// follows from it.
+// Complete returns a copy of o, which may be nil, with every default in its place but that of
+// Owner, which each Session makes for itself. It refuses what New refuses: every broken rule
+// is a [*lease.FieldError] in the error's tree, and names a field that was given, not one
+// that follows from it.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
