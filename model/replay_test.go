@@ -139,9 +139,14 @@ func draw(rng *rand.Rand) lease.Request {
 // SPEC A2, A4, M16, S5.
 func TestReplayAuthority(t *testing.T) {
 	p, a := replayer(t), new(account)
-	for n := range uint64(*traces) {
-		a.replay(t, p, contend(t, *seed+n), 0, 0)
-	}
+	t.Run("all", func(t *testing.T) {
+		for n := range uint64(*traces) {
+			t.Run(fmt.Sprint(*seed+n), func(t *testing.T) {
+				t.Parallel()
+				a.replay(t, p, contend(t, *seed+n), 0, 0)
+			})
+		}
+	})
 	t.Logf("%d traces, %d events, from seed %d", a.traces, a.events, *seed)
 }
 
@@ -252,8 +257,13 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 // SPEC A5, H6, H9, H13, H15, H19.
 func TestReplaySessions(t *testing.T) {
 	p, a := replayer(t), new(account)
-	for n := range uint64(*traces) {
-		a.replay(t, p, hold(t, *seed+n, nil), clockRate, margin)
-	}
+	t.Run("all", func(t *testing.T) {
+		for n := range uint64(*traces) {
+			t.Run(fmt.Sprint(*seed+n), func(t *testing.T) {
+				t.Parallel()
+				a.replay(t, p, hold(t, *seed+n, nil), clockRate, margin)
+			})
+		}
+	})
 	t.Logf("%d traces, %d events, from seed %d", a.traces, a.events, *seed)
 }
