@@ -38,7 +38,8 @@ func (c *checker) answered(seen []Exchange, answers []answer) {
 			continue
 		}
 		if !c.wasSo(a, latest) {
-			c.bad("%v was answered with %v, %v: that was not so between %v and %v", a.req, a.res.Record, a.err, a.call, a.ret)
+			c.bad("%v of %s, proposing %s, was answered with %v, %v: that was not so in the %v before the answer",
+				a.req.Action, a.req.ID, a.req.Proposed, a.res.Record, a.err, a.ret.Sub(a.call))
 		}
 	}
 }
