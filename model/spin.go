@@ -34,6 +34,7 @@ type effort struct{ optimize, depth, hash string }
 var (
 	untilError = effort{"-O0", "-m1000000", "-w20"}
 	everyState = effort{"-O2", "-m5000000", "-w24"}
+	atLength   = effort{"-O2", "-m10000000", "-w24"}
 )
 
 // build makes a verifier of a model, with switches such as "-DIDS=2", and returns its path.

@@ -124,11 +124,14 @@ func TestVariants(t *testing.T) {
 				for _, s := range strings.Fields(v.switches) {
 					switches = append(switches, "-D"+s)
 				}
-				effort := everyState
-				if v.expect == errs || v.expect == reaches {
-					effort = untilError
+				e := everyState
+				switch v.expect {
+				case errs, reaches:
+					e = untilError
+				case holdsAtLength:
+					e = atLength
 				}
-				s, err := verify(t.Context(), t.TempDir(), effort, v.file, switches...)
+				s, err := verify(t.Context(), t.TempDir(), e, v.file, switches...)
 				if err != nil {
 					t.Fatal(err)
 				}
