@@ -64,7 +64,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 		files   string
 		mutants []mutant
 	}{
-		{"dumbstore dumbkeep", brokenStores}, {"dumbauthority", brokenAuthorities}, {"dumbguard", brokenGuards},
+		{"dumbstore dumbkeep", brokenStores}, {"dumbauthority dumbmachine", brokenAuthorities}, {"dumbguard", brokenGuards},
 		{"dumblease dumbacquire dumbhold dumbend", brokenLeases}, {"brokensession", sessionMutants}, {"brokenmachine", machineMutants},
 	} {
 		var source []byte

@@ -86,12 +86,12 @@ var renewalRules = []rule{
 	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than what is certain goes on holding", cutting, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
-		for range 3 {
-			p.pass(p.D)
+		for range 6 {
+			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3)))) // a renewal comes into most of the outages
 			a.cut()
 			a.aliveFor(p.D/4, "while it was cut off")
 			a.mend()
-			a.aliveFor(p.D, "after it was cut off for a quarter of the duration")
+			a.aliveFor(p.D/2, "after it was cut off for a quarter of the duration")
 		}
 		if again := a.acquire(); again != tok {
 			p.Errorf("the token was %q, and is %q", tok, again)
