@@ -30,7 +30,7 @@ func (s *Store) forget(sh *shard, e *entry) {
 			break
 		}
 	}
-	sh.remove(e)
+	sh.remove(s.hash(e.name), e)
 	sh.signal(e.name)
 }
 

@@ -33,9 +33,11 @@ func (sh *shard) list(list []Info, c *clock) []Info {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now, _ := c.now()
-	for name, e := range sh.entries {
-		r := e.record.At(now)
-		list = append(list, Info{name, r.State, r.Owner, r.Remaining(now), r.Token()})
+	for _, e := range sh.entries {
+		for ; e != nil; e = e.same {
+			r := e.record.At(now)
+			list = append(list, Info{e.name, r.State, r.Owner, r.Remaining(now), r.Token()})
+		}
 	}
 	return list
 }

@@ -1,19 +1,20 @@
 package memory
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
 
-// A shard is the part of a Store that holds the names of one hash. It is two cache lines,
-// which no other shard shares, and what a renewal touches is in the first of them.
+// A shard is the part of a Store that holds the names whose hashes end alike. It is two cache
+// lines, which no other shard shares, and what a renewal touches is in the first of them.
 type shard struct {
 	mu      sync.Mutex
-	swaps   uint64 // numbers the versions of the entries
-	recent  *entry // found last: a Swap mostly follows a Load of the same name
-	entries map[string]*entry
+	swaps   uint64                        // numbers the versions of the entries
+	recent  *entry                        // found last: a Swap mostly follows a Load of the same name
+	entries map[uint64]*entry             // by the hash of the name, the first of each
 	watches map[string]map[watch]struct{} // by name, of names that have any
 	_       [24]byte
 
@@ -23,10 +24,14 @@ type shard struct {
 	_    [24]byte
 }
 
-// entry returns the entry of the name, nil if there is none.
-func (sh *shard) entry(name string) *entry {
+// entry returns the entry of the name, which has that hash, nil if there is none.
+func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
-		sh.recent = sh.entries[name]
+		e := sh.entries[hash]
+		for e != nil && e.name != name {
+			e = e.same
+		}
+		sh.recent = e
 	}
 	return sh.recent
 }
@@ -37,6 +42,7 @@ type entry struct {
 	record     lease.Record
 	version    string
 	swapped    time.Duration // when the record was put here, in time elapsed
+	same       *entry        // the next of the same hash, which there hardly ever is
 	prev, next *entry        // in the queue that follows from the record's State; nil: in none yet
 }
 
@@ -51,12 +57,12 @@ func (e *entry) ended(now time.Time) bool {
 }
 
 // add makes an entry, in no queue yet.
-func (sh *shard) add(name string) *entry {
+func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
-		sh.entries = make(map[string]*entry)
+		sh.entries = make(map[uint64]*entry)
 	}
-	e := &entry{name: name}
-	sh.entries[name], sh.recent = e, e
+	e := &entry{name: name, same: sh.entries[hash]}
+	sh.entries[hash], sh.recent = e, e
 	sh.peak = max(sh.peak, len(sh.entries))
 	return e
 }
@@ -77,16 +83,29 @@ func (sh *shard) put(e *entry, next lease.Record, version string, elapsed time.D
 }
 
 // remove takes the entry out.
-func (sh *shard) remove(e *entry) {
+func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
-	delete(sh.entries, e.name)
+	sh.unlink(hash, e)
 	sh.recent = nil
 	if n := len(sh.entries); sh.peak > 512 && n < sh.peak/8 {
-		entries := make(map[string]*entry, n)
-		for name, e := range sh.entries {
-			entries[name] = e
-		}
+		entries := make(map[uint64]*entry, n)
+		maps.Copy(entries, sh.entries)
 		sh.entries, sh.peak = entries, n
+	}
+}
+
+func (sh *shard) unlink(hash uint64, e *entry) {
+	first := sh.entries[hash]
+	switch {
+	case first != e:
+		for first.same != e {
+			first = first.same
+		}
+		first.same = e.same
+	case e.same != nil:
+		sh.entries[hash] = e.same
+	default:
+		delete(sh.entries, hash)
 	}
 }
 

@@ -141,10 +141,11 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	if err := ctx.Err(); err != nil {
 		return snap, err
 	}
-	sh := s.shard(name)
+	hash := s.hash(name)
+	sh := s.shard(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	e, err := s.find(sh, name)
+	e, err := s.find(sh, hash, name)
 	if err != nil {
 		return snap, err
 	}
@@ -167,10 +168,11 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err := next.Valid(); err != nil {
 		return snap, err
 	}
-	sh := s.shard(name)
+	hash := s.hash(name)
+	sh := s.shard(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	e, err := s.find(sh, name)
+	e, err := s.find(sh, hash, name)
 	if err != nil {
 		return snap, err
 	}
@@ -187,7 +189,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	looks := 0
 	switch {
 	case e.absent():
-		e, looks = sh.add(name), 2
+		e, looks = sh.add(hash, name), 2
 	case sh.swaps%8 == 0:
 		looks = 1 // where no new name comes, old ones are forgotten too
 	}
@@ -198,13 +200,14 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-func (s *Store) shard(name string) *shard {
-	return &s.shards[maphash.String(s.seed, name)%shards]
-}
+// hash chooses the shard of a name, and its place there.
+func (s *Store) hash(name string) uint64 { return maphash.String(s.seed, name) }
+
+func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
 // find returns the entry of the name, or the absence if there is none.
-func (s *Store) find(sh *shard, name string) (*entry, error) {
-	if e := sh.entry(name); e != nil {
+func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
+	if e := sh.entry(hash, name); e != nil {
 		return e, nil
 	}
 	if err := lease.CheckName(name); err != nil {

@@ -23,7 +23,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
 	}
-	sh := s.shard(name)
+	sh := s.shard(s.hash(name))
 	w := make(watch, 1)
 	sh.watch(name, w)
 	context.AfterFunc(ctx, func() { sh.unwatch(name, w) })
