@@ -24,7 +24,7 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed})
 	faults := map[string]int{}
 	proves := func(seen crew.Report) bool {
-		return seen.Grants >= rounds/2 && seen.Refused >= rounds/8 && seen.Believed >= 20*rounds
+		return seen.Grants >= rounds/2 && seen.Refused >= rounds/8 && seen.Believed >= 10*rounds
 	}
 	for n := 0; n < rounds || n < 4*rounds && !proves(c.Seen()); n++ {
 		var holder sync.WaitGroup

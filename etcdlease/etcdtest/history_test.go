@@ -86,7 +86,7 @@ func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 // underFaults checks histories of clients, each at an endpoint of his own, while harm is done.
 func underFaults(t *testing.T, histories int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
-		histories = 4
+		histories /= 20 // of either kind
 	}
 	c := newClients(t, endpoints, 200*time.Millisecond)
 	seed := rand.Uint64()

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +41,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(func() int {
+		lastPort.Store(rand.Uint32()) // others may test beside us
 		dir, err := os.MkdirTemp("", "etcdtest")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -75,6 +78,22 @@ type member struct {
 	etcd *embed.Etcd
 }
 
+// lastPort is the last that was handed out, counted from the first there is.
+var lastPort atomic.Uint32
+
+// freeAddress returns an address that is free, and stays so while the member that has it is down: a
+// port is handed out once, and is none of those that a system takes for connections.
+func freeAddress() (string, error) {
+	const first, ports = 15_000, 15_000
+	for range ports {
+		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
+		if l, err := net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", errors.New("there is no free port")
+}
+
 // newMembers prepares a cluster on free ports of the loopback.
 func newMembers(dir string, n int) ([]*member, error) {
 	members := make([]*member, n)
@@ -82,12 +101,11 @@ func newMembers(dir string, n int) ([]*member, error) {
 	for i := range members {
 		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
 		for _, address := range []*string{&m.Client, &m.Peer} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+			free, err := freeAddress()
 			if err != nil {
 				return nil, err
 			}
-			defer l.Close() // only once all are chosen
-			*address = "http://" + l.Addr().String()
+			*address = "http://" + free
 		}
 		if cluster != "" {
 			cluster += ","

@@ -148,7 +148,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 		select {
 		case <-over:
 			return
-		case <-time.After(h.Duration / 500):
+		case <-time.After(h.Duration / 200):
 		}
 	}
 }
