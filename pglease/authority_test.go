@@ -122,6 +122,18 @@ func TestRenewalIsExact(t *testing.T) {
 			last = res
 		}
 	}
+	// What is rounded by hand is renewed for what was granted.
+	for hand, d := range map[string]time.Duration{"nanos = 0": time.Minute + 1, "nanos = 5": time.Minute} {
+		do(t, a, hand, acquire(idA, d), 0)
+		if _, err := p.Exec(ctx, "update lease set "+hand+" where name = $1", hand); err != nil {
+			t.Fatal(err)
+		}
+		do(t, a, hand, lease.Request{Action: lease.Change, ID: idA, Proposed: idB}, 0)
+		res := do(t, a, hand, renew(idB), 0)
+		if snap, err := store(t, p, nil).Load(ctx, hand); err != nil || snap.Record != res.Record {
+			t.Errorf("%s: the row has %v, %v, and the answer was %v", hand, snap.Record, err, res.Record)
+		}
+	}
 	if renewals < 300 {
 		t.Errorf("%d renewals in one exchange prove nothing", renewals)
 	}
@@ -218,7 +230,7 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 				res, err = a.Do(t.Context(), "x", renew(idA))
 				renewed <- err
 			}()
-			waitFor(t, p, "interval '0' /")
+			waitFor(t, p, "statement_timestamp")
 			if _, err := tx.Exec(t.Context(), "select pg_sleep($1)", s.wait.Seconds()); err != nil {
 				t.Fatal(err)
 			}
@@ -304,20 +316,23 @@ func TestRenewalsDoNotRunBackward(t *testing.T) {
 	}
 }
 
-// Past the view an until can be set without a new version. A renewal in one exchange looks at it.
+// A renewal in one exchange looks at the until also where it was set past the view, without a new
+// version, and at the time of the row also where that is ahead of the clock.
 func TestRenewalPastTheView(t *testing.T) {
 	p := pool(t, shared.url(shared.database(t)))
-	loads := 0
-	count := func(s lease.Store) lease.Store { return counting{s, &loads} }
-	a := store(t, p, nil).Through(count, func(s lease.Store) lease.Store { return s })
-	do(t, a, "x", acquire(idA, time.Hour), 0)
-	if _, err := p.Exec(t.Context(), "update lease_row set until = until + interval '1 h'"); err != nil {
-		t.Fatal(err)
-	}
-	loads = 0
-	do(t, a, "x", renew(idA), 0)
-	if loads != 1 {
-		t.Errorf("%d loads", loads)
+	for _, set := range []string{"until = until + interval '1 h'", "changed = until"} {
+		loads := 0
+		count := func(s lease.Store) lease.Store { return counting{s, &loads} }
+		a := store(t, p, nil).Through(count, func(s lease.Store) lease.Store { return s })
+		do(t, a, set, acquire(idA, time.Hour), 0)
+		if _, err := p.Exec(t.Context(), "update lease_row set "+set+" where name = $1", set); err != nil {
+			t.Fatal(err)
+		}
+		loads = 0
+		do(t, a, set, renew(idA), 0)
+		if loads != 1 {
+			t.Errorf("%s: %d loads", set, loads)
+		}
 	}
 }
 
@@ -461,7 +476,7 @@ func TestSerializable(t *testing.T) {
 		_, err := a.Do(t.Context(), "x", renew(idA))
 		renewed <- err
 	}()
-	waitFor(t, p, "interval '0' /")
+	waitFor(t, p, "statement_timestamp")
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
@@ -53,22 +54,44 @@ func servers(b *testing.B, f func(b *testing.B, url string)) {
 	})
 }
 
-// BenchmarkRenew is a renewal against one bare UPDATE that compares and swaps.
+// bare makes a table and returns an UPDATE of a row in it, that compares and swaps, and no more.
+func bare(b *testing.B, p *pgxpool.Pool) func() {
+	ctx := context.Background()
+	_, err := p.Exec(ctx, "create table bare (name text primary key, until timestamptz not null, version bigint not null); insert into bare values ('x', now(), 0)")
+	must(b, err)
+	version := int64(0)
+	return func() {
+		must(b, p.QueryRow(ctx, "update bare set until = clock_timestamp() + '1 h', version = version + 1 where name = $1 and version = $2 returning version", "x", version).Scan(&version))
+	}
+}
+
+// BenchmarkRenew is a renewal against one bare UPDATE.
 func BenchmarkRenew(b *testing.B) {
 	servers(b, func(b *testing.B, url string) {
 		ctx := context.Background()
 		p := pool(b, url)
 		a := store(b, p, nil).Authority()
 		do(b, a, "x", acquire(idA, time.Hour), 0)
-		_, err := p.Exec(ctx, "create table bare (name text primary key, until timestamptz not null, version bigint not null); insert into bare values ('x', now(), 0)")
-		must(b, err)
-		version := int64(0)
 		compare(b, "update", func() {
 			_, err := a.Do(ctx, "x", renew(idA))
 			must(b, err)
-		}, func() {
-			must(b, p.QueryRow(ctx, "update bare set until = clock_timestamp() + '1 h', version = version + 1 where name = $1 and version = $2 returning version", "x", version).Scan(&version))
-		})
+		}, bare(b, p))
+	})
+}
+
+// BenchmarkTakeAndGive is an acquire and a release, which write twice, against two bare UPDATEs.
+func BenchmarkTakeAndGive(b *testing.B) {
+	servers(b, func(b *testing.B, url string) {
+		ctx := context.Background()
+		p := pool(b, url)
+		a := store(b, p, nil).Authority()
+		update := bare(b, p)
+		compare(b, "updates", func() {
+			_, err := a.Do(ctx, "x", acquire(idA, time.Hour))
+			must(b, err)
+			_, err = a.Do(ctx, "x", release(idA))
+			must(b, err)
+		}, func() { update(); update() })
 	})
 }
 

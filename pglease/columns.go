@@ -1,7 +1,6 @@
 package pglease
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -80,8 +79,5 @@ func (c *columns) record() (lease.Record, error) {
 	if c.until != nil {
 		r.Until = c.until.Add(-time.Duration(c.nanos)).UTC()
 	}
-	if err := r.Valid(); err != nil {
-		return lease.Record{}, fmt.Errorf("%w", err)
-	}
-	return r, nil
+	return r, r.Valid()
 }
