@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -107,7 +108,7 @@ func TestWatchEnds(t *testing.T) {
 	end := func(t *testing.T) {
 		round++
 		ctx, cancel := context.WithCancel(t.Context())
-		goroutines := runtime.NumGoroutine()
+		before := goroutines()
 		all := make([]<-chan struct{}, n)
 		for i := range all {
 			all[i] = watch(t, s, ctx, fmt.Sprint(round, "-", i))
@@ -115,16 +116,8 @@ func TestWatchEnds(t *testing.T) {
 		told, stays := watch(t, s, ctx, "a"), watch(t, s, t.Context(), "a")
 		do(t, a, "a", renew)
 		synctest.Wait()
-		now := runtime.NumGoroutine()
-		for range 1000 { // the runtime counts too many while it frees the stacks of dead ones
-			if now <= goroutines {
-				break
-			}
-			runtime.Gosched()
-			now = runtime.NumGoroutine()
-		}
-		if now > goroutines {
-			t.Errorf("%d watches: from %d goroutines to %d", n, goroutines, now)
+		if now := goroutines(); now > before {
+			t.Errorf("%d watches: from %d goroutines to %d", n, before, now)
 		}
 		cancel()
 		synctest.Wait()
@@ -154,6 +147,13 @@ func TestWatchEnds(t *testing.T) {
 		t.Errorf("%d bytes are kept of %d watches that ended", grown, n*rounds)
 	}
 	runtime.KeepAlive(s)
+}
+
+// goroutines counts those that are not over. (runtime.NumGoroutine counts too many for as long
+// as the runtime is freeing the stacks of dead ones.)
+func goroutines() int {
+	stacks := make([]byte, 1<<20)
+	return 1 + bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\ngoroutine "))
 }
 
 // A watch that ends while its name changes: nothing is sent on a closed channel.
