@@ -217,9 +217,11 @@ func start(r *Record, now time.Time) {
 
 // after returns now+d, and false, with the last time that can be written, if it is later.
 func after(now time.Time, d time.Duration) (time.Time, bool) {
-	if now.Unix() <= lastUnix {
-		if t := now.UTC().Add(d); t.Unix() <= lastUnix {
-			return t, true
+	if sec := now.Unix(); sec <= lastUnix {
+		sec += int64(d / time.Second)
+		t := time.Unix(sec, int64(now.Nanosecond())+int64(d%time.Second)) // has no monotonic reading
+		if t.Unix() <= lastUnix {
+			return t.UTC(), true
 		}
 	}
 	return lastTime, false
