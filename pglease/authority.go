@@ -21,18 +21,15 @@ type engine interface {
 // its until has not come. So what is committed is what [lease.Step] makes at the server's
 // time. A refusal, and a result that writes nothing, are decided on a load, as is whatever
 // conflicts.
-type authority struct {
-	engine
-	memory *memory
-}
+type authority struct{ store remembering }
 
-func (s *rows) authority() authority { return authority{s, s.memory} }
+func (s *rows) authority() authority { return authority{remembering{s, s.memory}} }
 
 // Do carries out one request.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	switch req.Action {
 	case lease.Renew, lease.Change, lease.Release:
-		snap, err := a.again(ctx, name, req)
+		snap, err := a.store.again(ctx, name, req)
 		switch {
 		case err == nil:
 			return lease.Result{Record: snap.Record, Now: snap.Now, Sure: snap.Record.Remaining(snap.Now)}, nil
@@ -40,14 +37,20 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 		}
 	}
-	return lease.NewAuthority(a).Do(ctx, name, req)
+	return lease.NewAuthority(a.store).Do(ctx, name, req)
+}
+
+// A remembering store remembers what it commits.
+type remembering struct {
+	engine
+	memory *memory
 }
 
 // again commits what the request makes of what is remembered, in one exchange. It is a conflict if
-// that cannot be.
-func (a authority) again(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
-	old, known := a.memory.recall(name)
-	if !known {
+// that cannot be, or must not.
+func (s remembering) again(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
+	old, known := s.memory.recall(name)
+	if !known || ctx.Err() != nil {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	next, refusal := lease.Step(old.Record, req, old.Now)
@@ -55,16 +58,15 @@ func (a authority) again(ctx context.Context, name string, req lease.Request) (l
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	if req.Action != lease.Renew || next.Until.IsZero() {
-		return a.Swap(ctx, name, old, next)
+		return s.Swap(ctx, name, old, next)
 	}
-	snap, err := a.renew(ctx, name, old, next)
-	a.memory.note(name, snap, err)
+	snap, err := s.renew(ctx, name, old, next)
+	s.memory.note(name, snap, err)
 	return snap, err
 }
 
-// Swap is that of the engine. What it commits is remembered.
-func (a authority) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	snap, err := a.engine.Swap(ctx, name, old, next)
-	a.memory.note(name, snap, err)
+func (s remembering) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.engine.Swap(ctx, name, old, next)
+	s.memory.note(name, snap, err)
 	return snap, err
 }

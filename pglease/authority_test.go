@@ -393,6 +393,25 @@ func (s losing) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
+// SPEC A6: a context that is done already makes no request.
+func TestRenewalWithoutContext(t *testing.T) {
+	var m meter
+	a := store(t, pool(t, shared.url(shared.database(t)), m.trace), nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n := m.count(func() {
+		if _, err := a.Do(ctx, "x", renew(idA)); !errors.Is(err, context.Canceled) || lease.CodeOf(err) != 0 {
+			t.Error(err)
+		}
+	}); n != 0 {
+		t.Errorf("%d exchanges", n)
+	}
+	if n := m.count(func() { do(t, a, "x", renew(idA), 0) }); n != 1 {
+		t.Errorf("%d exchanges afterwards: it was forgotten", n)
+	}
+}
+
 // What is remembered is bounded, and what is forgotten costs a load.
 func TestMemoryIsBounded(t *testing.T) {
 	const most = 8

@@ -55,7 +55,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // [lease.NewAuthority], which loads before every swap: it begins a renewal, a change and a
 // release with what the Store's authorities committed last under that name, though it is never
 // refused because of it. It is a [lease.Watcher].
-func (s *Store) Authority() lease.Authority { return &watchingAuthority{s.authority(), s} }
+func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
 
 type watchingAuthority struct {
 	authority
