@@ -16,12 +16,12 @@ type shard struct {
 	recent  *entry                        // found last: a Swap mostly follows a Load of the same name
 	entries map[uint64]*entry             // by the hash of the name, the first of each
 	watches map[string]map[watch]struct{} // by name, of names that have any
-	_       [24]byte
+	idle    queue                         // entries that are Available, the longest so at the head
+	_       [8]byte
 
 	used queue // entries that are not Available; the head is looked at next
-	idle queue // entries that are Available, the longest so at the head
 	peak int   // most entries since the map was made, which does not shrink by itself
-	_    [24]byte
+	_    [40]byte
 }
 
 // entry returns the entry of the name, which has that hash, nil if there is none.
