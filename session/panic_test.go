@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -56,32 +57,35 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// panics acquires a lease, lets it be renewed and lost, and releases it.
+// panics acquires a lease, lets it be renewed, and releases or loses it.
 func panics(a brittle, trace *session.Trace, handler func(error)) {
 	defer func() { _ = recover() }()
-	a.Authority = lease.NewAuthority(memory.New(nil))
-	s, err := session.New(a, name, &session.Options{Duration: 20 * time.Millisecond, Trace: trace})
-	if err != nil {
-		panic(err)
+	check := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(3)
+		}
 	}
+	a.Authority = lease.NewAuthority(memory.New(nil))
+	s, err := session.New(a, name, &session.Options{Interval: time.Millisecond, Trace: trace})
+	check(err)
 	told := make(chan struct{})
 	if handler != nil {
 		s.OnLost(func(err error) { defer close(told); handler(err) })
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if ok, err := s.Acquire(ctx); !ok {
-		panic(err)
-	}
-	if a.at == lease.Release {
-		_ = s.Release(ctx)
-	}
-	if handler == nil {
+	_, err = s.Acquire(ctx)
+	check(err)
+	switch {
+	case a.at == lease.Release:
+		check(s.Release(ctx))
+	case handler == nil:
 		<-ctx.Done()
+	default:
+		_, err := lease.Revoke(ctx, a, name, lease.In(0))
+		check(err)
+		<-told
+		check(s.Close(ctx))
 	}
-	if _, err := lease.Revoke(ctx, a, name, lease.In(0)); err != nil {
-		panic(err)
-	}
-	<-told
-	_ = s.Close(ctx)
 }
