@@ -99,11 +99,13 @@ func (c *call) locate() error {
 	default:
 		c.kind = blob
 	}
-	if c.kind != service && c.container != rootContainer && !containerName(c.container) {
-		return errResourceName
+	if c.kind != service && c.container != rootContainer {
+		if err := checkContainerName(c.container); err != nil {
+			return err
+		}
 	}
 	if c.kind == blob && utf8.RuneCountInString(c.blob) > 1024 {
-		return errResourceName
+		return errNameLength
 	}
 	return c.locateSnapshot()
 }
@@ -122,23 +124,26 @@ func (c *call) locateSnapshot() (err error) {
 	return nil
 }
 
-// containerName: "3 through 63 characters", lower-case letters, digits and single dashes
-// between them.
-func containerName(s string) bool {
-	if len(s) < 3 || len(s) > 63 {
-		return false
+// checkContainerName: "3 through 63 characters", lower-case letters, digits and single dashes
+// between them. Of a name that is wrong in both, the length is told.
+func checkContainerName(s string) error {
+	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
+		return errNameLength
 	}
 	dash := true // no dash at the beginning
 	for _, c := range []byte(s) {
 		switch {
 		case c == '-' && dash:
-			return false
+			return errResourceName
 		case c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9'):
-			return false
+			return errResourceName
 		}
 		dash = c == '-'
 	}
-	return !dash
+	if dash {
+		return errResourceName
+	}
+	return nil
 }
 
 // chooseVersion reads the version of the service that the request is meant for: from the

@@ -50,6 +50,7 @@ var (
 	errVerb            = &failure{status: 405, code: "UnsupportedHttpVerb", text: "The resource doesn't support specified Http Verb."}
 	errURI             = &failure{status: 400, code: "InvalidUri", text: "The requested URI does not represent any resource on the server."}
 	errResourceName    = &failure{status: 400, code: "InvalidResourceName", text: "The specified resource name contains invalid characters."}
+	errNameLength      = &failure{status: 400, code: "OutOfRangeInput", text: "The specified resource name length is not within the permissible limits."}
 	errInput           = &failure{status: 400, code: "InvalidInput", text: "One of the request inputs is not valid."}
 	errMetadata        = &failure{status: 400, code: "InvalidMetadata", text: "The specified metadata is invalid. It has characters that are not permitted."}
 	errMetadataSize    = &failure{status: 400, code: "MetadataTooLarge", text: "The size of the specified metadata exceeds the maximum size permitted."}

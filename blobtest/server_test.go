@@ -188,11 +188,6 @@ func TestLimits(t *testing.T) {
 		t.Error(a.code())
 	}
 	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="}, "hello")
-	for _, target := range []string{"/box/" + strings.Repeat("x", 1025), "/BOX/blob", "/b/blob", "/bo--x/blob", "/-box/blob"} {
-		if a := c.must(400, "GET", account+target, nil, ""); a.code() != "InvalidResourceName" {
-			t.Errorf("%.20s: %s", target, a.code())
-		}
-	}
 	for _, target := range []string{"/", "/nobody/box/blob", account + "//blob?comp=list", account + "/box/%00", account + "/box/%ff", path + "?snapshot=%zz", path + "?comp=lease;x"} {
 		if a := c.must(400, "GET", target, nil, ""); a.code() != "InvalidUri" {
 			t.Errorf("%s: %s", target, a.code())
@@ -201,6 +196,55 @@ func TestLimits(t *testing.T) {
 	long := account + "/box/" + strings.Repeat("%C3%A9", 1024) // 2048 bytes, but 1024 characters
 	c.must(201, "PUT", long, []string{"x-ms-blob-type", "BlockBlob"}, "x")
 	c.must(201, "PUT", long+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
+}
+
+// A name of the wrong length is told from one with the wrong characters, whatever is asked of
+// it; one that is wrong in both is told as the wrong length.
+//
+// SPEC W6.
+func TestNames(t *testing.T) {
+	const length, characters = "OutOfRangeInput", "InvalidResourceName"
+	c := newClient(t, blobtest.Options{})
+	for _, o := range []struct{ container, blob, want string }{
+		{"c1", "", length},
+		{strings.Repeat("x", 64), "", length},
+		{"B", "", length},
+		{"%C3%A9%C3%A9", "", length}, // two characters, four bytes
+		{"BOX", "", characters},
+		{"bo--x", "", characters},
+		{"-box", "", characters},
+		{"box-", "", characters},
+		{"b_x", "", characters},
+		{"%C3%A9" + strings.Repeat("x", 62), "", characters}, // 63 characters
+		{"c1", "blob", length},
+		{"BOX", "blob", characters},
+		{"box", strings.Repeat("x", 1025), length},
+		{"box", strings.Repeat("%C3%A9", 1025), length},
+		{"c11", "", ""},
+		{strings.Repeat("x", 63), "", ""},
+		{"0-0", "", ""},
+		{"box", strings.Repeat("%C3%A9", 1024), ""}, // 2048 bytes, but 1024 characters
+	} {
+		target, h := account+"/"+o.container+"?restype=container", []string(nil)
+		if o.blob != "" {
+			target, h = account+"/"+o.container+"/"+o.blob, []string{"x-ms-blob-type", "BlockBlob"}
+		}
+		if o.want == "" {
+			c.must(201, "PUT", target, h, "")
+			continue
+		}
+		for _, method := range []string{"PUT", "GET", "DELETE"} {
+			a := c.must(400, method, target, h, "")
+			text, _, _ := strings.Cut(a.message(t).Message, "\n")
+			want := "The specified resource name contains invalid characters."
+			if o.want == length {
+				want = "The specified resource name length is not within the permissible limits."
+			}
+			if a.code() != o.want || text != want {
+				t.Errorf("%s %.40s: %s, %q, want %s", method, target, a.code(), text, o.want)
+			}
+		}
+	}
 }
 
 // What is not served is refused, and not done by half.
