@@ -171,9 +171,10 @@ func (s *Session) judge(a *attempt, sent, now time.Time, res lease.Result, err e
 		v, err = taken, nil // one call takes over once
 	case granted:
 		info.Token = s.held.token
-		s.renewing, s.handing = false, lease.ID{}
+		s.renewing, s.urgent, s.handing = false, false, lease.ID{}
 		s.publish()
 		s.schedule(sent, s.pace())
+		s.attend()
 		s.logAcquired(s.held)
 	case taken:
 		err = nil
@@ -193,7 +194,9 @@ func (s *Session) judge(a *attempt, sent, now time.Time, res lease.Result, err e
 			err = errors.New("the authority granted something else than what was asked for")
 		}
 	}
-	info.Err = err
+	if info.Err = err; err != nil {
+		s.logFailed("acquire", err)
+	}
 	s.traceAcquire(info)
 	s.decide(a, info.Token, v == granted, err)
 	return v

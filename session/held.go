@@ -21,15 +21,22 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		cancel(lease.ErrNotHeld)
 		return ctx, func() {}
 	}
-	c := &heldContext{cancel}
-	if s.contexts == nil {
-		s.contexts = make(map[*heldContext]struct{})
-	}
-	s.contexts[c] = struct{}{}
+	c := s.bind(cancel)
 	return ctx, func() {
 		cancel(context.Canceled)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.contexts, c)
 	}
+}
+
+// bind makes the end of the incarnation that is held call cancel. It must be called with mu
+// held.
+func (s *Session) bind(cancel context.CancelCauseFunc) *heldContext {
+	c := &heldContext{cancel}
+	if s.contexts == nil {
+		s.contexts = make(map[*heldContext]struct{})
+	}
+	s.contexts[c] = struct{}{}
+	return c
 }

@@ -42,6 +42,13 @@ type Options struct {
 	// Default: Timeout/2.
 	Retry time.Duration
 
+	// Watch makes the Session watch the record while it holds the lease, where the authority is
+	// a [lease.Watcher], and ask at once when the record shows a break or another holder: it
+	// learns of that within a Timeout, and not at the next renewal. It costs a goroutine and a
+	// watch for as long as the lease is held, and a look at the record for every signal; in some
+	// stores each renewal gives one. Default: off.
+	Watch bool
+
 	// ClockRate bounds e: the clocks of the authority and of this machine run at rates from
 	// 1-e to 1+e. Default: 0.001. Must be below 1.
 	ClockRate float64
@@ -63,8 +70,8 @@ type Options struct {
 	// Default: crypto/rand.
 	Rand io.Reader
 
-	// Logger gets acquired and released at Debug, failed renewals and breaks at Warn, losses
-	// and panics of handlers at Error. Default: none, but for panics: slog.Default().
+	// Logger gets acquired and released at Debug, failed requests and breaks at Warn, losses
+	// and panics of handlers at Error. That somebody else has the lease is no failure. Default: none, but for panics: slog.Default().
 	Logger *slog.Logger
 
 	// Trace is called at the events of the Session. Default: none.

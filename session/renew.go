@@ -76,18 +76,19 @@ func (s *Session) renew(id lease.ID, incarnation uint64) {
 		s.lose(reason, err)
 		return
 	}
-	switch v {
-	case granted:
-		s.schedule(sent, s.pace())
-	case breaking:
+	if v == breaking {
 		s.tellBreaking()
-		s.schedule(sent, s.pace())
-	case told:
-		s.schedule(sent, s.pace())
-	default:
-		s.logFailed(err)
-		s.schedule(now, s.shorten(s.o.Retry, 0.5))
 	}
+	switch {
+	case v == unknown:
+		s.logFailed("renewal", err)
+		s.schedule(now, s.shorten(s.o.Retry, 0.5))
+	case s.urgent:
+		s.schedule(now, 0)
+	default:
+		s.schedule(sent, s.pace())
+	}
+	s.urgent = false
 }
 
 // lose ends the incarnation as lost and tells so. It must be called with mu held.
@@ -142,8 +143,8 @@ func (s *Session) traceRenew(info RenewInfo) {
 	}
 }
 
-func (s *Session) logFailed(err error) {
+func (s *Session) logFailed(what string, err error) {
 	if log := s.o.Logger; log != nil {
-		s.later(func() { log.Warn("lease: renewal failed", "name", s.name, "err", err) })
+		s.later(func() { log.Warn("lease: "+what+" failed", "name", s.name, "err", err) })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -69,8 +70,13 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // tells its OnLost handlers, or [lease.ErrLost]) and with the error of the release if there was
 // one. If f panics the lease is released and the panic goes on.
 //
-// While contending, an error that may pass is no reason to stop: it is tried again. An
-// error that says that no Acquire can ever be granted is returned.
+// While contending, an error that may pass is no reason to stop: it is tried again, and the
+// last one is told with the error of a context that ends meanwhile. An error that says that no
+// Acquire can ever be granted is returned.
+//
+// The context of f ends with the lease, also when f itself gives that up: a HandOver or a
+// Release in f needs one that does not, as context.WithoutCancel returns. Two Runs with the
+// same Lease are one holder, and the first to end releases it: use a Lease for each.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	set, err := o.complete()
 	switch {
@@ -137,10 +143,14 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 
 // contend asks until the lease is held.
 func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, error) {
+	var failed error // of the last try, if it was not ctx that ended it
 	for {
 		tok, ok, err := lease.AcquireWithToken(ctx, l)
 		if ok {
 			return tok, nil
+		}
+		if ctx.Err() == nil {
+			failed = err
 		}
 		waiter, wakes := l.(lease.Waiter)
 		if err == nil && wakes {
@@ -154,7 +164,10 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, e
 		default:
 			err = o.pause(ctx)
 		}
-		if err != nil {
+		switch {
+		case err != nil && failed != nil:
+			return "", fmt.Errorf("%w; the last try to acquire: %w", err, failed)
+		case err != nil:
 			return "", err
 		}
 	}

@@ -314,3 +314,24 @@ func TestRunAgain(t *testing.T) {
 		}
 	})
 }
+
+// Who gives up contending is told why the last try failed, if it did. SPEC N3.
+func TestRunTellsTheLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name  string
+			fault fault
+			want  bool
+		}{{"unreachable", failRequest, true}, {"held", nil, false}} {
+			n := overMemory()
+			n.open(t, nil).acquire(t)
+			n.keep(lease.Acquire, c.fault)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			tok, err := session.Acquire(ctx, n.open(t, nil), nil)
+			if tok != "" || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errNet) != c.want {
+				t.Errorf("%s: %q, %v", c.name, tok, err)
+			}
+		}
+	})
+}

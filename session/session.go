@@ -14,7 +14,8 @@ import (
 // [lease.Authority]. It may be used by any number of goroutines and from inside its own
 // handlers.
 //
-// A Session can hold, lose and hold again any number of times. Each time is an incarnation
+// A Session that holds goes on renewing until Release or Close, also if nobody refers to it
+// any more. It can hold, lose and hold again any number of times. Each time is an incarnation
 // with an ID of its own, and no event of one reaches another.
 type Session struct {
 	name      string
@@ -42,6 +43,7 @@ type Session struct {
 	closing  int32         // how many of those run a handler and are inside Close
 	closed   bool
 	renewing bool // a renewal of the incarnation that is held is in flight
+	urgent   bool // another is due as soon as that is answered
 }
 
 // New makes a Session for the lease of that name at an authority. It makes no request. It
@@ -133,7 +135,9 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, 
 // time to finish and to Release. If the break is shortened f is called again. Handlers run
 // as those of OnLost do.
 //
-// The Session learns of a break when it next renews, at most Interval and Timeout later.
+// The Session learns of a break when it next renews, at most Interval and Timeout later, or
+// with Options.Watch within a Timeout. A break with less grace than that ends the lease
+// before its holder knows: the fencing token alone protects what he writes meanwhile.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	return register(s, &s.onBreak, f)
 }

@@ -80,6 +80,11 @@ func (g *gated) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return g.Authority.Do(ctx, name, req)
 }
 
+// Watch has the abilities of the network.
+func (g *gated) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	return g.Authority.(lease.Watcher).Watch(ctx, name)
+}
+
 func (g *gated) wait() {
 	g.mu.Lock()
 	open := g.open

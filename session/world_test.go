@@ -122,7 +122,7 @@ func (w *world) add(set setup, i int, store lease.Authority) {
 	}
 	o := &session.Options{
 		Duration: worldDuration, Interval: 2 * time.Second, Timeout: time.Second, Retry: 500 * time.Millisecond,
-		ClockRate: worldRate, Clock: clock, Rand: &sequence{seed: uint64(i + 1)},
+		Watch: i%2 == 0, ClockRate: worldRate, Clock: clock, Rand: &sequence{seed: uint64(i + 1)},
 	}
 	st := &subjectState{net: net, gate: g, clock: clock, ended: map[lease.Token]string{}, losses: map[lease.Token]int{}}
 	o.Trace = &session.Trace{Acquire: func(info session.AcquireInfo) {
