@@ -64,13 +64,13 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // NewAuthority makes an Authority of a Store: it loads the record, steps it, and swaps the
 // result in, again from the start if the swap conflicts, until the context is done. It
 // remembers nothing between calls. A refusal, and a result that needs no writing, always
-// come from a Load made within the call, since Swap refuses stale writes but not stale
-// answers.
+// come from a Load made within the call, or from what a conflict within it showed, since Swap
+// refuses stale writes but not stale answers.
 //
 // If s is a [Limiter], every request is held against its Limits, and a record that claims
 // more than the longest duration counts as ending after that duration from when it is
 // first seen by a request other than a Read. If s is a [Watcher], so is the Authority.
-// NewAuthority panics if s is nil.
+// NewAuthority panics if s is nil, and with the error of [Limits.Valid] if there is one.
 func NewAuthority(s Store) Authority {
 	if s == nil {
 		panic("lease: NewAuthority of a nil Store")
@@ -78,6 +78,9 @@ func NewAuthority(s Store) Authority {
 	a := &authority{store: s}
 	if l, ok := s.(Limiter); ok {
 		a.limits = l.Limits()
+		if err := a.limits.Valid(); err != nil {
+			panic(err)
+		}
 	}
 	if w, ok := s.(Watcher); ok {
 		return &watchingAuthority{a, w}

@@ -325,6 +325,16 @@ func TestBadRequests(t *testing.T) {
 }
 
 // A limited store has limits.
+// A store with Limits that admit nothing is a mistake in the program. SPEC A7.
+func TestLimitsThatAreNone(t *testing.T) {
+	defer func() {
+		if err, ok := recover().(*lease.FieldError); !ok || err.Field != "Limits.MinDuration" {
+			t.Errorf("panicked with %v", err)
+		}
+	}()
+	lease.NewAuthority(limitedStore{limits: lease.Limits{MinDuration: time.Hour, MaxDuration: time.Minute}})
+}
+
 type limitedStore struct {
 	*dumbStore
 	limits lease.Limits

@@ -157,10 +157,10 @@ func (r Record) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in any order and with any white space: an
-// engine may keep an object in a form of its own. Each value, once its
-// escapes are read, must be what MarshalJSON writes, and its key in lower case; a field that is missing, unknown, null
-// or given twice, and a record that is not [Record.Valid], are a [*FieldError] with the
-// Code [ErrCorrupt]; *r is then unchanged.
+// engine may keep an object in a form of its own. Each value, once its escapes are read, must
+// be what MarshalJSON writes, and its key in lower case. A field that is missing, unknown, null
+// or given twice, an escape that is no character, and a record that is not [Record.Valid] are a
+// [*FieldError] with the Code [ErrCorrupt]; *r is then unchanged.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	f, err := parseJSON(data)
 	if err != nil {
@@ -199,7 +199,8 @@ func parseJSON(data []byte) (form, error) {
 			number, ok = token.(json.Number)
 			value = number.String()
 		}
-		if !ok {
+		// An escaped half of a surrogate pair reads as U+FFFD, so that has to be there itself.
+		if !ok || strings.ContainsRune(value, utf8.RuneError) && !bytes.ContainsRune(data, utf8.RuneError) {
 			return nil, object
 		}
 		if err := f.add(key, value); err != nil {

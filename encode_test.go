@@ -145,6 +145,7 @@ func TestHostileJSON(t *testing.T) {
 		"owner with NUL":           {with(`worker-1`, `a\u0000`), `Record.Owner = "a\x00"`},
 		"owner too long":           {with(`worker-1`, strings.Repeat("x", 1025)), `(1025 bytes)`},
 		"owner not UTF-8":          {with(`worker-1`, "a\xff"), "must be one JSON object"},
+		"owner of half a pair":     {with(`worker-1`, `a\ud800`), "must be one JSON object"},
 		"owner an object":          {with(`"worker-1"`, `{"a":1}`), "must be one JSON object"},
 		"owner an array":           {with(`"worker-1"`, `["a"]`), "must be one JSON object"},
 		"owner true":               {with(`"worker-1"`, `true`), "must be one JSON object"},
