@@ -37,7 +37,7 @@ const (
 
 	// What follows from the others and from the rest of Options.
 
-	exact    // time stands still between calls: instants can be hit
+	exact    // time stands still between calls, without Slack: instants can be hit
 	short    // leases of less than the 15 seconds that the vectors keep to otherwise
 	cutting  // a holder can be cut off: Injecting, or Options.Cut
 	revoking // a lease can be broken behind its holder's back: Injecting and Breaking, or Options.Revoke

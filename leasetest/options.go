@@ -23,7 +23,9 @@ type Options struct {
 	// takes a second to be a Unit.
 	Unit time.Duration
 
-	// Slack is how late an answer or a timer may be. Default: 0 in a bubble, otherwise a Unit.
+	// Slack is how late an answer or a timer may be, and how coarse the clock. Where it is not
+	// zero no instant can be hit, and the rules of the last nanosecond are skipped. Default: 0
+	// in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep passes time. Default: time.Sleep.
@@ -84,7 +86,7 @@ func (o *Options) withDefaults() Options {
 	if v.Sleep == nil {
 		v.Sleep = time.Sleep
 	}
-	if !v.Bubble || v.Lacks&OwnClock != 0 {
+	if v.Slack > 0 || v.Lacks&OwnClock != 0 {
 		v.Lacks |= exact
 	}
 	if v.Limits.MinDuration > 1 {

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -65,10 +66,24 @@ func (s storeProbe) load(name string) lease.Snapshot {
 	return snap
 }
 
-// put swaps next in for old, which is the current one.
+// swap swaps next in for old, which is the current one. A conflict has no need then, and is
+// not for ever.
+func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+	for range needless {
+		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
+			break
+		}
+	}
+	return snap, err
+}
+
+// needless is how many conflicts without need are for ever.
+const needless = 10
+
+// put makes a swap of the current version, which must commit.
 func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
 	s.Helper()
-	snap, err := s.Swap(s.ctx, name, old, next)
+	snap, err := s.swap(name, old, next)
 	s.need(err, "swap of the current version")
 	return snap
 }

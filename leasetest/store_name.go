@@ -59,7 +59,7 @@ var nameRules = []rule{
 				continue
 			}
 			mine := s.leased(a, 100*s.D)
-			if _, err := s.Swap(s.ctx, pair.a, a, mine); err != nil {
+			if _, err := s.swap(pair.a, a, mine); err != nil {
 				continue
 			}
 			s.shows(pair.a, mine)
@@ -82,7 +82,7 @@ var nameRules = []rule{
 		for _, h := range hostile {
 			snap, err := s.Load(s.ctx, h.name)
 			if err == nil {
-				_, err = s.Swap(s.ctx, h.name, snap, s.leased(snap, 100*s.D))
+				_, err = s.swap(h.name, snap, s.leased(snap, 100*s.D))
 			}
 			if err == nil {
 				s.Errorf("%s: the store took the name %.40q", h.what, h.name)

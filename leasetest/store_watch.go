@@ -40,7 +40,7 @@ var watchRules = []rule{
 				for snap := s.load(s.name); snap.Record.Epoch < began+changes; {
 					s.yield() // each signal is followed
 					var err error
-					if snap, err = s.Swap(s.ctx, s.name, snap, s.leased(snap, 100*s.D)); err != nil {
+					if snap, err = s.swap(s.name, snap, s.leased(snap, 100*s.D)); err != nil {
 						s.Errorf("swap by the only writer: %v", err)
 						return
 					}

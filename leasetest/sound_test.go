@@ -1,0 +1,54 @@
+package leasetest_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// Stores that are unlike others and yet sound are accepted, and so are the authorities over
+// them.
+func TestSoundThoughUnusual(t *testing.T) {
+	const late = 100 * time.Millisecond
+	for what, c := range map[string]struct {
+		store func() lease.Store
+		slack time.Duration
+	}{
+		"conflicts without need": {func() lease.Store { return &needless{Store: memory.New(nil)} }, 0},
+		"50 ms an exchange": {func() lease.Store {
+			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.LoadOrSwap,
+				leasetest.Chain(leasetest.DelayRequest(late/4), leasetest.DelayAnswer(late/4))))
+		}, late},
+		"a clock of 1 ms": {func() lease.Store { return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock()}}) }, late},
+	} {
+		t.Run(what, func(t *testing.T) {
+			leasetest.TestStore(t, func(testing.TB) lease.Store { return c.store() },
+				&leasetest.Options{Bubble: true, Slack: c.slack, Lacks: leasetest.Durable | leasetest.Forgetting})
+			leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return lease.NewAuthority(c.store()) },
+				&leasetest.Options{Bubble: true, Slack: c.slack})
+		})
+	}
+}
+
+// A needless store answers every third swap with a conflict, whatever the version.
+type needless struct {
+	*memory.Store
+	swaps atomic.Uint64
+}
+
+func (s *needless) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if s.swaps.Add(1)%3 == 0 {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	return s.Store.Swap(ctx, name, old, next)
+}
+
+// A coarse clock ticks a thousand times a second.
+type coarse struct{ *leasetest.Clock }
+
+func (c coarse) Now() time.Time { return c.Clock.Now().Truncate(time.Millisecond) }
