@@ -11,7 +11,8 @@ import (
 
 // Settings are the times of the leases that a [Registry] makes. Every zero field stands for
 // the default of the field of that name in [session.Options]; a [Provider] is given Settings in
-// which every default is in its place.
+// which every default is in its place. An Interval must be below half of a finite Duration, so
+// that after a renewal which failed there is time for another, whatever the Provider is.
 type Settings struct {
 	Duration time.Duration // of a grant, or lease.Infinite
 	Interval time.Duration // from one renewal to the next
@@ -33,6 +34,10 @@ func (s Settings) complete() (Settings, error) {
 	if err != nil {
 		rename(err)
 		return s, err
+	}
+	if o.Duration != lease.Infinite && o.Interval >= o.Duration-o.Interval {
+		return s, &lease.FieldError{Field: "Settings.Interval", Value: o.Interval.String(),
+			Bound: "must be below half of Duration, " + o.Duration.String(), Code: lease.ErrOption}
 	}
 	return Settings{o.Duration, o.Interval, o.Timeout, o.Retry}, nil
 }

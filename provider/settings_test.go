@@ -56,8 +56,9 @@ func TestSettingsRefused(t *testing.T) {
 		{"negative interval of an infinite lease", provider.Settings{Duration: lease.Infinite, Interval: -1}, "Interval = -1ns: must be positive"},
 		{"a duration too short to divide", provider.Settings{Duration: 1}, "Duration = 1ns: must be longer"},
 		{"a duration too short", provider.Settings{Duration: 11}, "Duration = 11ns: must be longer"},
-		{"the longest interval", provider.Settings{Interval: believed - 12500*time.Millisecond}, ""},
-		{"a longer one", provider.Settings{Interval: believed - 12500*time.Millisecond + 1}, "Interval = 17.439059941s: must be at most 17.43905994s"},
+		{"interval of half the duration", provider.Settings{Interval: 15 * s}, "Interval = 15s: must be below half of Duration, 30s"}, // TimeoutSettingsSpec
+		{"interval of just less", provider.Settings{Interval: 15*s - 1}, ""},
+		{"interval of more than can be kept", provider.Settings{Interval: believed - 12500*time.Millisecond + 1}, "Interval = 17.439059941s: must be at most 17.43905994s"},
 		{"interval of more than can be", provider.Settings{Interval: math.MaxInt64, Timeout: s}, "Interval = 2562047h47m16.854775807s: must be at most 320255h"},
 		{"no time for two requests", provider.Settings{Timeout: 8 * s}, "Timeout = 8s: must be at most 7.97"},
 		{"just no time to retry", provider.Settings{Timeout: 4 * s, Retry: believed - 18*s + 1}, "Timeout = 4s: must be at most 3.999999999s"},
