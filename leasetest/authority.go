@@ -14,6 +14,7 @@ import (
 // the subtest, and its bubble, and may register a clean-up on t. Without [Options.Bubble] it
 // is called by several goroutines.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
+	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
 	s.test(t)
 }

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -10,10 +11,11 @@ import (
 // [Skew] a store, lives in another time than the rest of the test.
 //
 // All methods may be called from any number of goroutines. It needs no closing, and runs in a
-// synctest bubble as package time does.
+// synctest bubble as package time does. The zero Clock shows the time of package time, at its
+// rate.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // of package time, when the clock was last set
+	base    time.Time // of package time, when the clock was last set; zero before the first use
 	shown   time.Time // at base
 	rate    float64
 	paused  bool
@@ -27,21 +29,27 @@ type alarm struct {
 }
 
 // NewClock returns a Clock that shows the time of package time at its rate.
-func NewClock() *Clock {
-	now := time.Now()
-	return &Clock{base: now, shown: now, rate: 1, waiting: map[*alarm]struct{}{}}
+func NewClock() *Clock { return new(Clock) }
+
+// lock locks the clock, which its first use sets going.
+func (c *Clock) lock() {
+	c.mu.Lock()
+	if c.base.IsZero() {
+		c.base, c.rate, c.waiting = time.Now(), 1, map[*alarm]struct{}{}
+		c.shown = c.base
+	}
 }
 
 // Now returns the time on this clock.
 func (c *Clock) Now() time.Time {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	return c.now()
 }
 
 // After returns a channel of capacity 1 that gets the time once d has passed on this clock.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	a := &alarm{at: c.now().Add(d), ring: make(chan time.Time, 1)}
 	c.waiting[a] = struct{}{}
@@ -54,9 +62,11 @@ func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = c.shown.Add(d) })
 }
 
-// Rate makes the clock run rate times as fast as package time; 0 stops it.
+// Rate makes the clock run rate times as fast as package time; 0 stops it. It panics if rate
+// is negative or no finite number: a clock that goes back is made by Step.
 func (c *Clock) Rate(rate float64) {
-	c.set(func() { c.rate = max(0, rate) })
+	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
+	c.set(func() { c.rate = rate })
 }
 
 // Pause is a holder that does not run: the clock goes on, but whoever waits for it is not
@@ -71,7 +81,7 @@ func (c *Clock) Resume() {
 }
 
 func (c *Clock) set(f func()) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	c.shown = c.now()
 	c.base = time.Now()

@@ -66,4 +66,7 @@
 // whoever waits on it, [Skew] gives a store such a clock, [Restartable] a restart, and
 // [Tamper] what somebody else has written. All wrappers compose, and pass on the optional
 // abilities of what they wrap. Every wait in them ends with its context.
+//
+// What makes no sense is a mistake in the test, and panics where it is made: a call counted
+// below 1, a probability outside 0 to 1, a time below zero, a fault or a store that is nil.
 package leasetest

@@ -115,6 +115,7 @@ func FailAnswer(ctx context.Context, c *Call) error {
 // DelayRequest delays the request: it has its effect d later. If the context ends first, it
 // is never carried out; see [Detach].
 func DelayRequest(d time.Duration) Fault {
+	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
 		if err := wait(ctx, d); err != nil {
 			return err
@@ -127,6 +128,7 @@ func DelayRequest(d time.Duration) Fault {
 // DelayAnswer delays the answer: the caller gets it d after the effect, or, if his context
 // ends first, its error.
 func DelayAnswer(d time.Duration) Fault {
+	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
 		_ = c.Send(ctx)
 		return wait(ctx, d)

@@ -10,6 +10,7 @@ import (
 // Before calls f before the request is carried out, for what somebody else does just then:
 // a break by a third party, the end of the caller's context.
 func Before(f func()) Fault {
+	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
 		f()
 		_ = c.Send(ctx)
@@ -19,6 +20,7 @@ func Before(f func()) Fault {
 
 // After calls f once the request is carried out, before the caller gets the answer.
 func After(f func()) Fault {
+	must(f != nil, "After: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
 		_ = c.Send(ctx)
 		f()
@@ -29,6 +31,8 @@ func After(f func()) Fault {
 // If is f whenever on reports true, and no fault otherwise: If(down.Load, LoseRequest), with
 // an atomic.Bool, is a network that can be cut and mended.
 func If(on func() bool, f Fault) Fault {
+	must(on != nil, "If: the function on must not be nil")
+	mustFaults("If", f)
 	return func(ctx context.Context, c *Call) error {
 		if on() {
 			return f(ctx, c)
@@ -41,8 +45,16 @@ func If(on func() bool, f Fault) Fault {
 // Chain is the faults one inside the other, the first outermost: what it sends meets the
 // second.
 func Chain(faults ...Fault) Fault {
+	mustFaults("Chain", faults...)
+	return chain(faults)
+}
+
+func chain(faults []Fault) Fault {
 	if len(faults) == 0 {
-		return If(func() bool { return false }, nil)
+		return func(ctx context.Context, c *Call) error {
+			_ = c.Send(ctx)
+			return nil
+		}
 	}
 	outer, inner := faults[0], faults[1:]
 	if len(inner) == 0 {
@@ -50,7 +62,7 @@ func Chain(faults ...Fault) Fault {
 	}
 	return func(ctx context.Context, c *Call) error {
 		through := c.over(func(ctx context.Context) (any, error) {
-			return c.over(c.do).meet(ctx, Chain(inner...))
+			return c.over(c.do).meet(ctx, chain(inner))
 		})
 		answer, err := through.meet(ctx, outer)
 		c.keep(answer, err)
@@ -61,6 +73,8 @@ func Chain(faults ...Fault) Fault {
 // Random is, with the probability p for each call, one of the faults. What the n-th call of
 // an operation meets depends on nothing but the seed, so the same seed replays.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
+	mustProbability("Random", p)
+	mustFaults("Random", faults...)
 	var mu sync.Mutex
 	count := map[string]uint64{}
 	return func(ctx context.Context, c *Call) error {

@@ -9,6 +9,8 @@ import (
 // his waiting, but neither f nor the request. What has not ended with the test is ended, and
 // waited for, by its clean-up. Detach(t, DelayRequest(d)) is a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
+	must(t != nil, "Detach: t must not be nil")
+	mustFaults("Detach", f)
 	return func(ctx context.Context, c *Call) error {
 		done := make(chan error, 1)
 		background(t, ctx, func(ctx context.Context) { done <- f(ctx, c) })
@@ -25,6 +27,8 @@ func Detach(t testing.TB, f Fault) Fault {
 // first, and then it is carried out again through f, which belongs to the test as with
 // [Detach]. Repeat(t, DelayRequest(d)) is a stale copy that comes d later.
 func Repeat(t testing.TB, f Fault) Fault {
+	must(t != nil, "Repeat: t must not be nil")
+	mustFaults("Repeat", f)
 	return func(ctx context.Context, c *Call) error {
 		_ = c.Send(ctx)
 		again := c.over(c.do)

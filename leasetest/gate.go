@@ -14,16 +14,15 @@ import (
 //		leasetest.Nth(1, lease.Release, gate.OpenAfter)) // by the release
 //
 // A call whose context ends at the gate leaves it with the context's error; inside a
-// [Detach] it stays. A Gate is opened once and then stays open.
+// [Detach] it stays. A Gate is opened once and then stays open. The zero Gate is closed.
 type Gate struct {
+	making            sync.Once
 	reached, open     chan struct{}
 	arriving, opening sync.Once
 }
 
 // NewGate returns a Gate that is closed.
-func NewGate() *Gate {
-	return &Gate{reached: make(chan struct{}), open: make(chan struct{})}
-}
+func NewGate() *Gate { return new(Gate) }
 
 // HoldRequest holds a request at the gate before it has its effect.
 func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
@@ -55,12 +54,23 @@ func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
 }
 
 // Open opens the gate. It may be called more than once.
-func (g *Gate) Open() { g.opening.Do(func() { close(g.open) }) }
+func (g *Gate) Open() {
+	g.begin()
+	g.opening.Do(func() { close(g.open) })
+}
 
 // Reached returns a channel that is closed when the first call has come to the gate.
-func (g *Gate) Reached() <-chan struct{} { return g.reached }
+func (g *Gate) Reached() <-chan struct{} {
+	g.begin()
+	return g.reached
+}
+
+func (g *Gate) begin() {
+	g.making.Do(func() { g.reached, g.open = make(chan struct{}), make(chan struct{}) })
+}
 
 func (g *Gate) pass(ctx context.Context) error {
+	g.begin()
 	g.arriving.Do(func() { close(g.reached) })
 	select {
 	case <-g.open:

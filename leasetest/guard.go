@@ -25,6 +25,7 @@ type Guard interface {
 // newGuard returns a guard that has seen no token; it is called in the subtest, and its
 // bubble. Without [Options.Bubble] it is called by several goroutines.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
+	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
 	s.test(t)
 }

@@ -47,6 +47,7 @@ func (h *History) String() string {
 
 // Authority returns a, with every call and its answer in the history.
 func (h *History) Authority(a lease.Authority) lease.Authority {
+	must(a != nil, "History.Authority: the authority must not be nil")
 	return passOn(historicAuthority{a, h}, a)
 }
 
@@ -65,6 +66,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 
 // Store returns s, with every call and its answer in the history.
 func (h *History) Store(s lease.Store) lease.Store {
+	must(s != nil, "History.Store: the store must not be nil")
 	return passOnStore(historicStore{s, h}, s)
 }
 

@@ -30,6 +30,7 @@ type Holder struct {
 // Holder.Over lacks Injecting; then Holder.Over is nil, and the suite sees only its outside,
 // and what [Options] lets it do: Revoke and Cut.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
+	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
 	s.test(t)
 }

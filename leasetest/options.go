@@ -74,6 +74,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		v = *o
 	}
+	must(v.Unit >= 0, "Options.Unit is %v, and must not be negative", v.Unit)
+	must(v.Slack >= 0, "Options.Slack is %v, and must not be negative", v.Slack)
+	must(v.Limits.Valid() == nil, "Options.Limits: %v", v.Limits.Valid())
 	if v.Unit == 0 {
 		v.Unit = 250 * time.Millisecond
 		if v.Bubble {

@@ -19,6 +19,8 @@ const (
 // Restartable returns s as a store that can restart, and the function that restarts it: from
 // then on it has lost what loss says of everything that was written before.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
+	must(s != nil, "Restartable: the store must not be nil")
+	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
 	r := &restartable{Store: s, loss: loss}
 	return passOnStore(r, s), r.restart
 }

@@ -35,7 +35,8 @@ type operation interface {
 	String() string
 }
 
-// A Line of a script says which calls meet which fault.
+// A Line of a script says which calls meet which fault. Its constructors panic if they are
+// given no fault, a count below 1, or an operation that there is not.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the first call of op that meets the fault, counted from 1
@@ -44,27 +45,49 @@ type Line[Op operation] struct {
 }
 
 // Nth is the n-th call of op, counted from 1.
-func Nth[Op operation](n int, op Op, f Fault) Line[Op] { return Line[Op]{op, n, n, f} }
+func Nth[Op operation](n int, op Op, f Fault) Line[Op] {
+	return Line[Op]{op, n, n, f}.checked("Nth", n)
+}
 
 // First is the first n calls of op.
-func First[Op operation](n int, op Op, f Fault) Line[Op] { return Line[Op]{op, 1, n, f} }
+func First[Op operation](n int, op Op, f Fault) Line[Op] {
+	return Line[Op]{op, 1, n, f}.checked("First", n)
+}
 
 // From is the n-th call of op and all that follow.
-func From[Op operation](n int, op Op, f Fault) Line[Op] { return Line[Op]{op, n, 0, f} }
+func From[Op operation](n int, op Op, f Fault) Line[Op] {
+	return Line[Op]{op, n, 0, f}.checked("From", n)
+}
 
 // Always is every call of op.
-func Always[Op operation](op Op, f Fault) Line[Op] { return From(1, op, f) }
+func Always[Op operation](op Op, f Fault) Line[Op] {
+	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
+}
+
+// checked returns the line that a constructor was asked for, with the count n.
+func (l Line[Op]) checked(constructor string, n int) Line[Op] {
+	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
+	mustFaults(constructor, l.fault)
+	last := Op(Swap)
+	if _, ok := any(l.op).(lease.Action); ok {
+		last = Op(lease.Write)
+	}
+	must(l.op <= last, "%s: op is %d, and must be at most %d, %v", constructor, uint8(l.op), uint8(last), last)
+	return l
+}
 
 // Script returns a with faults at chosen calls. A call meets the faults of all lines that it
 // matches, the first line outermost; calls are counted in the order in which they are made,
 // over all names. With a [Detach] or a [Repeat] among the lines, a must outlive the test.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
-	return passOn(&scripted{a, newCues(lines)}, a)
+	must(a != nil, "Script: the authority must not be nil")
+	return passOn(&scripted{a, newCues("Script", lines)}, a)
 }
 
 // ScriptStore returns s with faults at chosen calls, as [Script] does for an authority.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
-	return passOnStore(&scriptedStore{s, newCues(lines)}, s)
+	must(s != nil, "ScriptStore: the store must not be nil")
+	return passOnStore(&scriptedStore{s, newCues("ScriptStore", lines)}, s)
 }
 
 type scripted struct {
@@ -100,7 +123,7 @@ func meet[Op operation, A any](ctx context.Context, cues *cues[Op], op Op, name 
 	about := about[Op]{op, name}
 	faults, last := cues.next(about)
 	c := &Call{Op: op.String(), Name: name, last: last, do: func(ctx context.Context) (any, error) { return do(ctx) }}
-	answer, err := c.meet(ctx, Chain(faults...))
+	answer, err := c.meet(ctx, chain(faults))
 	a, answered := answer.(A) // none comes with an error of the fault's own
 	if answered && err == nil {
 		cues.keep(about, a)
@@ -122,7 +145,10 @@ type about[Op operation] struct {
 	name string
 }
 
-func newCues[Op operation](lines []Line[Op]) *cues[Op] {
+func newCues[Op operation](constructor string, lines []Line[Op]) *cues[Op] {
+	for _, l := range lines {
+		must(l.fault != nil, "%s: a line is zero, and must be made by Nth, First, From or Always", constructor)
+	}
 	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 

@@ -11,6 +11,8 @@ import (
 // stepped; stop it, and nothing expires. What s keeps is kept there, as long as every write
 // comes through the returned store: it remembers the ends that the records have on c.
 func Skew(s lease.Store, c *Clock) lease.Store {
+	must(s != nil, "Skew: the store must not be nil")
+	must(c != nil, "Skew: the clock must not be nil")
 	return passOnStore(&skewed{Store: s, clock: c, turn: make(chan struct{}, 1), records: map[string]skewedRecord{}}, s)
 }
 

@@ -12,6 +12,7 @@ import (
 // TestStep holds an implementation of the machine, a function like [lease.Step], to
 // [Vectors], a subtest a scenario, and to what no authority can be asked. Records are passed to it as it returned them.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
+	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)
 }
 

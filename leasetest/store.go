@@ -18,6 +18,7 @@ import (
 // [lease.Watcher], unless it lacks Watching, and to keep to its Limits if it is a
 // [lease.Limiter].
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
+	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
 	s.test(t)
 }

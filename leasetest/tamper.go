@@ -10,6 +10,8 @@ import (
 // every snapshot that is loaded, into a hostile one too. What is swapped in is not changed.
 // The function f may be called from any number of goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
+	must(s != nil, "Tamper: the store must not be nil")
+	must(f != nil, "Tamper: the function must not be nil")
 	return passOnStore(tampered{s, f}, s)
 }
 
@@ -29,6 +31,8 @@ func (s tampered) Load(ctx context.Context, name string) (lease.Snapshot, error)
 // Answer returns a with f between it and the caller: f may change every answer, such as one
 // that tells less than it could, or grants for a shorter time.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
+	must(a != nil, "Answer: the authority must not be nil")
+	must(f != nil, "Answer: the function must not be nil")
 	return passOn(answering{a, f}, a)
 }
 

@@ -22,6 +22,8 @@ type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan st
 //
 //	auth = leasetest.Lossy(auth, leasetest.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
+	must(a != nil, "Lossy: the authority must not be nil")
+	must(f != nil, "Lossy: the fault must not be nil")
 	w, ok := a.(lease.Watcher)
 	if !ok {
 		return a
@@ -34,6 +36,8 @@ func Lossy(a lease.Authority, f WatchFault) lease.Authority {
 
 // LossyStore returns s with the fault f at every watch, as [Lossy] does for an authority.
 func LossyStore(s lease.Store, f WatchFault) lease.Store {
+	must(s != nil, "LossyStore: the store must not be nil")
+	must(f != nil, "LossyStore: the fault must not be nil")
 	w, ok := s.(lease.Watcher)
 	if !ok {
 		return s
@@ -67,6 +71,7 @@ func FailWatch(context.Context, func(context.Context) (<-chan struct{}, error)) 
 
 // CloseWatch is a watch that is lost after d.
 func CloseWatch(d time.Duration) WatchFault {
+	must(d >= 0, "CloseWatch: d is %v, and must not be negative", d)
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		signals, err := watch(ctx)
@@ -82,6 +87,7 @@ func CloseWatch(d time.Duration) WatchFault {
 // LoseSignals is a watch of which each signal is lost with the probability p. Which ones,
 // depends on nothing but the seed.
 func LoseSignals(seed uint64, p float64) WatchFault {
+	mustProbability("LoseSignals", p)
 	return relay(func() func(context.Context) bool {
 		r := rand.New(rand.NewPCG(seed, 0))
 		return func(context.Context) bool { return r.Float64() >= p }
@@ -90,6 +96,7 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 
 // DelaySignals is a watch whose signals come d late.
 func DelaySignals(d time.Duration) WatchFault {
+	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
 		return func(ctx context.Context) bool { return wait(ctx, d) == nil }
 	})
