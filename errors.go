@@ -184,7 +184,7 @@ type LostError struct {
 
 func (e *LostError) Error() string {
 	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
-	if e.Err != nil {
+	if e.Err != nil && CodeOf(e.Err) != e.Reason { // which would say it twice
 		s += ": " + e.Err.Error()
 	}
 	return s

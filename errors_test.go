@@ -106,6 +106,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{op, `lease: renew "a\x00b": the lease ID specified did not match the lease ID of the lease`, lease.ErrIDMismatch, lease.ErrIDMismatch},
 		{lost, `lease: lost "a": the lease was not renewed in time: lease: renew "a": no route`, lease.ErrExpired, cause},
+		{&lease.LostError{Name: "b", Reason: lease.ErrIDMismatch, Err: op}, `lease: lost "b": the lease ID specified did not match the lease ID of the lease`, lease.ErrIDMismatch, op},
 		{plain, `lease: lost "a": the lease ID matched, but the lease has been broken`, lease.ErrBroken, lease.ErrBroken},
 		{field, "Request.Duration = 0s: must be positive", lease.ErrDuration, lease.ErrDuration},
 		{fmt.Errorf("again: %w", &lease.OpError{Op: "acquire", Name: "a", Err: field}), `again: lease: acquire "a": Request.Duration = 0s: must be positive`, lease.ErrDuration, field},
