@@ -15,13 +15,21 @@ func (s *dumbStore) forget(testing.TB, lease.Store) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.time()
-	maps.DeleteFunc(s.records, func(_ string, r dumbRecord) bool {
+	maps.DeleteFunc(s.records, func(name string, r dumbRecord) bool {
 		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*dumbRetention
 		switch s.bug {
 		case "forgets what is locked":
 			idle = true
 		case "forgets what just expired":
 			idle = !r.At(now).State.Locked()
+		case "forgets what is broken":
+			idle = idle || r.At(now).State == lease.Broken
+		case "forgets what expired and was written":
+			idle = idle || r.State == lease.Expired
+		case "forgets what never ends":
+			idle = idle || r.State == lease.Leased && r.Until.IsZero()
+		case "forgets the watches too":
+			delete(s.watches, name)
 		}
 		if idle && s.bug != "forgets the epoch too" {
 			s.floor = max(s.floor, r.Epoch)

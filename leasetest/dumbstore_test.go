@@ -86,6 +86,9 @@ func (s *dumbStore) Load(ctx context.Context, name string) (lease.Snapshot, erro
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
+	if ctx.Err() != nil && s.bug == "takes a done context for a free lease" {
+		return lease.Snapshot{Version: "none", Now: time.Now().UTC()}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spoilt[name] {
@@ -146,6 +149,14 @@ func (s *dumbStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 		if conflict {
 			now.Record = next
 		}
+	case "shows the time of the load with a conflict":
+		if conflict || over {
+			now.Now = old.Now
+		}
+	case "shows the time of the load when a state is over":
+		if over && !conflict {
+			now.Now = old.Now
+		}
 	case "reports a conflict as any error":
 		if conflict {
 			return now, fmt.Errorf("precondition failed")
@@ -181,6 +192,7 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 	case "keeps epochs in 32 bits":
 		next.Epoch = uint64(uint32(next.Epoch))
 	}
+	was := s.records[name]
 	if next.State == lease.Available && s.bug == "deletes what is released" {
 		delete(s.records, name)
 	} else {
@@ -188,7 +200,9 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 	}
 	for i, w := range s.watches[name] {
 		switch {
-		case w.ctx.Err() != nil, s.bug == "signals no more than one watch" && i > 0, s.bug == "signals every other change" && s.swaps%2 == 0:
+		case w.ctx.Err() != nil, s.bug == "signals no more than one watch" && i > 0, s.bug == "signals every other change" && s.swaps%2 == 0,
+			s.bug == "signals grants only" && next.State != lease.Leased, s.bug == "signals no release" && next.State == lease.Available,
+			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State:
 			continue
 		}
 		select {

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -150,6 +151,16 @@ var swapRules = []rule{
 				}
 			}
 		})
+	}},
+	{"S8/done-context-is-no-free-lease", "a load whose context is done already gets an error, or shows the record as it is", 0, func(p *probe) {
+		s := p.store()
+		next := s.leased(s.load(s.name), 100*s.D)
+		s.put(s.name, s.load(s.name), next)
+		ctx, cancel := context.WithCancel(s.ctx)
+		cancel()
+		if snap, err := s.Load(ctx, s.name); err == nil && !s.same(snap.Record, next) {
+			s.Errorf("the load shows %s, and not %s", outcomeText(snap.Record, nil), outcomeText(next, nil))
+		}
 	}},
 	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *probe) {
 		s := p.store()

@@ -33,6 +33,21 @@ var timeRules = []rule{
 			}
 		})
 	}},
+	{"S4/time-never-decreases-at-a-conflict", "the time that comes with a conflict is not before one that came earlier", 0, func(p *probe) {
+		s := p.store()
+		for what, d := range map[string]time.Duration{"another version": 100 * s.D, "an end": s.D / 2} {
+			old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), d))
+			if d > s.D {
+				s.put(s.name, old, s.leased(old, d))
+			}
+			s.pass(s.D/2 + s.Slack/4)
+			last := s.load(s.name)
+			snap, err := s.Swap(s.ctx, s.name, old, s.leased(last, s.D))
+			if errors.Is(err, lease.ErrConflict) && snap.Version != "" && snap.Now.Before(last.Now) {
+				s.Errorf("a load came at %s, and then a conflict because of %s at %s", timeText(last.Now), what, timeText(snap.Now))
+			}
+		}
+	}},
 	{"S4/time-passes", "the store's time passes as time does", 0, func(p *probe) {
 		s := p.store()
 		began, sent := s.load(s.name).Now, time.Now()

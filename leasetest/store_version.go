@@ -90,20 +90,42 @@ var versionRules = []rule{
 		breaking := s.leased(s.load(s.name+"/breaking"), 100*s.D)
 		breaking.State = lease.Breaking
 		s.put(s.name+"/breaking", s.load(s.name+"/breaking"), breaking)
+		infinite := s.leased(s.load(s.name+"/infinite"), lease.Infinite)
+		if s.Lacks&Infinite == 0 {
+			s.put(s.name+"/infinite", s.load(s.name+"/infinite"), infinite)
+		}
 		s.forget()
 		s.shows(s.name+"/leased", leased)
 		s.shows(s.name+"/breaking", breaking)
+		if s.Lacks&Infinite == 0 {
+			s.shows(s.name+"/infinite", infinite)
+		}
 	}},
-	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired record is remembered for the time that the store states", Forgetting, func(p *probe) {
+	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", Forgetting, func(p *probe) {
 		s := p.store()
 		after := s.forget()
 		if after <= 0 {
 			s.Fatalf("the stated time is %v", after)
 		}
-		next := s.leased(s.load(s.name), s.Unit)
-		s.put(s.name, s.load(s.name), next)
-		s.pass(s.Unit + min(after/2, time.Hour))
-		s.forget()
-		s.shows(s.name, next)
+		// What is written down as over, and what comes to its end in a Unit.
+		for _, state := range []lease.State{lease.Expired, lease.Broken, lease.Leased, lease.Breaking} {
+			if s.Lacks&Breaking != 0 && (state == lease.Broken || state == lease.Breaking) {
+				continue
+			}
+			name, over := s.name+"/"+state.String(), !state.Locked()
+			next := s.leased(s.load(name), s.Unit)
+			if next.State = state; over {
+				next.Until = time.Time{}
+			}
+			sent := time.Now()
+			s.put(name, s.load(name), next)
+			if !over {
+				s.pass(s.Unit + min(after/2, time.Hour))
+			}
+			s.forget()
+			if !over || time.Since(sent) < after {
+				s.shows(name, next)
+			}
+		}
 	}},
 }

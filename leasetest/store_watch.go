@@ -8,14 +8,36 @@ import (
 )
 
 var watchRules = []rule{
-	{"S7/change-signals", "a grant after the watch began is signalled", Watching, func(p *probe) {
+	{"S7/change-signals", "every change of the record after the watch began is signalled", Watching, func(p *probe) {
 		s := p.store()
 		signals := s.watch(s.ctx, s.bare, s.name)
 		snap := s.load(s.name)
-		for i := range 5 {
-			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-			if !s.signalled(signals) {
-				s.Fatalf("grant %d was not signalled", i+1)
+		for i := range 2 {
+			leased := s.leased(snap, 100*s.D)
+			again, breaking := leased, leased
+			again.Epoch, again.Owner = leased.Epoch+1, "another"
+			breaking.State, breaking.Epoch, breaking.Until = lease.Breaking, again.Epoch, leased.Until.Add(-10*s.D)
+			sooner, broken := breaking, breaking
+			sooner.Until = breaking.Until.Add(-10 * s.D)
+			broken.State, broken.Until = lease.Broken, time.Time{}
+			expired, released := broken, lease.Record{Epoch: again.Epoch}
+			expired.State = lease.Expired
+			for _, c := range []struct {
+				what  string
+				next  lease.Record
+				needs Ability
+			}{
+				{"a grant", leased, 0}, {"a grant to the same ID", again, 0}, {"a break", breaking, Breaking}, {"a shorter break", sooner, Breaking},
+				{"the end of a break", broken, Breaking}, {"an expiry that is written down", expired, 0}, {"a release", released, 0},
+			} {
+				if c.needs&s.Lacks != 0 {
+					continue
+				}
+				s.drain(signals)
+				snap = s.put(s.name, snap, c.next)
+				if !s.signalled(signals) {
+					s.Fatalf("%s was not signalled, in round %d", c.what, i+1)
+				}
 			}
 		}
 	}},
@@ -58,6 +80,20 @@ var watchRules = []rule{
 			}
 		})
 	}},
+	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next grant, or is closed as lost", Watching | Forgetting, func(p *probe) {
+		s := p.store()
+		signals := s.watch(s.ctx, s.bare, s.name)
+		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		s.forget()
+		s.drain(signals)
+		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		select {
+		case <-signals: // or it is closed
+		case <-time.After(s.patience()):
+			s.Errorf("the grant was not signalled, and the watch is not closed")
+		}
+	}},
 	{"S7/watch-ends-with-its-context", "a watch whose context is done is closed", Watching, func(p *probe) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -90,6 +126,15 @@ func (p *probe) watch(ctx context.Context, watched any, name string) <-chan stru
 	signals, err := w.Watch(ctx, name)
 	p.need(err, "watch")
 	return signals
+}
+
+// drain takes the signal of what was before.
+func (p *probe) drain(signals <-chan struct{}) {
+	p.pass(0)
+	select {
+	case <-signals:
+	default:
+	}
 }
 
 // signalled waits for a signal.
