@@ -23,20 +23,22 @@
 //	          0s  a: Release: connection refused
 //	          0s  == a is well again
 //	          0s  a: Acquire: false, <nil>
-//	replay: go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$', with Options.Seed = 1
+//	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
 // Lines with an arrow are requests (->) and their answers (<-), those with == what the suite
 // did. What decides is SPEC.md: its clause tells more than the rule.
 //
 // Everything is required that [Options.Lacks] does not excuse. A rule that needs what is
-// lacking is skipped by its name, and once more listed at the end with what it lacks: no rule
-// is left out silently. The first run is therefore best made with nothing lacking; what then
-// fails with "it should lack ..." is to be declared, and the rest to be mended.
+// lacking is skipped by its name, and once more listed at the end with what it lacks. Of a test
+// that passes go test shows that with -v only: look at it once. The first run is best made with
+// nothing lacking; what then fails with "it should lack ..." is to be declared, and the rest to
+// be mended.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own, where
 // time costs nothing and instants are exact: for what is in process and lives on package time,
-// or on Holder.Clock. Without it the suite waits in real time, in units that Options chooses,
-// and its subtests run in parallel: "go test -parallel 100" has them wait together.
+// or on Holder.Clock; see there for what hangs. Without it the suite waits in real time, in
+// units that Options chooses, and its subtests run in parallel: "go test -parallel 100" has
+// them wait together.
 //
 // How much a lease can be held to depends on what can be done to it. A lease over
 // Holder.Over is held to everything, for the suite comes between it and its authority. One

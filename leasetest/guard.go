@@ -141,21 +141,6 @@ var guardRules = []rule{
 			p.Errorf("%v", err)
 		}
 	}},
-	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
-		p.admits(g, 1)
-		failure := errors.New("the function failed")
-		if err := g.Do(lease.TokenOf(5), func() error { return failure }); !errors.Is(err, failure) {
-			p.Errorf("the function's error comes back as %v", err)
-		}
-		p.refuses(g, lease.TokenOf(4))
-		func() {
-			defer func() { _ = recover() }()
-			_ = g.Do(lease.TokenOf(6), func() error { panic("a function of the suite panics") })
-		}()
-		p.refuses(g, lease.TokenOf(5))
-		p.admits(g, 6)
-	}},
 	{"G4/equal-tokens-pass", "the token of the mark is admitted again and again", 0, func(p *probe) {
 		g := p.suite.newGuard(p.TB)
 		for range 3 {
@@ -209,6 +194,24 @@ var guardRules = []rule{
 		close(end)
 		p.need(<-advanced, "advance")
 		older.Wait()
+	}},
+	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
+		g := p.suite.newGuard(p.TB)
+		p.admits(g, 1)
+		failure := errors.New("the function failed")
+		if err := g.Do(lease.TokenOf(5), func() error { return failure }); !errors.Is(err, failure) {
+			p.Errorf("the function's error comes back as %v", err)
+		}
+		p.refuses(g, lease.TokenOf(4))
+		func() {
+			defer func() { _ = recover() }()
+			_ = g.Do(lease.TokenOf(6), func() error {
+				p.panic("the function under the guard")
+				return nil
+			})
+		}()
+		p.refuses(g, lease.TokenOf(5))
+		p.admits(g, 6)
 	}},
 }
 

@@ -29,6 +29,9 @@ type Holder struct {
 // lease that lacks one says so in [Options.Lacks]. A lease that cannot be made to ask
 // Holder.Over lacks Injecting; then Holder.Over is nil, and the suite sees only its outside,
 // and what [Options] lets it do: Revoke and Cut.
+//
+// A handler of the suite that panics, and that the lease does not recover from, ends the
+// process, with a text that says so. In a bubble that rule is the last.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
@@ -37,4 +40,4 @@ func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, 
 
 var leaseRules = slices.Concat(newRules, acquireRules, abandonRules, againRules, takeOverRules,
 	beliefRules, excludeRules, renewalRules, incarnationRules, breakRules, handOverRules, lossRules,
-	handlerRules, releaseRules, waitRules, runRules)
+	handlerRules, releaseRules, waitRules, runRules, panicRules)

@@ -1,7 +1,10 @@
 package leasetest
 
 import (
+	"math"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +18,10 @@ type Options struct {
 	Lacks Ability
 
 	// Bubble runs every subtest in a synctest bubble, for an implementation in process that
-	// lives on package time.
+	// lives on package time. In a bubble time stands still while somebody waits for what is no
+	// channel or timer of the bubble, such as a sync.Mutex that is held across a request, or I/O.
+	// A rule that hangs on it for a minute of real time ends the process, and the text names the
+	// rule; where go test has no time-out (-timeout 0) it hangs on.
 	Bubble bool
 
 	// Unit is the shortest time that the suite tells apart. Its leases last some ten units.
@@ -64,8 +70,8 @@ type Options struct {
 	// no record, as somebody may by hand. Without it the rule of such records is skipped.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
-	// Seed decides whatever the suite draws. Default: a new one in every run; a failure tells
-	// it.
+	// Seed decides whatever the suite draws. Default: the number in the environment variable
+	// LEASETEST_SEED, or without it a new one in every run. A failure tells it.
 	Seed uint64
 }
 
@@ -97,9 +103,22 @@ func (o *Options) withDefaults() Options {
 	}
 	v.Lacks |= v.follows()
 	if v.Seed == 0 {
-		v.Seed = rand.Uint64()
+		v.Seed = drawSeed()
 	}
 	return v
+}
+
+// seedVariable is the environment variable that replays a run.
+const seedVariable = "LEASETEST_SEED"
+
+func drawSeed() uint64 {
+	text := os.Getenv(seedVariable)
+	if text == "" {
+		return 1 + rand.Uint64N(math.MaxUint64)
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	must(err == nil && seed > 0, "%s is %q, and must be a number from 1 to %d", seedVariable, text, uint64(math.MaxUint64))
+	return seed
 }
 
 // follows is what an implementation cannot be put through, by what it lacks otherwise.

@@ -33,6 +33,7 @@ func (r rule) clause() string {
 type suite struct {
 	rules   []rule
 	options Options
+	longest time.Duration // that a rule in a bubble may take, in real time; 0: a minute
 
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
@@ -53,6 +54,7 @@ func (s *suite) test(t *testing.T) {
 			case lacks != 0:
 				t.Skipf("lacks %v: %s", lacks, r.says)
 			case s.options.Bubble:
+				defer s.watch(t, r)()
 				synctest.Test(t, func(t *testing.T) { s.check(t, r) })
 			default:
 				t.Parallel()
@@ -113,8 +115,25 @@ func (p *probe) Fatalf(format string, args ...any) {
 }
 
 func (p *probe) violation(what string) string {
-	return fmt.Sprintf("SPEC %s is violated: %s\n%s\nat %v; history:\n%s\nreplay: go test -run '^%s$', with Options.Seed = %d",
-		p.rule.clause(), p.rule.says, what, time.Since(p.began), p.history, strings.ReplaceAll(p.Name(), "/", "$/^"), p.Seed)
+	return fmt.Sprintf("SPEC %s is violated: %s\n%s\nat %v; history:\n%s\nreplay: %s",
+		p.rule.clause(), p.rule.says, what, time.Since(p.began), p.history, p.suite.replay(p.Name()))
+}
+
+// replay is the command that runs the subtest of that name again, with the same seed.
+func (s *suite) replay(name string) string {
+	return fmt.Sprintf("%s=%d go test -run '%s'", seedVariable, s.options.Seed, pattern(name))
+}
+
+// pattern is what chooses the test of that name for go test.
+func pattern(name string) string { return "^" + strings.ReplaceAll(name, "/", "$/^") + "$" }
+
+// panic is what a function of the suite does that is meant to panic. Should nothing recover
+// from it, the process ends, and the value has the last word.
+func (p *probe) panic(who string) {
+	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
+If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
+The results of the other rules: go test -run '%s' -skip '%s'`,
+		who, p.rule.name, p.rule.clause(), p.rule.says, pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
 // need ends the rule if err is one: without it there is nothing to look at.

@@ -1,0 +1,154 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A lockedLease is as many would write it first: a mutex, held while it asks.
+type lockedLease struct {
+	*dumbLease
+	asking sync.Mutex
+}
+
+func (l *lockedLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	return l.dumbLease.AcquireWithToken(ctx)
+}
+
+// A frailLease recovers from nothing.
+type frailLease struct{ *dumbLease }
+
+func (l frailLease) OnLost(f func(error)) (stop func() bool) {
+	return l.dumbLease.OnLost(func(err error) { go f(err) })
+}
+
+// A frailGuard does the same.
+type frailGuard struct{ Guard }
+
+func (g frailGuard) Do(tok lease.Token, f func() error) error {
+	return g.Guard.Do(tok, func() error {
+		result := make(chan error)
+		go func() { result <- f() }()
+		return <-result
+	})
+}
+
+// childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
+const childVariable = "LEASETEST_END"
+
+// What ends the process says which rule and clause, why, and what to do, and in a bubble every
+// other rule has had its turn. Each is the end of a child of this test.
+func TestEndsOfTheProcess(t *testing.T) {
+	locked := dumbLeases("")
+	locked.longest = time.Second
+	locked.newLease = func(t testing.TB, h Holder) lease.Lease { return &lockedLease{dumbLease: newDumbLease(t, h, "")} }
+	locked.rules = rulesNamed(t, leaseRules, "H5/acquires-at-once-are-one-incarnation")
+
+	frail := dumbLeases("")
+	frail.newLease = func(t testing.TB, h Holder) lease.Lease { return frailLease{newDumbLease(t, h, "")} }
+
+	real := dumbLeases("")
+	real.newLease = frail.newLease
+	real.rules = rulesNamed(t, leaseRules, "H16/a-panic-stops-no-other")
+	real.options = (&Options{Unit: 20 * time.Millisecond, Lacks: real.options.Lacks, Seed: 1}).withDefaults()
+
+	guard := dumbGuards("")
+	guard.newGuard = func(t testing.TB) Guard { return frailGuard{dumbGuards("").newGuard(t)} }
+
+	const me = "^TestEndsOfTheProcess$"
+	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics keeps no other from being told",
+		"go test -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
+	ends := map[string]struct {
+		suite *suite
+		says  []string
+	}{
+		"mutex": {locked, []string{"rule H5/acquires-at-once-are-one-incarnation has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same incarnation",
+			"sync.Mutex", "I/O", "LEASETEST_SEED=1 go test -run '" + me + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
+		"handler":              {frail, panicked},
+		"handler in real time": {real, panicked},
+		"guarded function":     {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
+	}
+	if end := os.Getenv(childVariable); end != "" {
+		ends[end].suite.test(t)
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), self, "-test.run="+me, "-test.v", "-test.timeout=5m")
+			cmd.Env = append(os.Environ(), childVariable+"="+name)
+			out, err := cmd.CombinedOutput()
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+				t.Fatalf("it ended with %v, and said\n%s", err, out)
+			}
+			for _, text := range end.says {
+				if !strings.Contains(string(out), text) {
+					t.Errorf("it does not say %q, but\n%.5000s", text, out)
+				}
+			}
+			for _, r := range end.suite.rules {
+				if !strings.Contains(string(out), "=== RUN   TestEndsOfTheProcess/"+r.name+"\n") {
+					t.Errorf("%s: it has not had its turn", r.name)
+				}
+			}
+		})
+	}
+}
+
+// rulesNamed are the rules of that name.
+func rulesNamed(t *testing.T, rules []rule, name string) []rule {
+	t.Helper()
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
+	if i < 0 {
+		t.Fatalf("there is no rule %s", name)
+	}
+	return rules[i : i+1]
+}
+
+// A run without an edit of the test is replayed by the environment.
+func TestSeedOfTheEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		o    Options
+		want uint64
+	}{
+		{"17", Options{}, 17},
+		{"18446744073709551615", Options{}, 1<<64 - 1},
+		{"17", Options{Seed: 3}, 3},
+	} {
+		t.Setenv(seedVariable, c.text)
+		if got := c.o.withDefaults().Seed; got != c.want {
+			t.Errorf("%s=%s and Options.Seed = %d: the seed is %d, want %d", seedVariable, c.text, c.o.Seed, got, c.want)
+		}
+	}
+	t.Setenv(seedVariable, "")
+	if a, b := (*Options)(nil).withDefaults().Seed, (*Options)(nil).withDefaults().Seed; a == b {
+		t.Errorf("two runs draw the same seed, %d", a)
+	}
+	for _, text := range []string{"0", "-1", "x", "18446744073709551616"} {
+		t.Setenv(seedVariable, text)
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, seedVariable) || !strings.Contains(said, "from 1 to") {
+					t.Errorf("%s=%s: it panics with %q", seedVariable, text, said)
+				}
+			}()
+			(*Options)(nil).withDefaults()
+		}()
+	}
+}
