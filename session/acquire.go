@@ -159,7 +159,7 @@ func (s *Session) judge(a *attempt, sent, now time.Time, res lease.Result, err e
 		if certain(err) && !a.doubtful && lease.CodeOf(err) != lease.ErrBreaking {
 			return taken // certainly not granted: nothing to undo
 		}
-		s.owe(a.id, err != nil)
+		s.owe(a.id, a.doubtful || err != nil)
 		return undo
 	}
 	v := s.acquired(a.id, sent, now, res, err)
@@ -184,7 +184,7 @@ func (s *Session) judge(a *attempt, sent, now time.Time, res lease.Result, err e
 		err = fmt.Errorf("the authority does not tell the ID to take over: %w", errors.ErrUnsupported)
 	case late:
 		s.retire()
-		s.owe(a.id, false)
+		s.owe(a.id, a.doubtful)
 		err = fmt.Errorf("granted after %v, when nothing was certain any more: %w", now.Sub(sent), lease.ErrExpired)
 	case undo:
 		s.retire()

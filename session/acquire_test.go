@@ -199,6 +199,46 @@ func TestGrantAnsweredTooLate(t *testing.T) {
 	}
 }
 
+// What is granted with a record that is none is not believed: whether anything was granted is
+// unknown. SPEC H1, H11.
+func TestGrantOfWhatIsNoRecord(t *testing.T) {
+	for name, spoil := range map[string]func(*lease.Record){
+		"without an epoch":     func(r *lease.Record) { r.Epoch = 0 },
+		"of too high an epoch": func(r *lease.Record) { r.Epoch = 1 << 63 },
+		"of the wrong zone":    func(r *lease.Record) { r.Until = r.Until.In(time.FixedZone("", 3600)) },
+		"without an end":       func(r *lease.Record) { r.Until = time.Time{} },
+		"without a duration":   func(r *lease.Record) { r.Duration = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				spoilt := fault(func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+					res, err := send(ctx)
+					spoil(&res.Record)
+					return res, err
+				})
+				id := h.ID()
+				n.meet(lease.Acquire, spoilt)
+				h.unknown(t, lease.ErrCorrupt)
+				if h.alive(t, false); h.ID() != id {
+					t.Error("the ID was retired")
+				}
+				tok := h.acquire(t)
+				if err := tok.Valid(); err != nil {
+					t.Error(err)
+				}
+				n.keep(lease.Renew, spoilt)
+				time.Sleep(time.Until(until(t, h)))
+				h.lostOnce(t, lease.ErrExpired)
+				if n.count(lease.Renew) < 5 {
+					t.Errorf("renewed %d times", n.count(lease.Renew))
+				}
+			})
+		})
+	}
+}
+
 // An acquire while holding makes no request, whatever its context. SPEC H5.
 func TestAcquireWhileHolding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

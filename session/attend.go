@@ -19,7 +19,7 @@ func (s *Session) attend() {
 	go func() {
 		defer s.finish()
 		for ctx.Err() == nil {
-			changed := s.watch(ctx)
+			changed := s.watch(ctx, nil)
 			for open := changed != nil; open; {
 				s.look(id, incarnation) // first at what was there before the watch
 				select {

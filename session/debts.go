@@ -10,7 +10,7 @@ import (
 type debt struct {
 	id       lease.ID
 	doubtful bool // nor has its Acquire: it may yet arrive
-	waived   bool // its release was refused, so that it is of interest only if it does arrive
+	waived   bool // it is not in force, so that it is of interest only if that does arrive
 }
 
 // mostUnsettled bounds the memory of a Session that can never reach its authority; the
@@ -52,14 +52,11 @@ func (h *holder) recall(id lease.ID) {
 	}
 }
 
-// discharge forgets an ID whose release is certain.
+// discharge ends the releasing of an ID that is certainly not in force. It is forgotten, unless
+// it may come to be.
 func (h *holder) discharge(id lease.ID) {
-	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id })
-}
-
-// waive stops releasing an ID that is not in force, but may come to be.
-func (h *holder) waive(id lease.ID) {
 	if d := h.owes(id); d != nil {
 		d.waived = true
 	}
+	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id && !d.doubtful })
 }

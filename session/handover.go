@@ -16,7 +16,8 @@ import (
 // the lease is released. After any other error call HandOver again with the same ID, or
 // Release; an Acquire that finds the ID still in force releases it too. Only a context that is
 // done already, an ID that cannot be given to, and a lease that is not held
-// ([lease.ErrNotHeld]) end nothing.
+// ([lease.ErrNotHeld]) end nothing. A context that HandOver itself ends, since it belonged to
+// the incarnation ([Session.WhileHeld]), does not end the wait.
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	if err := ctx.Err(); err != nil {
 		return s.opError("hand over", err)
@@ -40,8 +41,12 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 		s.owe(from, b.doubtful)
 	}
 	s.handing = from
-	done := s.detach(context.WithoutCancel(ctx), func(ctx context.Context) error { return s.give(ctx, from, to) })
+	detached := context.WithoutCancel(ctx)
+	done := s.detach(detached, func(ctx context.Context) error { return s.give(ctx, from, to) })
 	s.unlock()
+	if endedByRelease(ctx) {
+		ctx = detached
+	}
 	return s.outcome(ctx, "hand over", done)
 }
 

@@ -150,7 +150,7 @@ func TestAcquired(t *testing.T) {
 					h.owe(given, false)
 					h.owe(owed, false)
 					h.owe(waived, true)
-					h.waive(waived)
+					h.discharge(waived)
 					h.handing = given
 				}
 				want := judge(rules, a)

@@ -8,9 +8,11 @@ import (
 
 // Release gives the lease up, as [lease.Lease] says, together with whatever an earlier call
 // could not settle. The request is sent although ctx may be done; ctx ends the wait for its
-// answer only. It waits for an Acquire that it supersedes to be undone.
+// answer only, and not if Release itself ends ctx, which belonged to the incarnation
+// ([Session.WhileHeld]). It waits for an Acquire that it supersedes to be undone.
 func (s *Session) Release(ctx context.Context) error {
-	detached := context.WithoutCancel(ctx) // a nil ctx panics before anything is locked
+	over := ctx.Err() != nil
+	detached := context.WithoutCancel(ctx)
 	s.lock()
 	s.supersede()
 	if b := s.end(); b != nil {
@@ -27,6 +29,9 @@ func (s *Session) Release(ctx context.Context) error {
 	}
 	done := s.detach(detached, s.settle)
 	s.unlock()
+	if !over && endedByRelease(ctx) {
+		ctx = detached
+	}
 	return s.outcome(ctx, "release", done)
 }
 
@@ -63,6 +68,9 @@ func (s *Session) detach(ctx context.Context, f func(context.Context) error) <-c
 	}()
 	return done
 }
+
+// endedByRelease reports whether ctx ended because the lease was given up.
+func endedByRelease(ctx context.Context) bool { return context.Cause(ctx) == error(lease.ErrReleased) }
 
 // outcome waits for the error of a detached request. An authority that does not keep to
 // its context is given up.
@@ -120,11 +128,7 @@ func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	}
 	s.mu.Lock()
 	defer s.unlock()
-	switch {
-	case err != nil:
-	case doubtful:
-		s.waive(id)
-	default:
+	if err == nil {
 		s.discharge(id)
 	}
 	s.traceReleased(ReleaseInfo{ID: id, Err: err})

@@ -105,9 +105,9 @@ func (s *Session) lose(reason lease.Code, err error) {
 	if s.o.Trace != nil && s.o.Trace.Lost != nil {
 		s.later(func() { s.o.Trace.Lost(lost) })
 	}
-	// A renewal may have been granted without an answer: then the lease would stay with
-	// nobody.
-	if reason == lease.ErrExpired {
+	// A renewal may have been granted without an answer, or an earlier request to acquire may
+	// yet be: then the lease would stay with nobody.
+	if reason == lease.ErrExpired || b.doubtful {
 		s.owe(b.id, b.doubtful)
 		s.detach(context.Background(), s.settle)
 	}
@@ -119,6 +119,9 @@ func (s *Session) drop(cause error) {
 	s.alarm.unset()
 	contexts := s.contexts
 	s.contexts = nil
+	for c := range contexts {
+		c.cause = cause // whoever calls cancel first
+	}
 	s.effects = slices.Insert(s.effects, 0, func() { // before any hook, which might take long
 		for c := range contexts {
 			c.cancel(cause)

@@ -67,16 +67,17 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // A context that ends while Run contends ends Run, with its error. One that ends while f
 // runs ends f's context; f should then stop, and is waited for. The error is f's own, joined
 // with the loss if the lease was lost meanwhile ([*lease.LostError]; what another kind of Lease
-// tells its OnLost handlers, or [lease.ErrLost]) and with the error of the release if there was
-// one. If f panics the lease is released and the panic goes on.
+// has told its OnLost handlers by then, or [lease.ErrLost]) and with the error of the release
+// if there was one. If f panics the lease is released and the panic goes on.
 //
 // While contending, an error that may pass is no reason to stop: it is tried again, and the
 // last one is told with the error of a context that ends meanwhile. An error that says that no
 // Acquire can ever be granted is returned.
 //
-// The context of f ends with the lease, also when f itself gives that up: a HandOver or a
-// Release in f needs one that does not, as context.WithoutCancel returns. Two Runs with the
-// same Lease are one holder, and the first to end releases it: use a Lease for each.
+// The context of f ends with the lease, also when f itself gives that up. A HandOver or a
+// Release in f may be called with it all the same; a Close needs one that does not end, as
+// context.WithoutCancel returns. Two Runs with the same Lease are one holder, and the first to
+// end releases it: use a Lease for each.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	set, err := o.complete()
 	switch {
@@ -119,7 +120,15 @@ func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, er
 func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f func(context.Context, lease.Token) error) (err error) {
 	held, cancel := lease.WhileHeld(ctx, l)
 	defer func() { // also if f panics or ends its goroutine
-		cancel()
+		told := held.Err() != nil
+		cancel() // by which a Session notices a loss that nothing has told yet
+		cause, lost := context.Cause(held), (*lease.LostError)(nil)
+		switch {
+		case !told && !errors.As(cause, &lost), errors.Is(context.Cause(ctx), cause), errors.Is(cause, lease.ErrReleased):
+			// Not over, or not by a loss: ctx ended, or f released the lease itself.
+		case !errors.Is(err, cause):
+			err = errors.Join(err, cause)
+		}
 		bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.Timeout)
 		defer done()
 		if released := l.Release(bounded); released != nil {
@@ -130,13 +139,6 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 		err = f(held, tok)
 	} else if err = ctx.Err(); err == nil {
 		err = context.Cause(held)
-	}
-	cause := context.Cause(held)
-	switch {
-	case cause == nil, errors.Is(context.Cause(ctx), cause), errors.Is(cause, lease.ErrReleased):
-		// Not over, or not by a loss: ctx ended, or f released the lease itself.
-	case !errors.Is(err, cause):
-		err = errors.Join(err, cause)
 	}
 	return err
 }

@@ -92,6 +92,78 @@ func TestRunLoses(t *testing.T) {
 	})
 }
 
+// A process that was stopped while the function ran has lost the lease though no timer has run:
+// that is told too. SPEC N2, H9.
+func TestRunOfAProcessThatWasStopped(t *testing.T) {
+	for _, own := range []error{nil, errWork} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, &session.Options{Clock: timerless{}})
+			err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+				time.Sleep(time.Hour)
+				if ctx.Err() != nil {
+					t.Errorf("ended: %v", context.Cause(ctx))
+				}
+				return own
+			}, nil)
+			if lost := h.lostOnce(t, lease.ErrExpired); !errors.Is(err, lost) || own != nil && !errors.Is(err, own) {
+				t.Errorf("run: %v", err)
+			}
+		})
+	}
+}
+
+// timerless is a Clock that tells the time, but calls nobody.
+type timerless struct{}
+
+func (timerless) Now() time.Time                       { return time.Now() }
+func (timerless) After(time.Duration) <-chan time.Time { return nil }
+
+// A function may give the lease up under its own context, which ends by that. SPEC N2, H17.
+func TestRunGivesUpInTheFunction(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		act  lease.Action
+		give func(ctx context.Context, h, to *holder) error
+	}{
+		{"released", lease.Release, func(ctx context.Context, h, _ *holder) error { return h.Release(ctx) }},
+		{"handed over", lease.Change, func(ctx context.Context, h, to *holder) error { return h.HandOver(ctx, to.ID()) }},
+	} {
+		for _, f := range []struct {
+			name  string
+			fault func(n *network) fault
+			want  error
+			took  time.Duration
+		}{
+			{"", func(*network) fault { return slow(time.Second, time.Second) }, nil, 2 * time.Second},
+			{", in vain", func(*network) fault { return failRequest }, errNet, 0},
+			{", unheard", func(n *network) fault { return n.hang }, context.DeadlineExceeded, 20 * time.Second}, // four times Timeout
+		} {
+			t.Run(c.name+f.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h, to := n.open(t, nil), n.open(t, nil)
+					n.meet(c.act, f.fault(n))
+					_ = session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+						ctx, cancel := context.WithCancel(ctx) // it may be one that follows from the function's
+						defer cancel()
+						began := time.Now()
+						err := c.give(ctx, h, to)
+						if !errors.Is(err, f.want) || time.Since(began) != f.took || !errors.Is(context.Cause(ctx), lease.ErrReleased) {
+							t.Errorf("%v after %v; the context ended because of %v", err, time.Since(began), context.Cause(ctx))
+						}
+						if err := h.Release(ctx); f.took == 20*time.Second && !errors.Is(err, context.Canceled) {
+							t.Errorf("released once more, with a context that was done: %v", err)
+						}
+						return nil
+					}, nil)
+					h.notLost(t)
+				})
+			})
+		}
+	}
+}
+
 // A context that ends while the function runs ends the function's context and nothing else:
 // the lease is renewed until the function has returned, and then released. SPEC N2, N3.
 func TestRunContextEndsInTheFunction(t *testing.T) {

@@ -204,6 +204,31 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
+// Whoever ends a context of an incarnation while its loss is being told gives it the loss as
+// its cause. SPEC H20.
+func TestHeldContextThatEndsDuringTheLoss(t *testing.T) {
+	s, err := New(granting{}, "n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.Acquire(t.Context()); !ok {
+		t.Fatal(err)
+	}
+	held, free := s.WhileHeld(t.Context())
+	s.mu.Lock()
+	s.lose(lease.ErrBroken, nil)
+	effects := s.effects
+	s.effects = nil
+	s.mu.Unlock()
+	free()
+	if cause := context.Cause(held); !errors.Is(cause, lease.ErrBroken) {
+		t.Errorf("the cause is %v", cause)
+	}
+	for _, f := range effects {
+		f()
+	}
+}
+
 // A release that is certain is not remembered. SPEC H17.
 func TestSettledDebtsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 
 // Wait returns nil when it may be worth to call Acquire: the lease is not locked, or is
 // locked for this Session, or Release or Close was called, or nothing better than asking is
-// known. It takes nothing, and another may be faster.
+// known. It takes nothing, and another may be faster. It ends with its context, and at a
+// Release or Close, whatever the authority does.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
 // runs out; otherwise, and when a watch is lost, it looks again after an Interval, jittered.
@@ -17,24 +18,23 @@ func (s *Session) Wait(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	s.lock()
-	superseded := s.supersession()
+	superseded, closed := s.supersession(), s.closed
 	s.unlock()
-	changed := s.watch(watching)
+	if closed {
+		return nil
+	}
+	changed := s.watch(watching, superseded)
 	for {
 		if err := ctx.Err(); err != nil {
 			return s.opError("wait", err)
 		}
-		left, known := s.locked(ctx)
-		if !known {
-			if err := sleep(ctx, s.o.Clock, s.jitter(s.o.Retry)); err != nil {
-				return s.opError("wait", err)
-			}
+		left, known := s.locked(ctx, superseded)
+		switch {
+		case !known:
+			left = s.jitter(s.o.Retry)
+		case left <= 0:
 			return nil
-		}
-		if left <= 0 {
-			return nil
-		}
-		if changed == nil {
+		case changed == nil:
 			left = min(left, s.jitter(s.o.Interval))
 		}
 		select {
@@ -43,8 +43,11 @@ func (s *Session) Wait(ctx context.Context) error {
 				changed = nil
 			}
 		case <-s.o.Clock.After(left):
+			if !known {
+				return nil
+			}
 			if changed == nil {
-				changed = s.watch(watching)
+				changed = s.watch(watching, superseded)
 			}
 		case <-superseded:
 			return nil
@@ -54,40 +57,27 @@ func (s *Session) Wait(ctx context.Context) error {
 }
 
 // watch returns nil if there is nothing to watch with.
-func (s *Session) watch(ctx context.Context) <-chan struct{} {
-	if w, ok := s.authority.(lease.Watcher); ok {
-		if changed, err := w.Watch(ctx, s.name); err == nil {
-			return changed
-		}
+func (s *Session) watch(ctx context.Context, superseded <-chan struct{}) (changed <-chan struct{}) {
+	w, ok := s.authority.(lease.Watcher)
+	if !ok {
+		return nil
 	}
-	return nil
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		if changed == nil {
+			stop()
+		}
+	}()
+	changed, _ = ask(ctx, s, superseded, func(context.Context) (<-chan struct{}, error) { return w.Watch(ctx, s.name) })
+	return changed
 }
 
 // locked tells how long the lease stays locked for somebody else, at most, if the authority
-// answers. It waits no longer than a request may take.
-func (s *Session) locked(ctx context.Context) (left time.Duration, known bool) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return 0, true
-	}
-	s.begin()
-	s.mu.Unlock()
-	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.Timeout)
-	defer cancel()
-	results := make(chan lease.Result, 1)
-	go func() {
-		defer s.finish()
-		defer close(results)
-		if res, err := lease.Inspect(ctx, s.authority, s.name); err == nil {
-			results <- res
-		}
-	}()
-	var res lease.Result
-	select {
-	case res, known = <-results:
-	case <-ctx.Done(): // also for an authority that does not keep to it
-	}
+// answers.
+func (s *Session) locked(ctx context.Context, superseded <-chan struct{}) (left time.Duration, known bool) {
+	res, known := ask(ctx, s, superseded, func(ctx context.Context) (lease.Result, error) {
+		return lease.Inspect(ctx, s.authority, s.name)
+	})
 	if !known {
 		return 0, false
 	}
@@ -101,4 +91,33 @@ func (s *Session) locked(ctx context.Context) (left time.Duration, known bool) {
 		return 0, true
 	}
 	return res.Remaining(), true
+}
+
+// ask returns what f answers, if that is no error and comes within the time of a request, and
+// before ctx ends and superseded is closed. It waits no longer, though f may not keep to its
+// context. A Session that is closed asks nothing.
+func ask[T any](ctx context.Context, s *Session, superseded <-chan struct{}, f func(context.Context) (T, error)) (answer T, known bool) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return answer, false
+	}
+	s.begin()
+	s.mu.Unlock()
+	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.Timeout)
+	defer cancel()
+	answers := make(chan T, 1)
+	go func() {
+		defer s.finish()
+		defer close(answers)
+		if answer, err := f(ctx); err == nil {
+			answers <- answer
+		}
+	}()
+	select {
+	case answer, known = <-answers:
+	case <-superseded:
+	case <-ctx.Done():
+	}
+	return answer, known
 }

@@ -226,3 +226,96 @@ func TestWaitLosesItsWatch(t *testing.T) {
 		}
 	})
 }
+
+// Wait ends with its context, and at a Release or Close, though the authority neither answers nor
+// heeds a context. SPEC H21, H18.
+func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
+	for _, asked := range []string{"to look", "to watch"} {
+		for _, c := range []struct {
+			name string
+			end  func(h *holder, cancel context.CancelFunc) error
+			want error
+		}{
+			{"its context", func(_ *holder, cancel context.CancelFunc) error { cancel(); return nil }, context.Canceled},
+			{"released", func(h *holder, _ context.CancelFunc) error { return h.Release(context.Background()) }, nil},
+			{"closed", func(h *holder, _ context.CancelFunc) error {
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel() // it would wait for what hangs
+				_ = h.Close(ctx)
+				return nil
+			}, nil},
+		} {
+			for _, after := range []time.Duration{0, time.Second, 6 * time.Second} { // in the request, and in the pause after it
+				t.Run(asked+", "+c.name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						n := overMemory()
+						healed := make(chan struct{})
+						if asked == "to look" {
+							n.keep(lease.Read, n.hang)
+						} else {
+							n.Authority = hanging{n.Authority, healed}
+							n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+						}
+						h := n.open(t, nil)
+						ctx, cancel := context.WithCancel(context.Background())
+						defer cancel()
+						waited := make(chan error, 1)
+						go func() { waited <- h.Wait(ctx) }()
+						time.Sleep(after)
+						synctest.Wait()
+						began := time.Now()
+						if err := c.end(h, cancel); err != nil {
+							t.Error(err)
+						}
+						if err := <-waited; !errors.Is(err, c.want) || time.Since(began) != 0 {
+							t.Errorf("%v: wait: %v, %v later", after, err, time.Since(began))
+						}
+						close(healed)
+						n.heal()
+					})
+				})
+			}
+		}
+	}
+}
+
+// hanging is an authority whose Watch neither answers nor heeds its context, until it is healed.
+type hanging struct {
+	lease.Authority
+	healed chan struct{}
+}
+
+func (a hanging) Watch(context.Context, string) (<-chan struct{}, error) {
+	<-a.healed
+	return nil, errNet
+}
+
+// A Watch that hangs is done without. SPEC H21.
+func TestWaitWithoutAWatchThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a := hanging{n.Authority, make(chan struct{})}
+		defer close(a.healed)
+		n.Authority = a
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		time.AfterFunc(10*time.Minute, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+15*time.Second { // Interval and Timeout
+			t.Errorf("waited %v", took)
+		}
+	})
+}
+
+// Whoever is closed does not wait, and asks nobody. SPEC H18, H21.
+func TestWaitOfOneWhoIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		if err := h.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if took := h.waits(t); took != 0 || n.count() != 0 {
+			t.Errorf("waited %v; sent %v", took, n.requests())
+		}
+	})
+}
