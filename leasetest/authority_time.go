@@ -20,6 +20,41 @@ var certaintyRules = []rule{
 			a.refuse(acquire(p.id(), p.D), lease.ErrHeld)
 		}
 	}},
+	{"A5/sure-of-every-answer-is-certain", "sure is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *probe) {
+		a := p.authority()
+		id, other := p.id(), p.id()
+		a.grant(acquire(id, p.D))
+		end := time.Now().Add(p.D) // it lasts no longer
+		certain := func(req lease.Request, code lease.Code) {
+			p.Helper()
+			sent := time.Now()
+			if res, err := a.ask(req); lease.CodeOf(err) != code || code == 0 && err != nil {
+				p.Fatalf("%s: %v", requestText(req), err)
+			} else if most := end.Sub(sent) + p.Slack; res.Sure > most {
+				p.Errorf("%v are sure in the answer to %s, of at most %v that are left", res.Sure, requestText(req), most)
+			}
+		}
+		p.pass(p.D / 4)
+		certain(lease.Request{Action: lease.Read}, 0)
+		certain(acquire(p.id(), p.D), lease.ErrHeld)
+		certain(renew(p.id()), lease.ErrIDMismatch)
+		if p.Lacks&Changing == 0 {
+			certain(lease.Request{Action: lease.Change, ID: id, Proposed: other}, 0)
+			id = other
+		}
+		if p.Lacks&Breaking != 0 {
+			return
+		}
+		// The break is over a quarter after its answer at the latest.
+		breaks := lease.Request{Action: lease.Break, Period: lease.In(p.D / 4)}
+		end = time.Now().Add(p.D / 4)
+		certain(breaks, 0)
+		end = time.Now().Add(p.D / 4)
+		p.pass(p.D / 8)
+		certain(lease.Request{Action: lease.Read}, 0)
+		certain(renew(id), lease.ErrBroken)
+		certain(breaks, 0)
+	}},
 	{"A5/remaining-is-enough", "what remains, counted from the answer, is how long the lease stays locked at most, for whoever asks", 0, func(p *probe) {
 		a := p.authority()
 		for range 2 {

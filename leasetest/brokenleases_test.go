@@ -117,6 +117,7 @@ var sessionMutants = []mutant{
 	{"hands over by releasing", "H14/hand-over"},
 	{"tells a hand-over as a loss", "H14/hand-over"},
 	{"hands over what it does not hold", "H14/what-is-not-held-is-not-handed-over"},
+	{"hides that a hand-over was refused", "H14/a-refused-hand-over-is-an-error"},
 	{"can be acquired after close", "H18/after-close-nothing-runs"},
 	{"is not bound to an incarnation", "H20/a-bound-context-ends-with-its-incarnation"},
 	{"does not wake up", "H21/wait"},

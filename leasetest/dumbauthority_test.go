@@ -19,6 +19,7 @@ type dumbAuthority struct {
 	mu      sync.Mutex
 	records map[string]lease.Record
 	cache   map[string]lease.Record
+	granted []lease.ID
 }
 
 func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -68,6 +69,9 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 		a.cache[name] = next
 	}
 	res := lease.Result{Record: next, Now: now, Sure: next.Remaining(now)}
+	if a.sureOfAll(req, next, err) {
+		res.Sure = next.Duration
+	}
 	switch a.bug {
 	case "is too sure":
 		res.Sure *= 2
@@ -92,6 +96,21 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 		err = fail(err)
 	}
 	return res, err
+}
+
+// sureOfAll reports whether an answer claims the whole duration, of which some has passed.
+func (a *dumbAuthority) sureOfAll(req lease.Request, r lease.Record, err error) bool {
+	switch a.bug {
+	case "is as sure of a read as of a grant":
+		return req.Action == lease.Read && r.State == lease.Leased
+	case "is as sure of a change as of a grant":
+		return req.Action == lease.Change && err == nil
+	case "is as sure of a refusal as of a grant":
+		return err != nil && r.State == lease.Leased
+	case "is as sure of a breaking lease as of a leased one":
+		return r.State == lease.Breaking
+	}
+	return false
 }
 
 // dumbAuthorities is a suite over authorities with that bug.

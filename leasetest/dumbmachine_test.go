@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -18,6 +19,10 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 		return lease.Step(r, req, time.Unix(0, 0))
 	case "releases whatever the ID":
 		if req.Action == lease.Release {
+			req.ID = was.ID
+		}
+	case "releases a broken lease for an earlier ID":
+		if req.Action == lease.Release && was.State == lease.Broken && slices.Contains(a.granted, req.ID) {
 			req.ID = was.ID
 		}
 	case "renews whatever the ID":
@@ -81,6 +86,7 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 		}
 		return next, err
 	}
+	a.granted = append(a.granted, next.ID)
 	switch a.bug {
 	case "a break lengthens":
 		if p, ok := req.Period.Get(); ok && req.Action == lease.Break && was.State.Locked() && p > 0 {

@@ -21,6 +21,18 @@ var handOverRules = []rule{
 		a.dead("after it handed over")
 		a.toldSoFar(0)
 	}},
+	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and gives nobody the lease", HandingOver | Changing | revoking, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		w.revoke(0) // and a has not heard of it
+		to := b.giver().ID()
+		if err := a.giver().HandOver(p.ctx, to); err == nil {
+			p.Errorf("a hand-over of a lease that was broken returned nil")
+		}
+		a.deadFor(p.D, "after its lease was broken")
+		w.unlocked("after a hand-over that was refused")
+	}},
 	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of what is not held is an error and changes nothing", HandingOver | Changing, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})

@@ -107,25 +107,31 @@ var versionRules = []rule{
 		if after <= 0 {
 			s.Fatalf("the stated time is %v", after)
 		}
-		// What is written down as over, and what comes to its end in a Unit.
-		for _, state := range []lease.State{lease.Expired, lease.Broken, lease.Leased, lease.Breaking} {
-			if s.Lacks&Breaking != 0 && (state == lease.Broken || state == lease.Breaking) {
-				continue
-			}
-			name, over := s.name+"/"+state.String(), !state.Locked()
+		over, ending := []lease.State{lease.Expired, lease.Broken}, []lease.State{lease.Leased, lease.Breaking}
+		if s.Lacks&Breaking != 0 {
+			over, ending = over[:1], ending[:1]
+		}
+		sent, put := time.Now(), map[lease.State]lease.Record{}
+		for _, state := range slices.Concat(over, ending) {
+			name := s.name + "/" + state.String()
 			next := s.leased(s.load(name), s.Unit)
-			if next.State = state; over {
+			if next.State = state; !state.Locked() {
 				next.Until = time.Time{}
 			}
-			sent := time.Now()
 			s.put(name, s.load(name), next)
-			if !over {
-				s.pass(s.Unit + min(after/2, time.Hour))
-			}
-			s.forget()
-			if !over || time.Since(sent) < after {
-				s.shows(name, next)
+			put[state] = next
+		}
+		keeps := func(states []lease.State) {
+			for _, state := range states {
+				s.shows(s.name+"/"+state.String(), put[state])
 			}
 		}
+		s.forget()
+		if time.Since(sent) < after {
+			keeps(over)
+		}
+		s.pass(s.Unit + min(after/2, time.Hour))
+		s.forget()
+		keeps(ending)
 	}},
 }

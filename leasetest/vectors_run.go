@@ -116,10 +116,10 @@ func (r *run) step(s step) {
 	if s.want.code != 0 {
 		before = r.inspect()
 	}
-	sent := r.clock()
 	res, err := r.do(s)
 	if err == nil && s.req.Action != lease.Read {
-		took := r.clock().Sub(sent) // what it granted may have begun with the answer
+		// What it granted may have begun with the answer, and the steps before were late too.
+		took := max(0, r.clock().Sub(r.began)-r.scale(s.at)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
 	wrong := func(what string, got, want any) {
