@@ -36,9 +36,9 @@ func (s *Session) attend() {
 // look reads the record, and makes a renewal due at once if it does not show the incarnation
 // as leased: what that means is for the renewal's answer to say.
 func (s *Session) look(id lease.ID, incarnation uint64) {
-	res, _, now, err := s.do(context.Background(), lease.Request{Action: lease.Read})
+	res, _, now, _ := s.do(context.Background(), lease.Request{Action: lease.Read})
 	r := res.Record
-	if err != nil || res.Now.IsZero() || r.State == lease.Leased && (r.ID == id || r.ID.IsZero()) {
+	if res.Now.IsZero() || r.State == lease.Leased && (r.ID == id || r.ID.IsZero()) {
 		return // unknown, or in order as far as it is told
 	}
 	s.lock()

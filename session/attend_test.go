@@ -120,3 +120,91 @@ func TestWatchCosts(t *testing.T) {
 		}
 	})
 }
+
+// A look that fails, or shows nothing, changes nothing.
+func TestWatchThatShowsNothing(t *testing.T) {
+	for name, f := range map[string]fault{"failed": failRequest, "empty": refuse(0, lease.Result{}), "no ID": hideIDs} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			n.keep(lease.Read, f)
+			h := n.open(t, &session.Options{Watch: true})
+			h.acquire(t)
+			time.Sleep(time.Hour)
+			if h.alive(t, true); n.count(lease.Renew) > 400 || n.count(lease.Read) == 0 {
+				t.Errorf("%s: %d renewals, %d looks", name, n.count(lease.Renew), n.count(lease.Read))
+			}
+		})
+	}
+}
+
+// What a look for one incarnation shows does not reach the next, Close waits for a look that is
+// under way, and there is none once the lease is given up. SPEC H18, H19.
+func TestWatchEndsWithItsIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Watch: true})
+		h.acquire(t)
+		synctest.Wait()
+		looks := n.count(lease.Read)
+		n.meet(lease.Read, slow(time.Second, 2*time.Second))
+		n.act(t, lease.Request{Action: lease.Break}) // the record changes
+		synctest.Wait()
+		h.release(t)
+		h.acquire(t)
+		time.Sleep(5 * time.Second)
+		if n.count(lease.Renew) != 0 {
+			t.Error("the second incarnation was renewed for what the first was shown")
+		}
+		h.alive(t, true)
+		n.meet(lease.Read, slow(0, 3*time.Second))
+		n.act(t, lease.Request{Action: lease.Break})
+		synctest.Wait()
+		began := time.Now()
+		if err := h.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d < 3*time.Second {
+			t.Errorf("Close returned after %v, while a look was under way", d)
+		}
+		if got := n.count(lease.Read) - looks; got != 3 {
+			t.Errorf("%d looks; want one for each break, and one as the second incarnation began", got)
+		}
+	})
+}
+
+// Where there is nothing to watch with, Watch costs nothing: no jitter is drawn but for
+// renewals.
+func TestWatchOfNoWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads [2]int
+		for i, watch := range []bool{false, true} {
+			draws := &counted{}
+			s, err := session.New(blind{lease.NewAuthority(memory.New(nil))}, "jobs/nightly", &session.Options{Watch: watch, Rand: draws})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := s.Acquire(t.Context()); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			time.Sleep(time.Hour)
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			reads[i] = draws.n
+		}
+		if reads[0] != reads[1] {
+			t.Errorf("%d and, watching, %d draws", reads[0], reads[1])
+		}
+	})
+}
+
+// counted is a source of bytes, each as any other.
+type counted struct{ n int }
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.n++
+	for i := range p {
+		p[i] = byte(c.n)
+	}
+	return len(p), nil
+}
