@@ -246,14 +246,14 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 			}, nil},
 		} {
 			for _, after := range []time.Duration{0, time.Second, 6 * time.Second} { // in the request, and in the pause after it
-				t.Run(asked+", "+c.name, func(t *testing.T) {
+				t.Run(asked+", "+c.name+" after "+after.String(), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						n := overMemory()
 						healed := make(chan struct{})
 						if asked == "to look" {
 							n.keep(lease.Read, n.hang)
 						} else {
-							n.Authority = hanging{n.Authority, healed}
+							n.Authority = hanging{Authority: n.Authority, healed: healed}
 							n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 						}
 						h := n.open(t, nil)
@@ -268,7 +268,7 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 							t.Error(err)
 						}
 						if err := <-waited; !errors.Is(err, c.want) || time.Since(began) != 0 {
-							t.Errorf("%v: wait: %v, %v later", after, err, time.Since(began))
+							t.Errorf("wait: %v, %v later", err, time.Since(began))
 						}
 						close(healed)
 						n.heal()
@@ -283,23 +283,35 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 type hanging struct {
 	lease.Authority
 	healed chan struct{}
+	given  chan context.Context // nil: they are forgotten
 }
 
-func (a hanging) Watch(context.Context, string) (<-chan struct{}, error) {
+func (a hanging) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	select {
+	case a.given <- ctx:
+	default:
+	}
 	<-a.healed
 	return nil, errNet
 }
 
-// A Watch that hangs is done without. SPEC H21.
+// A Watch that hangs is done without, and told to end. SPEC H21.
 func TestWaitWithoutAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		a := hanging{n.Authority, make(chan struct{})}
+		a := hanging{n.Authority, make(chan struct{}), make(chan context.Context, 100)}
 		defer close(a.healed)
 		n.Authority = a
 		h := n.open(t, nil)
 		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		time.AfterFunc(10*time.Minute, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		time.AfterFunc(10*time.Minute, func() {
+			for i := len(a.given); i > 1; i-- { // of all but the last, which may be asked for now
+				if ctx := <-a.given; ctx.Err() == nil {
+					t.Error("a watch that was given up goes on")
+				}
+			}
+			n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
+		})
 		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+15*time.Second { // Interval and Timeout
 			t.Errorf("waited %v", took)
 		}
