@@ -12,7 +12,7 @@ import (
 )
 
 // Stores that are unlike others and yet sound are accepted, and so are the authorities over
-// them.
+// them and the leases over those.
 func TestSoundThoughUnusual(t *testing.T) {
 	const late = 100 * time.Millisecond
 	for what, c := range map[string]struct {
@@ -29,8 +29,9 @@ func TestSoundThoughUnusual(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			leasetest.TestStore(t, func(testing.TB) lease.Store { return c.store() },
 				&leasetest.Options{Bubble: true, Slack: c.slack, Lacks: leasetest.Durable | leasetest.Forgetting})
-			leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return lease.NewAuthority(c.store()) },
-				&leasetest.Options{Bubble: true, Slack: c.slack})
+			authority := func(testing.TB) lease.Authority { return lease.NewAuthority(c.store()) }
+			leasetest.TestAuthority(t, authority, &leasetest.Options{Bubble: true, Slack: c.slack})
+			leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true, Slack: c.slack, Authority: authority})
 		})
 	}
 }
