@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -131,6 +132,10 @@ func (m *member) start() error {
 	cfg.InitialCluster = m.Cluster
 	cfg.TickMs, cfg.ElectionMs = 20, 200
 	etcd, err := embed.StartEtcd(cfg)
+	for until := time.Now().Add(10 * time.Second); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(until); {
+		time.Sleep(100 * time.Millisecond) // a connection may still have the port
+		etcd, err = embed.StartEtcd(cfg)
+	}
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
