@@ -185,34 +185,36 @@ func TestRenewalAfterTheEnd(t *testing.T) {
 	}
 }
 
-// SPEC S5: a renewal that waited for a lock of the row until the lease was over is not one of a
-// lease that is leased, whether the row has changed or not; nor is it lost if it waited for less.
+// SPEC S4, S5, A2: a renewal that waited for a lock of the row until the lease was over is not one of
+// a lease that is leased, whether the row has changed or not; and if it waited for less it is not
+// counted from a time before others saw the lease as it was, nor lost.
 func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 	for what, s := range map[string]struct {
 		locked  string
 		commits bool
 		wait    time.Duration
 		want    lease.Code
-		loads   int // and swaps after the renewal in one exchange failed
 	}{
-		"past the end, row as it was":           {"select from lease_row for update", false, 400 * time.Millisecond, 0, 1},
-		"past the end, change taken back":       {"update lease set state = 'broken', until = null", false, 400 * time.Millisecond, 0, 1},
-		"past the end, row changed":             {"update lease set state = 'broken', until = null", true, 400 * time.Millisecond, lease.ErrBroken, 1},
-		"before the end, row as it was":         {"select from lease_row for update", false, 0, 0, 0},
-		"before the end, change taken back":     {"update lease set state = 'broken', until = null", false, 0, 0, 0},
-		"before the end, row changed":           {"update lease set state = 'broken', until = null", true, 0, lease.ErrBroken, 1},
-		"before the end, row locked for others": {"select from lease_row for share", true, 0, 0, 0},
+		"past the end, row as it was":           {"select from lease_row for update", false, 400 * time.Millisecond, 0},
+		"past the end, change taken back":       {"update lease set state = 'broken', until = null", false, 400 * time.Millisecond, 0},
+		"past the end, row changed":             {"update lease set state = 'broken', until = null", true, 400 * time.Millisecond, lease.ErrBroken},
+		"before the end, row as it was":         {"select from lease_row for update", false, 0, 0},
+		"before the end, change taken back":     {"update lease set state = 'broken', until = null", false, 0, 0},
+		"before the end, row changed":           {"update lease set state = 'broken', until = null", true, 0, lease.ErrBroken},
+		"before the end, row locked for others": {"select from lease_row for share", true, 0, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p := pool(t, shared.url(shared.database(t)))
+			var m meter
+			p := pool(t, shared.url(shared.database(t)), m.trace)
 			duration := time.Minute
 			if s.wait > 0 {
 				duration = 300 * time.Millisecond
 			}
 			loads := 0
 			count := func(s lease.Store) lease.Store { return counting{s, &loads} }
-			a := store(t, p, nil).Through(count, func(s lease.Store) lease.Store { return s })
+			bare := store(t, p, nil)
+			a := bare.Through(count, func(s lease.Store) lease.Store { return s })
 			before := do(t, a, "x", acquire(idA, duration), 0)
 			loads = 0
 			tx, err := p.Begin(t.Context())
@@ -231,8 +233,14 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 				renewed <- err
 			}()
 			waitFor(t, p, "statement_timestamp")
-			if _, err := tx.Exec(t.Context(), "select pg_sleep($1)", s.wait.Seconds()); err != nil {
+			if _, err := tx.Exec(t.Context(), "select pg_sleep($1)", max(s.wait.Seconds(), 0.05)); err != nil {
 				t.Fatal(err)
+			}
+			var seen lease.Snapshot
+			if s.wait == 0 { // a load of what is over would wait
+				if seen, err = bare.Load(t.Context(), "x"); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if s.commits {
 				err = tx.Commit(t.Context())
@@ -245,8 +253,14 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 			if err := <-renewed; lease.CodeOf(err) != s.want || s.want == 0 && err != nil {
 				t.Errorf("%v, want %v", err, s.want)
 			}
-			if loads != s.loads {
-				t.Errorf("%d loads, want %d", loads, s.loads)
+			if loads != 1 {
+				t.Errorf("%d loads after the renewal in one exchange failed, want 1", loads)
+			}
+			if want := !s.commits || s.want == 0; m.late.Load() == 1 != want {
+				t.Errorf("%d renewals were taken back because of the time", m.late.Load())
+			}
+			if s.want == 0 && res.Now.Before(seen.Now) {
+				t.Errorf("renewed at %v, after a load of the record before it at %v", res.Now, seen.Now)
 			}
 			if over := !res.Now.Before(before.Record.Until); s.want == 0 && over != (s.wait > 0) {
 				t.Errorf("renewed at %v, the end was at %v", res.Now, before.Record.Until)

@@ -10,7 +10,7 @@ import (
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
-	divisionByZero       = "22012"
+	noTime               = "22007"
 	adminShutdown        = "57P01"
 	crashShutdown        = "57P02"
 	notYet               = "57P03"

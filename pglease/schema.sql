@@ -11,7 +11,7 @@ create table if not exists lease_row (
     epoch    bigint not null default 0,    -- the number of the token; it never falls
     id       uuid,                         -- in force, or the last one
     nanos    smallint not null default 0,  -- until is so many nanoseconds earlier
-    version  bigint not null default 0,    -- another one after every change, whoever made it
+    version  bigint not null default 0,    -- another one after every change, but see below
     changed  timestamptz not null default clock_timestamp()
 ) with (fillfactor = 70);                  -- room for a renewal to stay on its page
 
@@ -24,10 +24,12 @@ create table if not exists lease_floor (
 insert into lease_floor default values on conflict do nothing;
 
 -- Whoever changes a row makes a new version of it and wakes those who watch. Time does not run
--- backward for a row, though the clock of the server be set.
+-- backward from one change of a row to the next, though the clock of the server be set.
 --
--- A renewal sets nothing but until, version and changed: for these the trigger does not run,
--- and nobody is woken. Whoever waits for the until looks again when it has come.
+-- A renewal makes its version itself, and sets nothing but until, version and changed: for these
+-- the trigger does not run, and nobody is woken. Whoever waits for the until looks again when it
+-- has come. The trigger does not see it either if somebody sets nothing else by hand, past the
+-- view, and no version is made then.
 create or replace function lease_change() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' then
@@ -55,23 +57,37 @@ begin
     return new;
 end $$;
 
-create or replace function lease_truncate() returns trigger language plpgsql as $$
-begin
-    raise exception 'lease: truncate would forget the order of tokens' using hint = 'delete from lease';
-end $$;
-
 create or replace trigger lease_change before insert or delete or update of name, state, owner, duration, epoch, id, nanos on lease_row
     for each row execute function lease_change();
-create or replace trigger lease_truncate before truncate on lease_row for each statement execute function lease_truncate();
 
--- The leases, to be read and changed by hand: a change of whatever column is one of the row.
+-- What would have tokens fall.
+create or replace function lease_keep() returns trigger language plpgsql as $$
+begin
+    raise exception 'lease: this % of % would forget the order of tokens', lower(tg_op), tg_table_name
+        using hint = 'delete from lease; the epoch and the version of lease_floor may rise';
+end $$;
+
+create or replace trigger lease_keep before truncate on lease_row for each statement execute function lease_keep();
+create or replace trigger lease_keep before delete or truncate on lease_floor for each statement execute function lease_keep();
+create or replace trigger lease_rise before update on lease_floor for each row
+    when (new.epoch < old.epoch or new.version < old.version) execute function lease_keep();
+
+-- The leases, to be read and changed by hand: an update of whatever column is one of the row. It
+-- fails if the row has changed since the statement began.
 create or replace view lease as select * from lease_row;
 
 create or replace function lease_edit() returns trigger language plpgsql as $$
+declare
+    edited bigint;
 begin
     execute format('update %I.lease_row set name = $2, state = $3, owner = $4, until = $5, duration = $6, epoch = $7, id = $8, nanos = $9
-        where name = $1', tg_table_schema)
-        using old.name, new.name, new.state, new.owner, new.until, new.duration, new.epoch, new.id, new.nanos;
+        where name = $1 and version = $10 and until is not distinct from $11', tg_table_schema)
+        using old.name, new.name, new.state, new.owner, new.until, new.duration, new.epoch, new.id, new.nanos, old.version, old.until;
+    get diagnostics edited = row_count;
+    if edited = 0 then
+        raise exception 'lease: % was changed meanwhile, and nothing is updated', old.name using errcode = 'serialization_failure',
+            hint = 'try again; in a transaction, after select from lease ... for update, it cannot happen';
+    end if;
     return new;
 end $$;
 

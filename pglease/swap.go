@@ -75,7 +75,7 @@ func ahead(old lease.Snapshot) *time.Time {
 // others do, or because of the time.
 func refused(what, name string, err error) error {
 	switch state := sqlState(err); {
-	case errors.Is(err, sql.ErrNoRows) || state == serializationFailure || state == deadlockDetected || state == divisionByZero:
+	case errors.Is(err, sql.ErrNoRows) || state == serializationFailure || state == deadlockDetected:
 		return lease.ErrConflict
 	}
 	return explain(what, name, err)
