@@ -19,7 +19,8 @@ import (
 const unit = 200 * time.Millisecond
 
 func TestConformance(t *testing.T) {
-	url := shared.url(shared.database(t))
+	database := shared.database(t)
+	url := shared.url(database)
 	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 32 }) // as many as run at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
@@ -28,6 +29,7 @@ func TestConformance(t *testing.T) {
 			s.(*pglease.Store).Close()
 			return store(t, pool(t, url), nil)
 		},
+		Corrupt: corrupt(database),
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	for what, test := range map[string]func(t *testing.T){
@@ -43,6 +45,13 @@ func TestConformance(t *testing.T) {
 			t.Parallel()
 			test(t)
 		})
+	}
+}
+
+// corrupt makes a lease of no ID of what is leased, as somebody may by hand.
+func corrupt(database string) func(testing.TB, lease.Store, string) {
+	return func(t testing.TB, _ lease.Store, name string) {
+		shared.exec(t, database, "update lease set id = null where name = $1", name)
 	}
 }
 
@@ -62,7 +71,8 @@ func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 
 // The same over database/sql, which cannot watch.
 func TestSQLConformance(t *testing.T) {
-	db, err := sql.Open("pgx", shared.url(shared.database(t)))
+	database := shared.database(t)
+	db, err := sql.Open("pgx", shared.url(database))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +85,8 @@ func TestSQLConformance(t *testing.T) {
 		return s
 	}
 	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
-		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) }}
+		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+		Corrupt: corrupt(database)}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()
 		leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t) }, o)
