@@ -258,13 +258,16 @@ func TestSleptThroughU(t *testing.T) {
 	if ok, err := s.Acquire(t.Context()); !ok {
 		t.Fatal(err)
 	}
-	c.now = asleep(t, c.now, term-time.Second, term-time.Second)
+	began := c.now
+	end, _ := s.Until()
+	u := end.Sub(began)
+	c.now = asleep(t, began, u-1, u-1)
 	if !s.CheckAlive() {
 		t.Error("lost before U")
 	}
-	c.now = asleep(t, c.now, time.Second, time.Second)
+	c.now = asleep(t, began, u, u)
 	if s.CheckAlive() {
-		t.Error("alive after U")
+		t.Error("alive at U")
 	}
 	if tok, ok, err := s.AcquireWithToken(t.Context()); !ok || err != nil || tok == "" {
 		t.Errorf("acquire: %v, %v", ok, err)
