@@ -18,25 +18,40 @@
 //	--------------+--------+----------+-------------------------------+-------
 //	 jobs/nightly | leased | worker-1 | 2012-01-26 23:30:33.512307+00 |     7
 //
-// Rows may be changed and deleted by hand: lease is a view, and triggers make every change
-// through it a new version and wake those who watch. A deleted row is a lease that nobody has;
-// delete those that are not needed any more. A user of leases needs the permissions select,
-// insert and update on lease_row, which is the table behind the view, and select and update on
-// lease_floor (and on lease_mark what [Mark] does). Every valid name fits.
+// Rows may be changed and deleted by hand: lease is a view, and triggers make every update, insert
+// and delete of it a new version and wake those who watch. An update fails, with the SQLSTATE
+// 40001, if the row was changed between its being read and being locked: nothing that was granted
+// meanwhile is undone. Try it again, or lock the rows first, in a transaction, with select from
+// lease for update. Past the view, on lease_row, and so by an insert with on conflict do update,
+// a change of nothing but until, version or changed makes no version and wakes nobody.
+//
+// A deleted row is a lease that nobody has; delete those that are not needed any more. A user of
+// leases needs the permissions select, insert and update on lease_row, which is the table behind
+// the view, and select and update on lease_floor (and on lease_mark what [Mark] does). Every valid
+// name fits.
 //
 // # Time
 //
 // The server decides by its own clock, clock_timestamp(). The clocks of clients do not matter,
 // only their rates, see session.Options. If the clock of the server is set forward, leases end
-// early; if it is set backward they last longer, and for no row does time run backward. The
-// database must be one that is written to in one place: a standby is refused, and with
+// early; if it is set backward they last longer. No change of a row has an earlier time than the
+// one before it, but a load may have one than an earlier load: a lease that was seen to be over,
+// and has not been written since, is then leased again until the clock comes to its end once more.
+//
+// The time of a change is read under the lock of its row, that of a renewal in one exchange no
+// more than 5 ms before, or it is taken back and begun anew. The change is seen once it has been
+// committed. A load meanwhile shows the row as it was, which is not over, and it may be at a time
+// that is later by what the commit takes, and those 5 ms.
+//
+// The database must be one that is written to in one place: a standby is refused, and with
 // asynchronous replication a failover can lose leases that were granted, and their tokens.
 //
 // # Tokens
 //
 // A token is newer than every one granted before under the name, for as long as the database
-// lives: an epoch never falls in a row, a deleted row leaves its epoch in lease_floor, and a row
-// that is inserted, from an old copy too, counts no less than that.
+// lives: an epoch never falls in a row, a deleted row leaves its epoch in lease_floor, where it does
+// not fall either, and a row that is inserted, from an old copy too, counts no less than that.
+// Triggers see to it, so that who disables or drops them, or a table, is on his own.
 //
 // # Guarding data
 //
