@@ -269,6 +269,42 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 	}
 }
 
+// SPEC S5: the same where the lease ends while the renewal waits for less than what is too long.
+func TestRenewalLocksAtTheEnd(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)))
+	a, ctx := store(t, p, nil).Authority(), t.Context()
+	for range 60 {
+		end := do(t, a, "x", acquire(idA, 30*time.Millisecond), 0).Record.Until
+		tx, err := p.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(ctx, "select from lease_row for update"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(end) - 1500*time.Microsecond) // a real engine
+		renewed := make(chan lease.Result, 1)
+		go func() {
+			res, err := a.Do(ctx, "x", renew(idA))
+			if err != nil {
+				t.Error(err)
+			}
+			renewed <- res
+		}()
+		time.Sleep(time.Until(end)) // a real engine
+		var locked time.Time
+		if err := tx.QueryRow(ctx, "select clock_timestamp()").Scan(&locked); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Rollback(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if res := <-renewed; locked.After(end) && res.Now.Before(end) {
+			t.Errorf("renewed at %v, when the row was locked until %v, and the lease was over at %v", res.Now, locked, end)
+		}
+	}
+}
+
 // counting counts the loads.
 type counting struct {
 	lease.Store

@@ -240,7 +240,7 @@ func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 	t.Helper()
 	eventually(t, "a statement that waits for a lock", func(ctx context.Context) error {
 		var n int
-		err := p.QueryRow(ctx, "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%'||$1||'%'", words).Scan(&n)
+		err := p.QueryRow(ctx, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%'||$1||'%'", words).Scan(&n)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("none with %q", words)
 		}
