@@ -23,7 +23,7 @@
 // 40001, if the row was changed between its being read and being locked: nothing that was granted
 // meanwhile is undone. Try it again, or lock the rows first, in a transaction, with select from
 // lease for update. Past the view, on lease_row, and so by an insert with on conflict do update,
-// a change of nothing but until, version or changed makes no version and wakes nobody.
+// a change of nothing but until, version or changed makes no version and wakes nobody: do not.
 //
 // A deleted row is a lease that nobody has; delete those that are not needed any more. A user of
 // leases needs the permissions select, insert and update on lease_row, which is the table behind
@@ -63,10 +63,10 @@
 // contention is both, and a refusal is a load. A renewal, a change and a release of a lease that
 // was taken through the same store are one exchange, which begins with what the store committed
 // last ([Options.Names]): the statement changes the row only if it is still that, and has not
-// come to its until, and the server counts the new until from its own time. If that is not so,
-// or the duration is not of whole microseconds, a load and a swap follow. (A pool of pgx makes
-// one more exchange to see whether a connection that was idle for a second is still there, unless
-// its ShouldPing says otherwise.)
+// come to its until, and the server counts the new until from its own time. If that is not so, or
+// somebody kept the row locked, or the duration is not of whole microseconds, a load and a swap
+// follow. (A pool of pgx makes one more exchange to see whether a connection that was idle for a
+// second is still there, unless its ShouldPing says otherwise.)
 //
 // A renewal through [Store.Authority] notifies nobody, since nobody waits for it: whoever waits
 // for the until looks again when it has come.

@@ -13,9 +13,9 @@ import (
 const channel = "lease"
 
 // Watch returns a channel that is signalled when the row of that name changes, whoever
-// changes it, but for a renewal through [Store.Authority]. All watches of a Store share one
-// connection of their own, which is made with the first and ended by Close; when it is lost, so
-// are they, and the next Watch makes another.
+// changes it, but for a renewal through [Store.Authority], and an until that was set past the
+// view. All watches of a Store share one connection of their own, which is made with the first and
+// ended by Close; when it is lost, so are they, and the next Watch makes another.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	select {
 	case s.turn <- struct{}{}:
