@@ -190,7 +190,7 @@ func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h, b := n.open(t, nil), n.open(t, nil)
-		n.keep(lease.Acquire, hideIDs)
+		n.keep(lease.Acquire, hideOthers)
 		h.acquire(t)
 		n.meet(lease.Release, failRequest)
 		_ = h.Release(context.Background())

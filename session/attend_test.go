@@ -146,6 +146,7 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 		h.acquire(t)
 		synctest.Wait()
 		looks := n.count(lease.Read)
+		n.keep(lease.Release, slow(1, 0)) // it changes the record when the watch has ended
 		n.meet(lease.Read, slow(time.Second, 2*time.Second))
 		n.act(t, lease.Request{Action: lease.Break}) // the record changes
 		synctest.Wait()

@@ -33,6 +33,9 @@ type sent struct {
 	at time.Time
 }
 
+// busiest is how many requests a network meets at one instant of a bubble.
+const busiest = 1000
+
 // A fault is what becomes of a request that send would carry out.
 type fault func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error)
 
@@ -51,7 +54,12 @@ func over(a lease.Authority) *network {
 
 func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	n.mu.Lock()
-	n.sent = append(n.sent, sent{req, time.Now()})
+	now := time.Now()
+	if i := len(n.sent) - busiest; i >= 0 && n.sent[i].at.Equal(now) {
+		n.mu.Unlock()
+		panic("a session asks for ever, and no time passes")
+	}
+	n.sent = append(n.sent, sent{req, now})
 	n.flying[req.Action]++
 	n.most[req.Action] = max(n.most[req.Action], n.flying[req.Action])
 	f := n.always[req.Action]
@@ -223,8 +231,15 @@ func then(f func()) fault {
 	}
 }
 
-// hideIDs is an authority that does not tell the ID of somebody else.
+// hideIDs is an authority that tells no ID.
 func hideIDs(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+	res, err := send(ctx)
+	res.Record.ID = lease.ID{}
+	return res, err
+}
+
+// hideOthers is an authority that does not tell the ID of somebody else.
+func hideOthers(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	res, err := send(ctx)
 	if err != nil {
 		res.Record.ID = lease.ID{}

@@ -104,7 +104,7 @@ func TestTakeOverNeedsIDs(t *testing.T) {
 		n := overMemory()
 		n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
 		h := n.open(t, crashed(session.Options{}))
-		n.keep(lease.Acquire, hideIDs)
+		n.keep(lease.Acquire, hideOthers)
 		h.unknown(t, errors.ErrUnsupported)
 		n.open(t, &session.Options{Owner: "node-2", TakeOver: true}).refused(t)
 		n.keep(lease.Acquire, refuse(lease.ErrHeld, lease.Result{}))
