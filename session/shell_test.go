@@ -245,6 +245,38 @@ func TestSettledDebtsAreForgotten(t *testing.T) {
 	})
 }
 
+// What is asked is told to end when its asker no longer waits, and a Session that is closed
+// asks nothing. SPEC H19.
+func TestAskEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(granting{}, "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		superseded := make(chan struct{})
+		close(superseded)
+		began, ended := time.Now(), make(chan time.Duration, 1)
+		hang := func(ctx context.Context) (bool, error) {
+			<-ctx.Done()
+			ended <- time.Since(began)
+			return false, ctx.Err()
+		}
+		if _, known := ask(t.Context(), s, superseded, hang); known {
+			t.Error("an answer of one that hangs")
+		}
+		if d := <-ended; d != 0 {
+			t.Errorf("told to end after %v", d)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		answer := func(context.Context) (bool, error) { return true, nil }
+		if _, known := ask(t.Context(), s, nil, answer); known {
+			t.Error("asked when closed")
+		}
+	})
+}
+
 // A machine that slept through U has lost the lease as soon as anybody looks, though no timer
 // has run. SPEC H9, H10.
 func TestSleptThroughU(t *testing.T) {
