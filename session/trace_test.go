@@ -143,3 +143,21 @@ func TestEmptyTrace(t *testing.T) {
 		h.release(t)
 	})
 }
+
+// Good order is no warning, and neither is that somebody else has the lease.
+func TestLoggerOfGoodOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		n := overMemory()
+		h, b := n.open(t, nil), n.open(t, &session.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		h.acquire(t)
+		b.refused(t)
+		h.release(t)
+		b.acquire(t)
+		time.Sleep(time.Hour)
+		b.release(t)
+		if synctest.Wait(); out.Len() > 0 {
+			t.Errorf("logged:\n%s", out.String())
+		}
+	})
+}
