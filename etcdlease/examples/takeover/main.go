@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -51,7 +52,7 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
+	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
