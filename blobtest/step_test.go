@@ -82,7 +82,8 @@ func TestOneStep(t *testing.T) {
 		}
 		close(goOn)
 		wg.Wait()
-		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || strings.Join(order, ", ") != "old writes, new writes" {
+		// Who is answered first is not told by who wrote first; what is there in the end is.
+		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || len(order) != 2 {
 			t.Errorf("%q after %v", a.body, order)
 		}
 	})
