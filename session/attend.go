@@ -19,18 +19,25 @@ func (s *Session) attend() {
 	go func() {
 		defer s.finish()
 		for ctx.Err() == nil {
-			changed := s.watch(ctx, nil)
-			for open := changed != nil; open; {
-				s.look(id, incarnation) // first at what was there before the watch
-				select {
-				case _, open = <-changed:
-				case <-ctx.Done():
-					return
-				}
+			s.follow(ctx, id, incarnation)
+			if ctx.Err() == nil {
+				_ = sleep(ctx, s.o.Clock, s.shorten(s.o.Interval, 0.5))
 			}
-			_ = sleep(ctx, s.o.Clock, s.shorten(s.o.Interval, 0.5))
 		}
 	}()
+}
+
+// follow looks at the record at once and at every signal of a watch, for as long as that
+// lasts, or until ctx ends.
+func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
+	changed := s.watch(ctx, nil)
+	for open := changed != nil; open && ctx.Err() == nil; {
+		s.look(id, incarnation) // first at what was there before the watch
+		select {
+		case _, open = <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // look reads the record, and makes a renewal due at once if it does not show the incarnation

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,29 +29,34 @@ type actor struct {
 	who     string
 	lease   Holder
 	clock   *leasetest.Clock
-	network atomic.Pointer[leasetest.Fault] // what befalls its calls; nil: nothing
-	hasty   atomic.Bool                     // it gives its calls no time
+	network atomic.Pointer[trouble] // what befalls its calls; nil: nothing
+	hasty   atomic.Bool             // it gives its calls no time
+
+	work, contest, requests, reads, watches, storage *dice
 
 	newest lease.Token // that it has acquired; under the world's mutex
 
 	mu     sync.Mutex
-	rng    *rand.Rand
 	paused chan struct{} // closed when it resumes; nil: it runs
 	told   map[lease.Token]int
 }
 
-func newActor(w *world, i int, authority lease.Authority) *actor {
+func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 	a := &actor{
 		world: w, who: fmt.Sprintf("holder %d", i), clock: leasetest.NewClock(), told: map[lease.Token]int{},
-		rng: rand.New(rand.NewPCG(w.Seed, uint64(10+i))),
+		work: w.dice(work, i), contest: w.dice(contest, i),
+		requests: w.dice(requests, i), reads: w.dice(reads, i), watches: w.dice(watches, i), storage: w.dice(storage, i),
 	}
-	a.clock.Rate(1 + clockRate/2*(2*a.float()-1))
-	authority = leasetest.Script(authority, leasetest.Always(leasetest.Any, a.travel))
+	a.clock.Rate(rate)
+	slow := leasetest.ScriptStore(store, leasetest.Always(leasetest.LoadOrSwap, a.dawdle))
+	authority := leasetest.Script(lease.NewAuthority(slow), leasetest.Always(leasetest.Any, a.travel))
+	authority = leasetest.Lossy(authority, a.hear)
 	if w.Authority != nil {
 		authority = w.Authority(authority)
 	}
 	s, err := session.New(authority, name, &session.Options{
-		Owner: a.who, Duration: duration, ClockRate: clockRate, Clock: a.clock, Rand: a,
+		Owner: a.who, Duration: duration, ClockRate: clockRate, Clock: a.clock, Rand: w.dice(identity, i),
+		Watch: a.watches.float() < 0.5,
 		Trace: &session.Trace{Acquire: a.acquired, Renew: a.renewed},
 	})
 	if err != nil {
@@ -66,45 +70,54 @@ func newActor(w *world, i int, authority lease.Authority) *actor {
 	return a
 }
 
-// Read is the randomness of the session.
-func (a *actor) Read(p []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range p {
-		p[i] = byte(a.rng.Uint32())
-	}
-	return len(p), nil
-}
-
-func (a *actor) float() float64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.rng.Float64()
+// dawdle lets others come between a load and its swap.
+func (a *actor) dawdle(ctx context.Context, c *leasetest.Call) error {
+	return leasetest.DelayRequest(a.storage.upTo(latency/4))(ctx, c)
 }
 
 // travel takes a call to the authority and back: there is always some way to go, a paused
 // holder neither sends nor hears, and the rest is the network's.
 func (a *actor) travel(ctx context.Context, c *leasetest.Call) error {
-	a.running()
-	time.Sleep(time.Duration(a.float() * float64(latency)))
+	d := a.requests
+	if c.Op == lease.Read.String() {
+		d = a.reads
+	}
+	there, back, befallen, delay := d.upTo(latency), d.upTo(latency), d.float(), d.float()
+	before, after := d.upTo(reaction), d.upTo(reaction)
+	a.running(before)
+	time.Sleep(there)
 	var err error
-	if f := a.network.Load(); f != nil {
-		err = (*f)(ctx, c)
+	if t := a.network.Load(); t != nil && befallen < t.often {
+		err = t.fault(a.world, time.Duration(delay*float64(t.most)))(ctx, c)
 	} else {
 		_ = c.Send(ctx)
 	}
-	time.Sleep(time.Duration(a.float() * float64(latency)))
-	a.running()
+	time.Sleep(back)
+	a.running(after)
 	return err
 }
 
-// running waits while the actor is paused.
-func (a *actor) running() {
+// hear is a watch that ends some time, and one in two of whose signals gets through, late.
+func (a *actor) hear(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+	for _, f := range []leasetest.WatchFault{
+		leasetest.CloseWatch(a.watches.upTo(10 * duration)),
+		leasetest.LoseSignals(a.Seed, 0.5),
+		leasetest.DelaySignals(a.watches.upTo(2 * latency)),
+	} {
+		inner := watch
+		watch = func(ctx context.Context) (<-chan struct{}, error) { return f(ctx, inner) }
+	}
+	return watch(ctx)
+}
+
+// running waits while the actor is paused, and then for as long as it takes to wake up.
+func (a *actor) running(wake time.Duration) {
 	a.mu.Lock()
 	paused := a.paused
 	a.mu.Unlock()
 	if paused != nil {
 		<-paused
+		time.Sleep(wake)
 	}
 }
 
@@ -128,20 +141,23 @@ func (a *actor) resume() {
 }
 
 // sleep passes time for the actor: while it is paused it does not wake.
-func (a *actor) sleep(ctx context.Context, lo, hi time.Duration) bool {
+func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 	select {
-	case <-a.clock.After(lo + time.Duration(a.float()*float64(hi-lo))):
-		return ctx.Err() == nil
+	case <-a.clock.After(a.work.upTo(most)):
 	case <-ctx.Done():
-		return false
 	}
+	a.react()
+	return ctx.Err() == nil
 }
+
+// react is the time between what the actor learns and what it does.
+func (a *actor) react() { time.Sleep(a.work.upTo(reaction)) }
 
 // live contends, works and releases, again and again.
 func (a *actor) live(ctx context.Context) {
-	for a.sleep(ctx, 0, 5*time.Second) {
+	for a.sleep(ctx, 5*time.Second) {
 		within, cancel := a.patience(ctx)
-		if tok, err := session.Acquire(within, a.lease, &session.RunOptions{Clock: a.clock, Rand: a}); err == nil {
+		if tok, err := session.Acquire(within, a.lease, &session.RunOptions{Clock: a.clock, Rand: a.contest}); err == nil {
 			a.term(ctx, tok)
 		}
 		cancel()
@@ -151,7 +167,7 @@ func (a *actor) live(ctx context.Context) {
 // patience bounds a call; that of a hasty actor may end at any point.
 func (a *actor) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.hasty.Load() {
-		return context.WithTimeout(ctx, time.Duration(a.float()*float64(4*latency)))
+		return context.WithTimeout(ctx, a.work.upTo(4*latency))
 	}
 	return context.WithCancel(ctx)
 }
@@ -160,7 +176,8 @@ func (a *actor) patience(ctx context.Context) (context.Context, context.CancelFu
 func (a *actor) term(ctx context.Context, tok lease.Token) {
 	held, done := a.lease.WhileHeld(ctx)
 	defer done()
-	a.work(held, tok)
+	a.react()
+	a.toil(held, tok)
 	lost := (*lease.LostError)(nil)
 	if errors.As(context.Cause(held), &lost) {
 		a.expectTold(lost.Token)
@@ -173,23 +190,23 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	}
 }
 
-// work reads, thinks and writes under the lease for a while. A careless holder does not
+// toil reads, thinks and writes under the lease for a while. A careless holder does not
 // look whether it still holds: that is what the guard is for.
-func (a *actor) work(ctx context.Context, tok lease.Token) {
+func (a *actor) toil(ctx context.Context, tok lease.Token) {
 	if !a.NoAdvance && a.resource.guard.Advance(tok) != nil {
 		return
 	}
-	for range 1 + int(a.float()*5) {
+	for range 1 + a.work.one(5) {
 		seen := a.resource.read()
-		if !a.sleep(context.WithoutCancel(ctx), 0, duration/2) { // it does not listen while it thinks
+		if !a.sleep(context.WithoutCancel(ctx), duration/2) { // it does not listen while it thinks
 			return
 		}
-		if careful := a.float() < 0.5; careful && !a.lease.CheckAlive() {
+		if careful := a.work.float() < 0.5; careful && !a.lease.CheckAlive() {
 			return
 		}
 		a.write(tok, seen)
 	}
-	a.sleep(ctx, 0, duration)
+	a.sleep(ctx, duration)
 }
 
 // expectTold checks that a loss that ended the context is told to the handlers too.

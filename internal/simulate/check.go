@@ -33,8 +33,9 @@ func (w *world) count(p Promise, format string, args ...any) {
 
 // sample looks at what the holders believe at drawn instants.
 func (w *world) sample(ctx context.Context) {
+	steps := w.dice(samples, 0)
 	for ctx.Err() == nil {
-		step := w.between(0, time.Second)
+		step := steps.upTo(time.Second)
 		time.Sleep(step)
 		w.look(step)
 	}

@@ -7,7 +7,11 @@
 //   - every incarnation that is lost is told once, tokens rise, and when the faults have
 //     stopped somebody holds the lease again in bounded time.
 //
+// About one holder in two watches its record, by a watch that loses signals and ends.
+//
 // Belief is sampled at drawn instants by a goroutine of its own, not only when something
 // happens: a checker that looks only after renewals finds nothing. What finds nothing is
 // worth nothing either, so the tests plant bugs that the checks must find.
+//
+// The same seed gives the same run, but for what a paused holder does when it resumes.
 package simulate

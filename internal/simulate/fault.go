@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -24,7 +23,7 @@ type Fault struct {
 	Excludes Promise
 
 	// begin makes it go wrong, and returns what ends that.
-	begin func(w *world, rng *rand.Rand) (end func())
+	begin func(w *world, d *dice) (end func())
 }
 
 // Faults are the twenty kinds. Those of the network befall one holder at a time.
@@ -41,41 +40,41 @@ var Faults = []*Fault{
 	network("late duplicate", func(w *world, d time.Duration) leasetest.Fault {
 		return leasetest.Repeat(w.t, leasetest.DelayRequest(d))
 	}),
-	{Name: "stale read", begin: func(w *world, _ *rand.Rand) func() {
+	{Name: "stale read", begin: func(w *world, _ *dice) func() {
 		w.stale.Store(true)
 		return func() { w.stale.Store(false) }
 	}},
-	{Name: "store restarted, memory lost", Excludes: belief | order, begin: once(func(w *world, _ *rand.Rand) {
+	{Name: "store restarted, memory lost", Excludes: belief | order, begin: once(func(w *world, _ *dice) {
 		w.restart[leasetest.LoseMemory]()
 	})},
-	{Name: "store restarted, term anew", begin: once(func(w *world, _ *rand.Rand) { w.restart[leasetest.ResetTerm]() })},
-	{Name: "store clock forward", Excludes: belief, begin: once(func(w *world, rng *rand.Rand) {
-		w.clock.Step(time.Duration(rng.Int64N(int64(2 * duration))))
+	{Name: "store restarted, term anew", begin: once(func(w *world, _ *dice) { w.restart[leasetest.ResetTerm]() })},
+	{Name: "store clock forward", Excludes: belief, begin: once(func(w *world, d *dice) {
+		w.clock.Step(d.upTo(2 * duration))
 	})},
-	{Name: "store clock backward", begin: once(func(w *world, rng *rand.Rand) {
-		w.clock.Step(-time.Duration(rng.Int64N(int64(duration))))
+	{Name: "store clock backward", begin: once(func(w *world, d *dice) {
+		w.clock.Step(-d.upTo(duration))
 	})},
-	{Name: "store clock at another rate", begin: func(w *world, rng *rand.Rand) func() {
-		w.clock.Rate(1 + clockRate*(2*rng.Float64()-1))
+	{Name: "store clock at another rate", begin: func(w *world, d *dice) func() {
+		w.clock.Rate(d.rate(clockRate))
 		return func() { w.clock.Rate(1) }
 	}},
-	{Name: "store clock stopped", begin: func(w *world, _ *rand.Rand) func() {
+	{Name: "store clock stopped", begin: func(w *world, _ *dice) func() {
 		w.clock.Rate(0)
 		return func() { w.clock.Rate(1) }
 	}},
-	{Name: "holder paused", begin: func(w *world, rng *rand.Rand) func() {
-		a := w.actors[rng.IntN(holders)]
+	{Name: "holder paused", begin: func(w *world, d *dice) func() {
+		a := w.actors[d.one(holders)]
 		a.pause()
 		return a.resume
 	}},
 	{Name: "break at once", Excludes: belief, begin: revoke(lease.In(0))},
 	{Name: "break with grace", begin: revoke(lease.In(duration))},
-	{Name: "hostile record", begin: func(w *world, _ *rand.Rand) func() {
+	{Name: "hostile record", begin: func(w *world, _ *dice) func() {
 		w.hostile.Store(true)
 		return func() { w.hostile.Store(false) }
 	}},
-	{Name: "context ended", begin: func(w *world, rng *rand.Rand) func() {
-		a := w.actors[rng.IntN(holders)]
+	{Name: "context ended", begin: func(w *world, d *dice) func() {
+		a := w.actors[d.one(holders)]
 		a.hasty.Store(true)
 		return func() { a.hasty.Store(false) }
 	}},
@@ -84,46 +83,47 @@ var Faults = []*Fault{
 // network is a fault of the way from one holder to the authority. It befalls some of the
 // calls, with a delay of its own each, from nothing to longer than a lease.
 func network(name string, f func(w *world, d time.Duration) leasetest.Fault) *Fault {
-	return &Fault{Name: name, begin: func(w *world, rng *rand.Rand) func() {
-		a := w.actors[rng.IntN(holders)]
-		often, most := rng.Float64(), 1.5*float64(duration)*rng.Float64()
-		fault := leasetest.Fault(func(ctx context.Context, c *leasetest.Call) error {
-			if w.float() > often {
-				return c.Send(ctx)
-			}
-			return f(w, time.Duration(w.float()*most))(ctx, c)
-		})
-		a.network.Store(&fault)
-		return func() { a.network.CompareAndSwap(&fault, nil) }
+	return &Fault{Name: name, begin: func(w *world, d *dice) func() {
+		a := w.actors[d.one(holders)]
+		trouble := &trouble{often: d.float(), most: d.upTo(3 * duration / 2), fault: f}
+		a.network.Store(trouble)
+		return func() { a.network.CompareAndSwap(trouble, nil) }
 	}}
 }
 
-func once(f func(*world, *rand.Rand)) func(*world, *rand.Rand) func() {
-	return func(w *world, rng *rand.Rand) func() {
-		f(w, rng)
+// A trouble befalls some of the calls, with a delay of its own each.
+type trouble struct {
+	often float64
+	most  time.Duration
+	fault func(w *world, d time.Duration) leasetest.Fault
+}
+
+func once(f func(*world, *dice)) func(*world, *dice) func() {
+	return func(w *world, d *dice) func() {
+		f(w, d)
 		return func() {}
 	}
 }
 
-func revoke(p lease.Period) func(*world, *rand.Rand) func() {
-	return once(func(w *world, _ *rand.Rand) {
+func revoke(p lease.Period) func(*world, *dice) func() {
+	return once(func(w *world, _ *dice) {
 		_, _ = lease.Revoke(context.Background(), lease.NewAuthority(w.store), name, p) // refused if nobody holds
 	})
 }
 
 // inflict lets f come and go until the context ends.
-func (w *world) inflict(ctx context.Context, f *Fault, rng *rand.Rand) {
-	draw := func(most time.Duration) bool {
+func (w *world) inflict(ctx context.Context, f *Fault, d *dice) {
+	pass := func(most time.Duration) bool {
 		select {
-		case <-time.After(time.Duration(rng.Int64N(int64(most)))):
+		case <-time.After(d.upTo(most)):
 			return true
 		case <-ctx.Done():
 			return false
 		}
 	}
-	for draw(2 * duration) {
-		end := f.begin(w, rng)
-		draw(2 * duration)
+	for pass(2 * duration) {
+		end := f.begin(w, d)
+		pass(2 * duration)
 		end()
 	}
 }

@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +21,7 @@ const (
 	duration  = 30 * time.Second
 	clockRate = 0.001
 	latency   = 20 * time.Millisecond // at most, each way
+	reaction  = time.Millisecond      // at most: nothing else happens at the instant at which one wakes
 )
 
 // A Config is one run.
@@ -81,15 +81,13 @@ type world struct {
 	hostile  atomic.Bool // records claim too much
 
 	mu     sync.Mutex
-	rng    *rand.Rand
 	report Report
 	tokens map[lease.Token]string // by whom it was acquired
 }
 
 // Run carries out one run. It must be called in a synctest bubble; t gets the clean-up.
 func Run(t testing.TB, c Config) Report {
-	w := &world{Config: c, t: t, clock: leasetest.NewClock(), tokens: map[lease.Token]string{},
-		rng: rand.New(rand.NewPCG(c.Seed, 1))}
+	w := &world{Config: c, t: t, clock: leasetest.NewClock(), tokens: map[lease.Token]string{}}
 	for _, f := range c.Faults {
 		w.excluded |= f.Excludes
 	}
@@ -102,14 +100,13 @@ func Run(t testing.TB, c Config) Report {
 	}
 	all.Go(func() { w.sample(ctx) })
 	faults, stop := context.WithCancel(ctx)
-	var schedule sync.WaitGroup
+	var inflicted sync.WaitGroup
 	for i, f := range c.Faults {
-		rng := rand.New(rand.NewPCG(c.Seed, uint64(100+i)))
-		schedule.Go(func() { w.inflict(faults, f, rng) })
+		inflicted.Go(func() { w.inflict(faults, f, c.dice(schedule, i)) })
 	}
 	time.Sleep(c.For)
 	stop()
-	schedule.Wait()
+	inflicted.Wait()
 	w.heal(ctx)
 	cancel()
 	all.Wait()
@@ -132,18 +129,12 @@ func (w *world) build() {
 	}
 	w.store = store
 	seen := leasetest.Tamper(store, w.tamper)
-	seen = leasetest.ScriptStore(seen,
-		leasetest.Always(leasetest.LoadOrSwap, w.dawdle),
-		leasetest.Always(leasetest.Load, leasetest.If(w.stale.Load, leasetest.Stale)))
-	w.clock.Rate(1 + clockRate/2*(2*w.float()-1))
+	seen = leasetest.ScriptStore(seen, leasetest.Always(leasetest.Load, leasetest.If(w.stale.Load, leasetest.Stale)))
+	rates := w.dice(clocks, 0)
+	w.clock.Rate(rates.rate(clockRate / 2))
 	for i := range holders {
-		w.actors = append(w.actors, newActor(w, i, lease.NewAuthority(seen)))
+		w.actors = append(w.actors, newActor(w, i, rates.rate(clockRate/2), seen))
 	}
-}
-
-// dawdle lets others come between a load and its swap.
-func (w *world) dawdle(ctx context.Context, c *leasetest.Call) error {
-	return leasetest.DelayRequest(w.between(0, latency/4))(ctx, c)
 }
 
 // tamper writes into the store by hand while a fault says so: a lease that claims to last
@@ -152,15 +143,4 @@ func (w *world) tamper(_ string, r *lease.Record) {
 	if w.hostile.Load() && r.State == lease.Leased && !r.Until.IsZero() {
 		r.Until = r.Until.AddDate(3, 0, 0)
 	}
-}
-
-func (w *world) float() float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.rng.Float64()
-}
-
-// between draws a time from lo to hi.
-func (w *world) between(lo, hi time.Duration) time.Duration {
-	return lo + time.Duration(w.float()*float64(hi-lo))
 }

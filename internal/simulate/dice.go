@@ -1,0 +1,68 @@
+package simulate
+
+import (
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Dice are a series of draws. Whatever may draw at the same instant as something else has
+// dice of its own: then neither changes what the other draws, and a run can be repeated.
+type dice struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+// dice returns those of a purpose, of one of several who have it. They are others for other
+// faults.
+func (c *Config) dice(p purpose, of int) *dice {
+	h := fnv.New64a()
+	for _, f := range c.Faults {
+		_, _ = io.WriteString(h, f.Name+"\n")
+	}
+	return &dice{rng: rand.New(rand.NewPCG(c.Seed, h.Sum64()+uint64(p)<<32+uint64(of)))}
+}
+
+type purpose uint64
+
+const (
+	clocks   purpose = iota // at which rate they run
+	samples                 // when beliefs are looked at
+	schedule                // when a fault comes and goes, and whom it befalls
+	work                    // what an actor does and when
+	contest                 // when it asks for the lease
+	identity                // what its Session draws
+	requests                // how long they and their answers travel, and what befalls them
+	reads                   // the same of those that look
+	watches                 // when they end, and when signals arrive
+	storage                 // how long the store takes
+)
+
+func (d *dice) float() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.Float64()
+}
+
+// upTo draws a time from nothing to most.
+func (d *dice) upTo(most time.Duration) time.Duration {
+	return time.Duration(d.float() * float64(most))
+}
+
+// one draws one of n.
+func (d *dice) one(n int) int { return int(d.float() * float64(n)) }
+
+// rate draws a rate that differs from 1 by most.
+func (d *dice) rate(most float64) float64 { return 1 + most*(2*d.float()-1) }
+
+// Read is the randomness of a Session.
+func (d *dice) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range p {
+		p[i] = byte(d.rng.Uint32())
+	}
+	return len(p), nil
+}
