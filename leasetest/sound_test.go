@@ -24,6 +24,10 @@ func TestSoundThoughUnusual(t *testing.T) {
 			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.LoadOrSwap,
 				leasetest.Chain(leasetest.DelayRequest(late/4), leasetest.DelayAnswer(late/4))))
 		}, late},
+		"30 ms a swap": {func() lease.Store {
+			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.Swap,
+				leasetest.Chain(leasetest.DelayRequest(15*time.Millisecond), leasetest.DelayAnswer(15*time.Millisecond))))
+		}, late},
 		"a clock of 1 ms": {func() lease.Store { return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock()}}) }, late},
 	} {
 		t.Run(what, func(t *testing.T) {
