@@ -32,6 +32,7 @@ type authorityProbe struct {
 
 func (p *probe) authority() authorityProbe {
 	a := p.suite.newAuthority(p.TB)
+	p.made(a, "newAuthority")
 	return authorityProbe{p, p.history.Authority(a), a}
 }
 

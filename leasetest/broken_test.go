@@ -142,6 +142,8 @@ var brokenGuards = []mutant{
 	{"advances past a function that runs", "G2/advance-waits-for-older-functions"},
 	{"advances to the mark without waiting", "G2/advance-waits-for-older-functions"},
 	{"forgets a failure", "G3/a-failure-does-not-lower-the-mark"},
+	{"keeps marks in 32 bits", "G1/no-older-token-after-a-newer"},
+	{"a mark has a time to live", "G6/the-mark-outlives-idleness"},
 	{"wants newer tokens only", "G4/equal-tokens-pass"},
 	{"admits anything before the first", "G4/malformed-tokens-never-pass"},
 	{"reads tokens as numbers with a sign", "G4/malformed-tokens-never-pass"},

@@ -34,6 +34,7 @@ type storeProbe struct {
 
 func (p *probe) store() storeProbe {
 	s := p.suite.newStore(p.TB)
+	p.made(s, "newStore")
 	if l, ok := s.(lease.Limiter); ok {
 		p.Limits = l.Limits()
 		p.D = p.term()
@@ -48,6 +49,7 @@ func (s *storeProbe) reopen() {
 	}
 	s.history.Printf("the store is reopened")
 	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
+	s.made(s.bare, "Options.Reopen")
 	s.Store = s.history.Store(s.bare)
 }
 

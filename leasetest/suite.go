@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,15 @@ func (p *probe) need(err error, what string) {
 	p.Helper()
 	if err != nil {
 		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+// made ends the rule if a constructor of the test gave it nothing: what is nil, or holds a nil
+// pointer.
+func (p *probe) made(v any, by string) {
+	p.Helper()
+	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
+		p.TB.Fatalf("leasetest: %s of this test returned nil; rule %s was not checked", by, p.rule.name)
 	}
 }
 
