@@ -116,6 +116,14 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 		if req.Action == lease.Change && was.ID == req.Proposed {
 			return was, lease.ErrIDMismatch
 		}
+	case "a renewal forgets the owner":
+		if req.Action == lease.Renew {
+			next.Owner = ""
+		}
+	case "a break forgets the owner":
+		if req.Action == lease.Break {
+			next.Owner = ""
+		}
 	case "a change forgets the owner":
 		if req.Action == lease.Change {
 			next.Owner = req.Owner
