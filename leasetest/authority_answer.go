@@ -60,6 +60,7 @@ var answerRules = []rule{
 			{acquire(id, p.D), renew(id), release(id)},
 			{acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: p.id()}, {Action: lease.Break, Period: lease.In(p.D / 4)}, {Action: lease.Break, Period: lease.In(0)}},
 			{acquire(id, p.D), {Action: lease.Break, Period: lease.In(p.D / 4)}},
+			{{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: p.D}, release(id), {Action: lease.Write}},
 			{acquire(id, p.D)},
 		} {
 			for _, req := range requests {

@@ -82,7 +82,7 @@ var timeRules = []rule{
 			if i == 0 {
 				defer done.Store(true)
 				for range 40 {
-					s.Sleep(s.Unit / 1000)
+					s.Sleep(s.Unit / 10000)
 					var err error
 					if old, err = s.swap(s.name, old, s.leased(old, s.D)); err != nil {
 						s.Errorf("swap by the only writer: %v", err)

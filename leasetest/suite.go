@@ -56,7 +56,10 @@ func (s *suite) test(t *testing.T) {
 				t.Skipf("lacks %v: %s", lacks, r.says)
 			case s.options.Bubble:
 				defer s.watch(t, r)()
-				synctest.Test(t, func(t *testing.T) { s.check(t, r) })
+				synctest.Test(t, func(t *testing.T) {
+					defer s.stuck(t, r)()
+					s.check(t, r)
+				})
 			default:
 				t.Parallel()
 				s.check(t, r)
@@ -80,7 +83,7 @@ func (s *suite) check(t testing.TB, r rule) {
 	// What hangs, hangs only until the rule's time is over.
 	bound := 100 * p.D
 	if p.Bubble {
-		bound = 100 * 365 * 24 * time.Hour // that costs nothing
+		bound = forever
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)
