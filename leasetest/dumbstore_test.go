@@ -277,6 +277,7 @@ func dumbStores(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1,
 		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*dumbStore).reopen(t, s) },
 		Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*dumbStore).spoilt[name] = true },
+		Another: another,
 		Forget:  func(t testing.TB, s lease.Store) time.Duration { return s.(*dumbStore).forget(t, s) },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {

@@ -13,6 +13,8 @@ import (
 func TestConstructorsThatReturnNil(t *testing.T) {
 	reopens := dumbStores("")
 	reopens.options.Reopen = func(testing.TB, lease.Store) lease.Store { return nil }
+	alone := dumbStores("")
+	alone.options.Another = func(testing.TB, lease.Store) lease.Store { return nil }
 	nobody := dumbLeases("")
 	nobody.options.Authority = func(testing.TB) lease.Authority { return nil }
 	for _, c := range []struct {
@@ -23,6 +25,7 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return nil }}, "S1/swap-commits"},
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return (*dumbStore)(nil) }}, "S1/swap-commits"},
 		{"Options.Reopen", reopens, "S3/reopening-keeps-what-was-acknowledged"},
+		{"Options.Another", alone, "S8/no-load-is-stale-for-another-client"},
 		{"newAuthority", &suite{rules: authorityRules, newAuthority: func(testing.TB) lease.Authority { return nil }}, "A4/answers-are-fresh"},
 		{"newLease", &suite{rules: leaseRules, newLease: func(testing.TB, Holder) lease.Lease { return nil }}, "H1/granted-is-held"},
 		{"Options.Authority", nobody, "H1/granted-is-held"},

@@ -16,7 +16,8 @@ func TestConformance(t *testing.T) {
 	c := client(t, shared.Client)
 	o := &leasetest.Options{
 		Unit: 150 * time.Millisecond, Lacks: leasetest.OwnClock | leasetest.Forgetting,
-		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
 		Corrupt: func(t testing.TB, _ lease.Store, name string) {
 			if _, err := c.Put(t.Context(), "lease/"+name, "free"); err != nil {
 				t.Fatal(err)
