@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -170,4 +171,39 @@ func TestSeedOfTheEnvironment(t *testing.T) {
 			(*Options)(nil).withDefaults()
 		}()
 	}
+}
+
+// The command of a replay chooses the rule and no other, whatever its name and that of the
+// test are, and a shell passes it on.
+func TestReplayChoosesTheRule(t *testing.T) {
+	for kind, rules := range map[string][]rule{"store": storeRules, "authority": allAuthorityRules(), "lease": leaseRules, "guard": guardRules} {
+		s := &suite{rules: rules, options: Options{Seed: 7}}
+		for _, r := range rules {
+			name := "TestMine/a_(b)_[c]+'d'/" + r.name
+			seed, quoted, _ := strings.Cut(s.replay(name), " go test -run ")
+			chosen := strings.TrimSuffix(strings.TrimPrefix(quoted, "'"), "'")
+			if seed != "LEASETEST_SEED=7" || quoted != "'"+chosen+"'" || strings.Contains(chosen, "'") {
+				t.Fatalf("%s: %s: the replay is %s", kind, r.name, s.replay(name))
+			}
+			for _, other := range rules {
+				if got := matches(chosen, "TestMine/a_(b)_[c]+'d'/"+other.name); got != (other.name == r.name) {
+					t.Errorf("%s: %s chooses %s: %v", kind, chosen, other.name, got)
+				}
+			}
+		}
+	}
+}
+
+// matches reports whether go test runs the test of that name under that pattern.
+func matches(pattern, name string) bool {
+	patterns, names := strings.Split(pattern, "/"), strings.Split(name, "/")
+	if len(patterns) != len(names) {
+		return false
+	}
+	for i, p := range patterns {
+		if ok, err := regexp.MatchString(p, names[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -128,8 +129,11 @@ func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d go test -run '%s'", seedVariable, s.options.Seed, pattern(name))
 }
 
-// pattern is what chooses the test of that name for go test.
-func pattern(name string) string { return "^" + strings.ReplaceAll(name, "/", "$/^") + "$" }
+// pattern is what chooses the test of that name for go test, between the quotes of a shell.
+func pattern(name string) string {
+	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
+	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"
+}
 
 // panic is what a function of the suite does that is meant to panic. Should nothing recover
 // from it, the process ends, and the value has the last word.
