@@ -135,6 +135,7 @@ var sessionMutants = []mutant{
 	{"takes a done context for a hand-over", "H14/a-done-context-hands-nothing-over"},
 	{"believes until the hand-over is answered", "H14/the-belief-ends-with-the-hand-over"},
 	{"does not close under a done context", "H18/a-done-context-closes-too"},
+	{"closes when its acquires are over", "H18/a-done-context-closes-too"},
 	{"answers a second release at once", "H17/releases-at-once"},
 	{"unregisters the newest handler", "H16/stop-unregisters-its-own"},
 	{"warns one after the other", "H16/a-warning-that-blocks-holds-nobody-up"},

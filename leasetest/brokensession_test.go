@@ -21,6 +21,7 @@ type brokenSession struct {
 
 	handing  chan struct{} // full while a hand-over is believed on
 	releases atomic.Int32  // under way
+	acquires sync.WaitGroup
 
 	mu       sync.Mutex
 	handlers []func(error)
@@ -238,8 +239,21 @@ func (b *brokenSession) HandOver(ctx context.Context, to lease.ID) error {
 	return err
 }
 
+func (b *brokenSession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	b.acquires.Add(1)
+	defer b.acquires.Done()
+	return b.Session.AcquireWithToken(ctx)
+}
+
 func (b *brokenSession) Close(ctx context.Context) error {
 	switch b.bug {
+	case "closes when its acquires are over":
+		go func() {
+			b.acquires.Wait()
+			_ = b.Session.Close(context.WithoutCancel(ctx))
+		}()
+		<-ctx.Done()
+		return ctx.Err()
 	case "can be acquired after close":
 		return b.Session.Release(ctx)
 	case "does not close under a done context":

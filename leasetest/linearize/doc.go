@@ -8,7 +8,7 @@
 //		t.Fatal(err)
 //	}
 //
-// [Recorder.Contend] has clients ask for anything; clients of one's own go through
+// [Recorder.Contend] has clients ask for anything of the newest version; clients of one's own go through
 // [Recorder.Authority] instead. The error names the Seed, and the file is a picture of the
 // history. A thousand seeds in synctest bubbles take a second or so.
 //
