@@ -32,6 +32,7 @@ func TestConformance(t *testing.T) {
 			return store(t, pool(t, url), nil)
 		},
 		Corrupt: corrupt(database),
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	for what, test := range map[string]func(t *testing.T){
@@ -89,6 +90,7 @@ func TestSQLConformance(t *testing.T) {
 	}
 	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
 		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
 		Corrupt: corrupt(database)}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()

@@ -16,9 +16,10 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := client(t, shared.Client)
 	o := &leasetest.Options{
-		Unit:   400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
-		Lacks:  leasetest.OwnClock | leasetest.Forgetting,
-		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
+		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
 		Corrupt: func(t testing.TB, _ lease.Store, name string) {
 			if _, err := c.Put(t.Context(), "lease/"+name, "free"); err != nil {
 				t.Fatal(err)
