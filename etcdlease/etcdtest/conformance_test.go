@@ -13,7 +13,6 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	c := client(t, shared.Client)
 	o := &leasetest.Options{
 		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
