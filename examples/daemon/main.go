@@ -119,6 +119,7 @@ func run(ctx context.Context, out *log.Logger) error {
 			l, err := store.Lease("indexer/leader", &session.Options{Owner: name, Duration: duration})
 			if err == nil {
 				err = (&daemon{name, l, shared, out}).run(ctx)
+				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // nothing is left under way
 			}
 			ended <- err
 		}()
