@@ -14,9 +14,14 @@ type Lease interface {
 	// Acquire tries once to take the lease; it does not wait until it is free.
 	//
 	// (true, nil): held now. (false, nil): certainly not granted, because the lease is
-	// locked: another has it, or it is breaking. (false, err): not held as far as this holder
-	// will ever believe, and the authority's side is unknown, or an argument was bad. A grant
-	// that arrives after Acquire has returned is undone; it never surfaces.
+	// locked: another has it, or may still have it for all that the authority knows, or it is
+	// breaking. (false, err): not held as far as this holder will ever believe, and the
+	// authority's side is unknown, or an argument was bad. A grant that arrives after Acquire
+	// has returned is undone; it never surfaces.
+	//
+	// Over a store without a clock, such as etcdlease, an authority counts from when it first
+	// saw the lease: a new process that asks once, and ends, is refused though the holder is
+	// long dead. There, wait with session.Acquire, for longer than the Duration of the lease.
 	//
 	// A context that is done already makes no request; one that ends during Acquire makes it
 	// return at once with the context's error. If the lease is held already, Acquire makes no

@@ -10,7 +10,9 @@
 //	TestShelf/S1/stale-swap-conflicts
 //
 // so that "go test -run TestShelf/S1" runs the rules of one clause. The examples of the four
-// are whole: copy one, and put your own type in the place of theirs.
+// are whole: copy one, and put your own type in the place of theirs. They are in the files
+// example_store_test.go, example_authority_test.go, example_lease_test.go and, for a guard,
+// example_test.go.
 //
 // A failure says which clause was violated, in words, what was seen, the history of the calls
 // that led there, and how to replay it:

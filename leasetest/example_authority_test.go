@@ -13,6 +13,7 @@ import (
 
 // A Clerk is an authority of one's own: one request at a time, each decided by lease.Step.
 type Clerk struct {
+	start   time.Time // the time is counted from it: a wall clock can be set back
 	mu      sync.Mutex
 	records map[string]lease.Record
 }
@@ -30,7 +31,7 @@ func (c *Clerk) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now().Round(0).UTC()
+	now := c.start.Add(time.Since(c.start)).Round(0).UTC()
 	next, err := lease.Step(c.records[name], req, now)
 	res := lease.Result{Record: next, Now: now, Sure: next.Remaining(now)}
 	if err != nil {
@@ -44,7 +45,7 @@ func (c *Clerk) Do(ctx context.Context, name string, req lease.Request) (lease.R
 func ExampleTestAuthority() {
 	testClerk := func(t *testing.T) { // in a file of tests: func TestClerk(t *testing.T)
 		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
-			return &Clerk{records: map[string]lease.Record{}}
+			return &Clerk{start: time.Now(), records: map[string]lease.Record{}}
 		}, &leasetest.Options{
 			Bubble: true, // it is in process, and lives on package time
 			Lacks:  leasetest.Watching,

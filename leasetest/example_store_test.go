@@ -14,6 +14,7 @@ import (
 
 // A Shelf is a store of one's own: a map, with a version that no two swaps share.
 type Shelf struct {
+	start time.Time // the time is counted from it: a wall clock can be set back
 	mu    sync.Mutex
 	swaps int
 	snaps map[string]lease.Snapshot
@@ -24,7 +25,7 @@ func (s *Shelf) look(name string) lease.Snapshot {
 	if snap.Version == "" {
 		snap.Version = "never"
 	}
-	snap.Now = time.Now().Round(0).UTC()
+	snap.Now = s.start.Add(time.Since(s.start)).Round(0).UTC()
 	return snap
 }
 
@@ -51,7 +52,7 @@ func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next le
 func ExampleTestStore() {
 	testShelf := func(t *testing.T) { // in a file of tests: func TestShelf(t *testing.T)
 		leasetest.TestStore(t, func(t testing.TB) lease.Store {
-			return &Shelf{snaps: map[string]lease.Snapshot{}}
+			return &Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}
 		}, &leasetest.Options{
 			Bubble: true, // it is in process, and lives on package time
 			Lacks:  leasetest.Watching | leasetest.Durable | leasetest.Forgetting,

@@ -9,6 +9,10 @@
 // [Run] is the whole life of a holder as one call: contend, work under a context that ends
 // with the loss, renew until the work has returned, release.
 //
+// Programs to begin with are in the directory examples of the module: cron is a job that every
+// machine starts and one does; daemon works on one of many machines, and tells the loss of its
+// lease from being stopped; quickstart shows what can happen to a lease.
+//
 // # Belief
 //
 // A Session believes in its lease until
@@ -29,8 +33,13 @@
 //
 // With the default clock a held Session has one timer and no goroutine; a goroutine runs
 // for the length of a renewal, and with [Options.Watch] for as long as the lease is held. With
-// an injected [Clock] a held Session has one goroutine. Nothing is left after Release but what
-// Close waits for.
+// an injected [Clock] a held Session has one goroutine.
+//
+// Release, and so Run, leaves nothing but requests and handlers that are under way, and those
+// end by themselves; [Session.Close] waits for them. A program that goes on need not call it. One
+// that ends should: what an Acquire that was given up has been granted is undone in the
+// background, and would otherwise be leased to nobody for its Duration. A test must, in a bubble
+// of testing/synctest.
 //
 // # Panics
 //

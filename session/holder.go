@@ -30,7 +30,7 @@ type verdict uint8
 const (
 	unknown  verdict = iota // nothing is certain: try again
 	granted                 // held, or held on
-	taken                   // another certainly has the lease
+	taken                   // certainly not granted: another has the lease, or may have it
 	ours                    // the lease is in force under an ID whose release is unsettled
 	stale                   // leased to an earlier holder of the same owner, which may be taken over
 	hidden                  // as stale, but its ID is not told

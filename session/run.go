@@ -26,9 +26,9 @@ type RunOptions struct {
 	// is unknown when Run ends, if the Lease keeps to its context. Default: 10 s.
 	Timeout time.Duration
 
-	// Again decides after every term whether to contend again, an Interval later, so that
-	// others get their turn; err is what Run would return. It is not asked once the context is
-	// done. Default: never.
+	// Again decides after every term, the time from a grant to its release, whether to contend
+	// again, an Interval later, so that others get their turn; err is what Run would return. It
+	// is not asked once the context is done. Default: never.
 	Again func(err error) bool
 
 	Clock Clock     // default: package time

@@ -8,7 +8,18 @@
 //	curl http://127.0.0.1:10000/_clock                           # what time it is
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'     # move on
 //
-// An interrupt ends it when the requests under way are answered.
+// The clock may be asked by anyone. Blobs and containers ask for a signature, which SDK clients
+// make and curl does not: start it with -allow-anyone to do without.
+// An interrupt ends the program when the requests under way are answered.
+//
+// The flags are
+//
+//	-account name:key   serve it in place of the emulator's account; may be repeated
+//	-addr address       to listen on, 127.0.0.1:10000; port 0 takes a free one
+//	-allow-anyone       ask for no signatures
+//	-clock mode         real; manual: it stands still until moved; or a rate such as 60x
+//	-published-table    answer 409 in the three cells where the published table differs
+//	-quiet              log no requests
 package main
 
 import (

@@ -4,10 +4,15 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
+	"go/parser"
+	"go/token"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +136,24 @@ func TestParseClock(t *testing.T) {
 		if _, err := parseClock(mode); err == nil {
 			t.Errorf("%q is taken", mode)
 		}
+	}
+}
+
+// The package's documentation lists the flags there are.
+func TestFlagsAreDescribed(t *testing.T) {
+	var help strings.Builder
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Fatal(err)
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments|parser.PackageClauseOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := regexp.MustCompile(`(?m)^  (-\S+(?: \S+)?)$`).FindAllStringSubmatch(help.String(), -1)
+	told := regexp.MustCompile(`(?m)^\t(-\S+(?: \S+)?)  `).FindAllStringSubmatch(f.Doc.Text(), -1)
+	same := func(a, b []string) bool { return a[1] == b[1] }
+	if len(there) == 0 || !slices.EqualFunc(there, told, same) {
+		t.Errorf("told are %q, want %q", told, there)
 	}
 }
 

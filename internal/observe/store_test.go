@@ -11,6 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/observe"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/session"
 )
 
 const name = "jobs/nightly"
@@ -58,6 +59,41 @@ func TestCountsFromFirstSight(t *testing.T) {
 		do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld)
 		do(t, early.Authority(), acquire(idB, time.Second), 0)
 		do(t, holder.Authority(), renew(idA), lease.ErrIDMismatch)
+	})
+}
+
+// Newcomers who try once are refused for ever, though the holder is long dead: each sees the
+// lease for the first time. One who waits for longer than its duration gets it. SPEC H1.
+func TestNewcomersWhoTryOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		do(t, newStore(t, e, observe.Options{}).Authority(), acquire(idA, 30*time.Second), 0)
+		newcomer := func() *session.Session {
+			s, err := session.New(newStore(t, e, observe.Options{}).Authority(), name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		for range 3 {
+			time.Sleep(time.Hour)
+			s := newcomer()
+			if ok, err := s.Acquire(t.Context()); ok || err != nil {
+				t.Fatalf("an acquire at first sight: %v, %v", ok, err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		patient, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		s := newcomer()
+		if _, err := session.Acquire(patient, s, nil); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"log"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// One does the job, those beside it leave it to that one, and who comes later finds it done.
+func TestOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		if err := run(log.New(&out, "", 0)); err != nil {
+			t.Fatal(err)
+		}
+		const want = `the second leaves it to another
+the third  leaves it to another
+the first  does it
+the fourth finds it done
+`
+		if out.String() != want {
+			t.Errorf("got\n%swant\n%s", out.String(), want)
+		}
+	})
+}
+
+// The job of a machine that died at work is done by one that started beside it.
+func TestTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		_, err := lease.NewAuthority(store).Do(t.Context(), "jobs/nightly", lease.Request{
+			Action: lease.Acquire, Proposed: lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"), Owner: "dead", Duration: duration,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := store.Lease("jobs/nightly", &session.Options{Duration: duration})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r report
+		if did, err := nightly(t.Context(), l, &r, "Tuesday"); did != "does it" || err != nil || r.day != "Tuesday" {
+			t.Errorf("%s, %v; the report is of %q", did, err, r.day)
+		}
+	})
+}
