@@ -49,6 +49,9 @@ func (r Result) Remaining() time.Duration { return r.Record.Remaining(r.Now) }
 // within its Interval and Timeout, 15 s by default, or with its Options.Watch within the Timeout.
 // A shorter period may be over before the holder knows; until then it goes on believing.
 func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
+	if a == nil {
+		return 0, missing("Revoke.a")
+	}
 	res, err := a.Do(ctx, name, Request{Action: Break, Period: p})
 	if err != nil {
 		return 0, err
@@ -58,6 +61,9 @@ func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.
 
 // Inspect shows the lease under name. It changes nothing.
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
+	if a == nil {
+		return Result{}, missing("Inspect.a")
+	}
 	return a.Do(ctx, name, Request{Action: Read})
 }
 
