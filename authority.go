@@ -46,7 +46,8 @@ func (r Result) Remaining() time.Duration { return r.Record.Remaining(r.Now) }
 // Revoke breaks the lease under name without knowing its ID, and returns how long it stays
 // locked: 0 if the break is immediate. The holder keeps the lease for the period, if that is
 // shorter than what is left of it, and learns of the break when it next asks: a session.Session
-// within its Interval and Timeout, 15 s by default, or with its Options.Watch within the Timeout.
+// within its Interval and Timeout, 15 s by default, or with its Options.Watch as soon as it has
+// asked.
 // A shorter period may be over before the holder knows; until then it goes on believing.
 func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {

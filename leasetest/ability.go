@@ -45,6 +45,7 @@ const (
 	losing   // a holder can be made to lose what it has: stalling, or revoking
 
 	corrupting // a record can be spoilt: Options.Corrupt
+	sharing    // a store can have a second client: Options.Another
 
 	abilities = iota
 )
@@ -54,6 +55,7 @@ var abilityNames = [abilities]string{
 	"injecting", "clocks", "tokens", "taking over", "handing over", "warning", "waiting", "closing", "binding", "confirming",
 	"exact time", "short leases", "Injecting or Options.Cut", "Injecting and Breaking, or Options.Revoke", "Injecting, Clocks or Options.Cut",
 	"Injecting, Clocks, Options.Cut or Options.Revoke", "Options.Corrupt",
+	"Options.Another",
 }
 
 // String lists the names of the abilities, such as "watching, durable".

@@ -32,6 +32,7 @@ type authorityProbe struct {
 
 func (p *probe) authority() authorityProbe {
 	a := p.suite.newAuthority(p.TB)
+	p.made(a, "newAuthority")
 	return authorityProbe{p, p.history.Authority(a), a}
 }
 
@@ -72,6 +73,19 @@ func acquire(id lease.ID, d time.Duration) lease.Request {
 func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.Renew, ID: id} }
 
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+
+// cannot reports whether a request needs what the authority lacks.
+func (p *probe) cannot(req lease.Request) bool {
+	switch req.Action {
+	case lease.Break:
+		return p.Lacks&Breaking != 0
+	case lease.Change:
+		return p.Lacks&Changing != 0
+	case lease.Write:
+		return p.Lacks&Using != 0
+	}
+	return false
+}
 
 // same compares two records; without a clock of its own, an authority may move the end.
 func (p *probe) same(a, b lease.Record) bool {

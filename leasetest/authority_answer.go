@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -24,6 +25,26 @@ var answerRules = []rule{
 			p.Errorf("the grant shows %s, and a read %s", outcomeText(r, nil), outcomeText(seen.Record, nil))
 		}
 	}},
+	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", Disclosing, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D}
+		if p.Limits.MaxDuration > 0 {
+			durations[1] = p.Limits.MaxDuration
+		}
+		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), ""} {
+			requests := []lease.Request{{Action: lease.Acquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.Break, Period: lease.In(p.D / 4)}, release(id)}
+			for _, req := range requests {
+				if p.cannot(req) {
+					continue
+				}
+				a.grant(req)
+				if r := a.inspect().Record; req.Action != lease.Release && (r.Owner != owner || r.Duration != durations[i]) {
+					p.Errorf("after %s the owner is %q and the duration %v; granted were %q and %v", requestText(req), r.Owner, r.Duration, owner, durations[i])
+				}
+			}
+		}
+	}},
 	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", Disclosing, func(p *probe) {
 		a := p.authority()
 		id := p.id()
@@ -39,10 +60,11 @@ var answerRules = []rule{
 			{acquire(id, p.D), renew(id), release(id)},
 			{acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: p.id()}, {Action: lease.Break, Period: lease.In(p.D / 4)}, {Action: lease.Break, Period: lease.In(0)}},
 			{acquire(id, p.D), {Action: lease.Break, Period: lease.In(p.D / 4)}},
+			{{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: p.D}, release(id), {Action: lease.Write}},
 			{acquire(id, p.D)},
 		} {
 			for _, req := range requests {
-				if req.Action == lease.Break && p.Lacks&Breaking != 0 || req.Action == lease.Change && p.Lacks&Changing != 0 {
+				if p.cannot(req) {
 					continue
 				}
 				valid(a.grant(req))
@@ -89,7 +111,11 @@ var answerRules = []rule{
 		before := a.inspect()
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
-		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id)} {
+		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id), {Action: lease.Read}, {Action: lease.Write, ID: id},
+			{Action: lease.Change, ID: id, Proposed: p.id()}, {Action: lease.Break, Period: lease.In(0)}} {
+			if p.cannot(req) {
+				continue
+			}
 			if _, err := a.Do(ctx, p.name, req); !errors.Is(err, context.Canceled) {
 				p.Errorf("%s: %v", requestText(req), err)
 			}
@@ -121,10 +147,11 @@ var answerRules = []rule{
 				{lease.ErrID, release(lease.ID{})},
 				{lease.ErrID, lease.Request{Action: lease.Change, Proposed: id}},
 				{lease.ErrProposed, lease.Request{Action: lease.Change, ID: id}},
+				{lease.ErrOwner, lease.Request{Action: lease.Change, ID: id, Proposed: p.id(), Owner: "a\x00b"}},
 				{lease.ErrPeriod, lease.Request{Action: lease.Break, Period: lease.In(-1)}},
 				{lease.ErrVersion, lease.Request{Action: lease.Renew, ID: id, Version: 1}},
 			} {
-				if bad.req.Action == lease.Break && p.Lacks&Breaking != 0 || bad.req.Action == lease.Change && p.Lacks&Changing != 0 {
+				if p.cannot(bad.req) {
 					continue
 				}
 				_, err := a.ask(bad.req)

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -83,6 +84,49 @@ var contentionRules = []rule{
 			}
 		}
 	}},
+	{"A2/a-release-races-a-change", "of a release and a change of the same ID at the same time one is granted, and the other finds another ID", Changing, func(p *probe) {
+		a := p.authority()
+		for i := range 10 {
+			id, other := p.id(), p.id()
+			a.grant(acquire(id, p.D))
+			granted := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
+			if state := a.inspect().Record.State; granted != 1 || state != lease.Leased && state != lease.Available {
+				p.Fatalf("%d were granted, and the lease is %v", granted, state)
+			}
+			_, _ = a.ask(release(other))
+		}
+	}},
+	{"A2/a-renewal-races-an-acquire", "of a renewal of what has expired and an acquire by another at the same time one is granted", 0, func(p *probe) {
+		a := p.authority()
+		for i := range 4 {
+			id, other := p.id(), p.id()
+			d := max(p.Unit, p.Limits.MinDuration)
+			a.grant(acquire(id, d))
+			p.pass(d + p.Slack/4)
+			if granted := a.race(i, renew(id), acquire(other, p.D)); granted != 1 {
+				p.Fatalf("%d were granted", granted)
+			}
+			_, _ = a.ask(release(id))
+			_, _ = a.ask(release(other))
+		}
+	}},
+	{"A2/time-never-decreases", "the authority's time does not decrease from one answer to the next", OwnClock, func(p *probe) {
+		a := p.authority()
+		var last time.Time
+		for range 5 {
+			id := p.id()
+			for _, req := range []lease.Request{acquire(id, p.D), {Action: lease.Read}, renew(id), acquire(p.id(), p.D), release(id), {Action: lease.Read}, renew(id)} {
+				res, err := a.ask(req)
+				if res.Now.IsZero() {
+					continue
+				}
+				if res.Now.Before(last) {
+					p.Errorf("the time was %s, and is %s in the answer to %s: %v", timeText(last), timeText(res.Now), requestText(req), err)
+				}
+				last = res.Now
+			}
+		}
+	}},
 	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out once at most, and what is granted exactly once", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
@@ -108,6 +152,18 @@ var contentionRules = []rule{
 			p.Errorf("%d requests were granted, %d have an unknown outcome, and %d were carried out", granted, unknown, n)
 		}
 	}},
+	{"M4/tokens-outlive-idleness", "the first grant after a long time has a newer token than the last one before it", 0, func(p *probe) {
+		a := p.authority()
+		var last uint64
+		for range 3 {
+			epoch := a.grant(acquire(p.id(), p.D)).Record.Epoch
+			if epoch <= last {
+				p.Errorf("epoch %d was granted after %d, and after %v", epoch, last, p.idle())
+			}
+			last = epoch
+			p.pass(p.idle())
+		}
+	}},
 	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *probe) {
 		a := p.authority()
 		var last lease.Token
@@ -125,4 +181,22 @@ var contentionRules = []rule{
 			a.grant(release(id))
 		}
 	}},
+}
+
+// race makes two requests at the same time, in the n-th round the first or the second a little
+// sooner, and returns how many were granted; the others must be refused.
+func (a authorityProbe) race(n int, requests ...lease.Request) int {
+	var granted atomic.Int32
+	if n%2 == 1 {
+		slices.Reverse(requests)
+	}
+	a.together(len(requests), func(i int) {
+		switch _, err := a.ask(requests[i]); {
+		case err == nil:
+			granted.Add(1)
+		case !lease.CodeOf(err).Refusal():
+			a.Errorf("%s: %v", requestText(requests[i]), err)
+		}
+	})
+	return int(granted.Load())
 }

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/fencedlease/lease"
@@ -10,7 +11,11 @@ var authorityNameRules = []rule{
 	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *probe) {
 		a := p.authority()
 		for _, h := range hostile {
-			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), {Action: lease.Read}} {
+			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.Read}, {Action: lease.Write},
+				{Action: lease.Change, ID: p.id(), Proposed: p.id()}, {Action: lease.Break}} {
+				if p.cannot(req) {
+					continue
+				}
 				if _, err := a.Do(p.ctx, h.name, req); lease.CodeOf(err) != lease.ErrName {
 					p.Errorf("%s: %s under the name %.40q: %v", h.what, requestText(req), h.name, err)
 				}
@@ -40,13 +45,30 @@ var authorityNameRules = []rule{
 	}},
 	{"S7/change-signals", "every change of the record but a renewal is signalled to a watch of the authority", Watching, func(p *probe) {
 		a := p.authority()
-		signals := p.watch(p.ctx, a.bare, p.name)
-		id := p.id()
-		for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), release(id)} {
+		ctx, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		signals := p.watch(ctx, a.bare, p.name)
+		id, other := p.id(), p.id()
+		for _, req := range []lease.Request{
+			acquire(id, p.D), acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: other}, release(other),
+			acquire(id, p.D), {Action: lease.Break, Period: lease.In(p.D / 2)}, {Action: lease.Break, Period: lease.In(0)}, {Action: lease.Write},
+		} {
+			if req.Action == lease.Release && p.Lacks&Changing != 0 {
+				req.ID = id
+			}
+			if p.cannot(req) {
+				continue
+			}
+			p.drain(signals)
 			a.grant(req)
 			if !p.signalled(signals) {
 				p.Fatalf("%s was not signalled", requestText(req))
 			}
+			if req.Action == lease.Write {
+				break
+			}
 		}
+		cancel()
+		p.closed(signals)
 	}},
 }

@@ -55,6 +55,35 @@ var certaintyRules = []rule{
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
 	}},
+	{"A5/sure-of-an-infinite-lease", "of an infinite lease nothing is sure beyond its break, for which the period is used as it is, or beyond the finite duration that it is given", Infinite, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, lease.Infinite))
+		if sure := a.grant(acquire(id, p.D)).Sure; sure <= 0 || sure > p.D {
+			p.Errorf("%v are sure of a lease that was infinite and is of %v now", sure, p.D)
+		}
+		if p.Lacks&Breaking != 0 {
+			return
+		}
+		long := 100 * p.D
+		if p.Limits.MaxPeriod > 0 {
+			long = p.Limits.MaxPeriod
+		}
+		a.grant(acquire(id, lease.Infinite))
+		if left := a.grant(lease.Request{Action: lease.Break, Period: lease.In(long)}).Remaining(); left > long || left < long-p.Slack {
+			p.Errorf("%v remain of an infinite lease, after a break of period %v", left, long)
+		}
+		a.grant(release(id))
+		a.grant(acquire(id, lease.Infinite))
+		a.grant(lease.Request{Action: lease.Break, Period: lease.In(p.D / 4)})
+		res, err := a.ask(acquire(p.id(), p.D))
+		p.history.Printf("refused: %v", err)
+		for what, sure := range map[string]time.Duration{"a read": a.inspect().Sure, "a refusal": res.Sure} {
+			if sure > p.D/4 {
+				p.Errorf("%v are sure in the answer to %s, of an infinite lease whose break takes %v", sure, what, p.D/4)
+			}
+		}
+	}},
 	{"A5/remaining-is-enough", "what remains, counted from the answer, is how long the lease stays locked at most, for whoever asks", 0, func(p *probe) {
 		a := p.authority()
 		for range 2 {

@@ -17,6 +17,11 @@ func brokenMachines(bug string) *suite {
 			next.Until = now.Add(req.Duration)
 		case bug == "breaks for ever" && next.Until.Equal(last):
 			next.Until = time.Time{}
+		case bug == "its epoch has no limit" && lease.CodeOf(err) == lease.ErrEpochLimit:
+			next.Epoch++
+			return next, nil
+		case bug == "writes the zone that it was told the time in" && err == nil && !next.Until.IsZero():
+			next.Until = next.Until.In(now.Location())
 		case bug == "grants before the year 1" && lease.CodeOf(err) == lease.ErrTime:
 			return r, nil
 		}
@@ -30,4 +35,6 @@ var machineMutants = []mutant{
 	{"writes ends that cannot be written", "M14/sums-saturate"},
 	{"breaks for ever", "M14/sums-saturate"},
 	{"grants before the year 1", "M14/sums-saturate"},
+	{"its epoch has no limit", "M4/the-epoch-has-a-limit"},
+	{"writes the zone that it was told the time in", "R1/records-are-in-UTC"},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,8 +19,14 @@ type brokenSession struct {
 	bug  string
 	over lease.Authority
 
+	handing  chan struct{} // full while a hand-over is believed on
+	releases atomic.Int32  // under way
+	acquires sync.WaitGroup
+
 	mu       sync.Mutex
 	handlers []func(error)
+	stops    []func() bool
+	warned   []func(time.Time)
 }
 
 func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
@@ -54,6 +61,12 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 		})
 	case "keeps what it took over from a break":
 		over = keeps{over}
+	case "tires of renewing":
+		over = Script(over, From(64, lease.Renew, FailRequest))
+	case "believes a renewal for what was asked for":
+		over = believes(over, func(time.Duration) time.Duration { return h.Duration })
+	case "believes a renewal to the last":
+		over = believes(over, func(sure time.Duration) time.Duration { return sure + sure/100 })
 	}
 	s, err := session.New(over, h.Name, &session.Options{
 		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, Logger: slog.New(slog.DiscardHandler),
@@ -69,7 +82,16 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 	if bug == "is not bound to an incarnation" {
 		return struct{ lease.TokenAcquirer }{s}
 	}
-	return &brokenSession{Session: s, bug: bug, over: over}
+	return &brokenSession{Session: s, bug: bug, over: over, handing: make(chan struct{}, 1)}
+}
+
+// believes shows what f makes of what is sure of a renewal.
+func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.Authority {
+	return Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+		if req.Action == lease.Renew && *err == nil && res.Sure != lease.Infinite {
+			res.Sure = f(res.Sure)
+		}
+	})
 }
 
 // changesFirst changes the ID that it finds before it lets an acquire through.
@@ -98,10 +120,72 @@ func (b *brokenSession) OnLost(f func(error)) (stop func() bool) {
 	b.mu.Lock()
 	b.handlers = append(b.handlers, f)
 	b.mu.Unlock()
-	return b.Session.OnLost(f)
+	losses := 0
+	stop = b.Session.OnLost(func(err error) {
+		f(err)
+		b.mu.Lock()
+		losses++
+		again := b.bug == "tells a later loss twice" && losses > 3
+		b.mu.Unlock()
+		if again {
+			f(err)
+		}
+	})
+	if b.bug != "unregisters the newest handler" {
+		return stop
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stops = append(b.stops, stop)
+	return func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.stops) == 0 {
+			return false
+		}
+		last := b.stops[len(b.stops)-1]
+		b.stops = b.stops[:len(b.stops)-1]
+		return last()
+	}
+}
+
+func (b *brokenSession) CheckAlive() bool {
+	return len(b.handing) > 0 || b.Session.CheckAlive()
+}
+
+func (b *brokenSession) Release(ctx context.Context) error {
+	if b.bug == "answers a second release at once" {
+		if b.releases.Add(1) > 1 {
+			return nil
+		}
+		defer b.releases.Store(0)
+	}
+	return b.Session.Release(ctx)
+}
+
+func (b *brokenSession) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b.bug == "a bound context outlives its parent" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return b.Session.WhileHeld(ctx)
 }
 
 func (b *brokenSession) OnBreaking(f func(time.Time)) (stop func() bool) {
+	if b.bug == "warns one after the other" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.warned = append(b.warned, f); len(b.warned) > 1 {
+			return nil
+		}
+		return b.Session.OnBreaking(func(until time.Time) {
+			b.mu.Lock()
+			all := b.warned
+			b.mu.Unlock()
+			for _, f := range all {
+				f(until)
+			}
+		})
+	}
 	var once sync.Once
 	inner := b.Session.OnBreaking(func(until time.Time) {
 		switch b.bug {
@@ -121,8 +205,23 @@ func (b *brokenSession) OnBreaking(f func(time.Time)) (stop func() bool) {
 }
 
 func (b *brokenSession) HandOver(ctx context.Context, to lease.ID) error {
-	if b.bug == "hands over by releasing" {
+	switch b.bug {
+	case "hands over by releasing":
 		return b.Session.Release(ctx)
+	case "hands over behind a done context, and goes on":
+		if ctx.Err() != nil {
+			_, _ = b.over.Do(context.WithoutCancel(ctx), b.Name(), lease.Request{Action: lease.Change, ID: b.ID(), Proposed: to})
+			return ctx.Err()
+		}
+	case "takes a done context for a hand-over":
+		if ctx.Err() != nil {
+			return nil
+		}
+	case "believes until the hand-over is answered":
+		if b.Session.CheckAlive() {
+			b.handing <- struct{}{}
+			defer func() { <-b.handing }()
+		}
 	}
 	err := b.Session.HandOver(ctx, to)
 	switch b.bug {
@@ -140,9 +239,27 @@ func (b *brokenSession) HandOver(ctx context.Context, to lease.ID) error {
 	return err
 }
 
+func (b *brokenSession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	b.acquires.Add(1)
+	defer b.acquires.Done()
+	return b.Session.AcquireWithToken(ctx)
+}
+
 func (b *brokenSession) Close(ctx context.Context) error {
-	if b.bug == "can be acquired after close" {
+	switch b.bug {
+	case "closes when its acquires are over":
+		go func() {
+			b.acquires.Wait()
+			_ = b.Session.Close(context.WithoutCancel(ctx))
+		}()
+		<-ctx.Done()
+		return ctx.Err()
+	case "can be acquired after close":
 		return b.Session.Release(ctx)
+	case "does not close under a done context":
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 	return b.Session.Close(ctx)
 }

@@ -25,10 +25,14 @@
 //	          0s  a: Acquire: false, <nil>
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
+// The seed decides what the suite draws, not the order of what happens at the same time, nor
+// what the implementation draws itself: a rule of calls at once may need -count to fail again.
+//
 // Lines with an arrow are requests (->) and their answers (<-), those with == what the suite
 // did. What decides is SPEC.md: its clause tells more than the rule.
 //
-// Everything is required that [Options.Lacks] does not excuse. A rule that needs what is
+// Everything is required that [Options.Lacks] does not excuse, of one client: what only a
+// second one sees, such as a cache that is stale, needs [Options.Another]. A rule that needs what is
 // lacking is skipped by its name, and once more listed at the end with what it lacks. Of a test
 // that passes go test shows that with -v only: look at it once. The first run is best made with
 // nothing lacking; what then fails with "it should lack ..." is to be declared, and the rest to

@@ -3,6 +3,8 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,15 +22,28 @@ type dumbAuthority struct {
 	records map[string]lease.Record
 	cache   map[string]lease.Record
 	granted []lease.ID
+	watches map[string][]chan struct{}
 }
 
 func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
-	if err := ctx.Err(); err != nil && a.bug != "does not look at the context" {
+	changes := req.Action == lease.Acquire || req.Action == lease.Renew || req.Action == lease.Release
+	if err := ctx.Err(); err != nil && a.bug != "does not look at the context" && (changes || a.bug != "looks at the context of a holder only") {
 		return lease.Result{}, fail(err)
 	}
-	if err := lease.CheckName(name); err != nil && a.bug != "takes any name" {
+	if err := lease.CheckName(name); err != nil && a.bug != "takes any name" && (req.Action != lease.Break || a.bug != "breaks under any name") {
 		return lease.Result{}, fail(err)
+	}
+	switch valid := lease.CheckOwner(req.Owner) == nil; {
+	case !valid && req.Action == lease.Change && a.bug == "takes any owner for a change":
+		req.Owner = ""
+	case valid && a.bug == "cuts owners":
+		req.Owner = req.Owner[:min(255, len(req.Owner))]
+	case valid && a.bug == "trims owners":
+		req.Owner = strings.TrimSpace(req.Owner)
+	}
+	if a.bug == "keeps durations in 32 bits of milliseconds" && req.Action == lease.Acquire && req.Duration != lease.Infinite {
+		req.Duration = min(req.Duration, math.MaxInt32*time.Millisecond)
 	}
 	if err := (lease.Limits{}).Check(req); err != nil && a.bug != "does not look at arguments" {
 		return lease.Result{}, fail(err)
@@ -57,13 +72,18 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 			return lease.Result{Record: cached.At(now), Now: now}, fail(err)
 		}
 	}
-	if a.bug == "loads, decides and writes in three steps" {
+	if r.State == lease.Leased && r.At(now).State != lease.Leased && now.Sub(r.Until) > 24*time.Hour && a.bug == "a lease has a time to live" {
+		r = lease.Record{}
+	}
+	if a.bug == "loads, decides and writes in three steps" || a.bug == "releases in three steps" && req.Action == lease.Release ||
+		a.bug == "renews in three steps" && req.Action == lease.Renew {
 		a.mu.Unlock()
 		time.Sleep(time.Nanosecond)
 		a.mu.Lock()
 	}
 	next, err := a.step(r, req, now)
 	if err == nil || a.bug == "writes what it refuses" {
+		a.signal(name, req, next != r)
 		a.records[name] = next
 	} else {
 		a.cache[name] = next
@@ -91,11 +111,49 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 		}
 	case "tells no time":
 		res.Now = time.Time{}
+	case "tells the time of another node for a read":
+		if req.Action == lease.Read {
+			res.Now = now.Add(-time.Second)
+		}
+	case "is sure of an infinite lease for ever":
+		if next.State.Locked() && (next.Duration == lease.Infinite || r.Duration == lease.Infinite) {
+			res.Sure = lease.Infinite
+		}
 	}
 	if err != nil {
 		err = fail(err)
 	}
 	return res, err
+}
+
+// signal tells the watches of a name of a change. The mutex is held.
+func (a *dumbAuthority) signal(name string, req lease.Request, changed bool) {
+	holders := req.Action == lease.Acquire || req.Action == lease.Release
+	if !changed || a.bug == "signals no break and no change of the ID" && !holders || a.bug == "signals no write" && req.Action == lease.Write {
+		return
+	}
+	for _, w := range a.watches[name] {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (a *dumbAuthority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := make(chan struct{}, 1)
+	a.watches[name] = append(a.watches[name], w)
+	context.AfterFunc(ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.bug != "never closes a watch" {
+			a.watches[name] = slices.DeleteFunc(a.watches[name], func(o chan struct{}) bool { return o == w })
+			close(w)
+		}
+	})
+	return w, nil
 }
 
 // sureOfAll reports whether an answer claims the whole duration, of which some has passed.
@@ -115,12 +173,12 @@ func (a *dumbAuthority) sureOfAll(req lease.Request, r lease.Record, err error) 
 
 // dumbAuthorities is a suite over authorities with that bug.
 func dumbAuthorities(bug string) *suite {
-	o := &Options{Bubble: true, Seed: 1, Lacks: Watching}
+	o := &Options{Bubble: true, Seed: 1}
 	if bug == "does not look at limits" {
 		o.Limits = lease.AzureLimits
 	}
 	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority {
-		return &dumbAuthority{bug: bug, records: map[string]lease.Record{}, cache: map[string]lease.Record{}}
+		return &dumbAuthority{bug: bug, records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
 	}}
 }
 

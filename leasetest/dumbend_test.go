@@ -129,6 +129,7 @@ func (l *dumbLease) Release(ctx context.Context) error {
 	if err := ctx.Err(); err != nil && l.bug == "releases nothing under a done context" {
 		return err
 	}
+	l.released.Add(1)
 	l.lock()
 	if h := l.held; h != nil && !l.alive(h) && l.bug != "a release at the end hides the loss" {
 		l.unlock()

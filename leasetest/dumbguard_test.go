@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -15,6 +16,7 @@ import (
 type dumbGuard struct {
 	bug  string
 	slot chan struct{} // full while a function runs
+	used atomic.Int64  // last, in nanoseconds
 	mark atomic.Value  // a lease.Token
 }
 
@@ -57,6 +59,10 @@ func (g *dumbGuard) older(tok lease.Token) bool {
 		return g.text(tok) < g.text(g.seen())
 	case "wants newer tokens only":
 		return tok.Compare(g.seen()) <= 0
+	case "keeps marks in 32 bits":
+		shown, _ := tok.Epoch()
+		seen, _ := g.seen().Epoch()
+		return uint32(shown) < uint32(seen)
 	case "compares nothing":
 		return false
 	}
@@ -96,6 +102,9 @@ func (g *dumbGuard) valid(tok lease.Token) (err error) {
 func (g *dumbGuard) Do(tok lease.Token, f func() error) (err error) {
 	if err := g.valid(tok); err != nil {
 		return err
+	}
+	if since := g.used.Swap(time.Now().UnixNano()); g.bug == "a mark has a time to live" && time.Now().UnixNano()-since > int64(24*time.Hour) {
+		g.mark.Store(lease.Token(""))
 	}
 	before := g.seen()
 	if g.bug != "looks first and waits then" {

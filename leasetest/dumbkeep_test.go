@@ -54,6 +54,6 @@ func (s *dumbStore) reopen(testing.TB, lease.Store) lease.Store {
 	if s.bug != "versions begin anew after reopening" {
 		next.swaps = s.swaps
 	}
-	next.floor, next.absent = s.floor, s.absent+1
+	next.floor, next.absent, next.opened = s.floor, s.absent+1, time.Now()
 	return next
 }

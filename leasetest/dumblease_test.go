@@ -34,6 +34,7 @@ type dumbLease struct {
 	lastLoss   error
 	superseded chan struct{} // closed by Release
 	next       atomic.Uint64
+	released   atomic.Uint64 // how often
 }
 
 type dumbHolding struct {
@@ -122,6 +123,8 @@ func (l *dumbLease) mint() (id lease.ID) {
 	switch l.bug {
 	case "its ID is its owner":
 		seed = l.Owner
+	case "has another ID after a release only":
+		seed = fmt.Sprintf("%p %d", l, l.released.Load())
 	case "its ID is its own for ever":
 		seed = fmt.Sprintf("%p", l)
 	}

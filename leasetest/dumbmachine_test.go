@@ -96,6 +96,18 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 		if req.Action == lease.Break && was.State == lease.Expired {
 			next.State, next.Until = lease.Breaking, now.Add(time.Second)
 		}
+	case "a write keeps the owner":
+		if req.Action == lease.Write && req.ID.IsZero() {
+			next.Owner = was.Owner
+		}
+	case "an infinite lease breaks a moment late":
+		if p, ok := req.Period.Get(); ok && p == 0 && req.Action == lease.Break && was.Duration == lease.Infinite && was.State.Locked() {
+			next.State, next.Until = lease.Breaking, now.Add(1)
+		}
+	case "cuts periods to a minute":
+		if next.State == lease.Breaking && next.Until.Sub(now) > time.Minute {
+			next.Until = now.Add(time.Minute)
+		}
 	case "an infinite lease breaks late":
 		if _, ok := req.Period.Get(); !ok && req.Action == lease.Break && was.Duration == lease.Infinite {
 			next.State, next.Until = lease.Breaking, now.Add(time.Minute)
@@ -115,6 +127,14 @@ func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (
 	case "a change to the same ID is refused":
 		if req.Action == lease.Change && was.ID == req.Proposed {
 			return was, lease.ErrIDMismatch
+		}
+	case "a renewal forgets the owner":
+		if req.Action == lease.Renew {
+			next.Owner = ""
+		}
+	case "a break forgets the owner":
+		if req.Action == lease.Break {
+			next.Owner = ""
 		}
 	case "a change forgets the owner":
 		if req.Action == lease.Change {

@@ -3,11 +3,13 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/fencedlease/lease"
 )
@@ -26,6 +28,7 @@ type dumbStore struct {
 	watches map[string][]dumbWatch
 	first   map[string]lease.Snapshot // the first answer to a Load
 	spoilt  map[string]bool           // by name
+	opened  time.Time                 // again; zero: never
 }
 
 type dumbRecord struct {
@@ -35,8 +38,10 @@ type dumbRecord struct {
 }
 
 type dumbWatch struct {
-	ctx context.Context
-	ch  chan struct{}
+	ctx   context.Context
+	ch    chan struct{}
+	began time.Time
+	sent  int
 }
 
 func newDumbStore(bug string) *dumbStore {
@@ -53,6 +58,8 @@ func (s *dumbStore) key(name string) (string, error) {
 		name = strings.ToLower(name)
 	case "shortens names":
 		name = name[:min(63, len(name))]
+	case "keeps names as hashes of 32 bits":
+		return fmt.Sprint(crc32.ChecksumIEEE([]byte(name))), lease.CheckName(name)
 	case "replaces separators":
 		name = strings.NewReplacer("/", "_", ".", "_").Replace(name)
 	}
@@ -64,6 +71,8 @@ func (s *dumbStore) time() time.Time {
 	switch {
 	case s.bug == "its clock stands still" && !s.now.IsZero():
 		return s.now
+	case s.bug == "its clock begins anew when it is opened" && !s.opened.IsZero():
+		return time.Unix(0, 0).UTC().Add(now.Sub(s.opened))
 	case s.bug == "its clock goes back" && s.swaps%2 == 1:
 		return now.Add(-time.Minute)
 	}
@@ -73,7 +82,9 @@ func (s *dumbStore) time() time.Time {
 
 func (s *dumbStore) current(name string) lease.Snapshot {
 	snap := lease.Snapshot{Record: lease.Record{Epoch: s.floor}, Version: fmt.Sprint("absent-", s.absent), Now: s.time()}
-	if r, ok := s.records[name]; ok {
+	if r, ok := s.records[name]; ok && s.bug == "a record has a time to live" && !r.At(snap.Now).State.Locked() && snap.Now.Sub(r.changed) > 24*time.Hour {
+		delete(s.records, name)
+	} else if ok {
 		snap.Record, snap.Version = r.Record, r.version
 	} else if s.bug == "knows every name" {
 		snap.Record = lease.Record{State: lease.Expired, ID: lease.ID{1}, Duration: 1, Epoch: s.floor + 1}
@@ -89,6 +100,10 @@ func (s *dumbStore) Load(ctx context.Context, name string) (lease.Snapshot, erro
 	if ctx.Err() != nil && s.bug == "takes a done context for a free lease" {
 		return lease.Snapshot{Version: "none", Now: time.Now().UTC()}, nil
 	}
+	began := time.Now().Round(0).UTC()
+	if s.bug == "reads the clock before the record" {
+		time.Sleep(2 * time.Millisecond)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spoilt[name] {
@@ -102,7 +117,9 @@ func (s *dumbStore) Load(ctx context.Context, name string) (lease.Snapshot, erro
 	if first, ok := s.first[name]; ok && s.bug == "answers from a cache" && s.swaps%3 != 0 {
 		return first, nil
 	}
-	s.first[name] = snap
+	if s.first[name] = snap; s.bug == "reads the clock before the record" {
+		snap.Now = began
+	}
 	return snap, ctx.Err()
 }
 
@@ -119,6 +136,9 @@ func (s *dumbStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 		if now.Version != old.Version {
 			return now, lease.ErrConflict
 		}
+	}
+	if ctx.Err() != nil && s.bug == "acknowledges what it does not write under a done context" {
+		return lease.Snapshot{Record: next, Version: "none", Now: time.Now().UTC()}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,6 +189,9 @@ func (s *dumbStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 	if s.bug == "returns what it replaced" {
 		return now, nil
 	}
+	if ctx.Err() != nil && s.bug == "takes an ended context for a conflict" {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
 	return s.current(name), ctx.Err()
 }
 
@@ -183,6 +206,15 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 		if next.Epoch == s.floor {
 			version += "-released"
 		}
+	case "counts versions in a byte":
+		version = fmt.Sprint("swap-", s.swaps%256)
+	case "drops control characters":
+		next.Owner = strings.Map(func(r rune) rune {
+			if r != '\n' && r != '\t' && unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, next.Owner)
 	case "forgets the owner":
 		next.Owner = ""
 	case "rounds durations":
@@ -199,7 +231,10 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 		s.records[name] = dumbRecord{next, version, now}
 	}
 	for i, w := range s.watches[name] {
+		s.watches[name][i].sent++
 		switch {
+		case s.bug == "a watch goes deaf after 32 signals" && w.sent >= 32, s.bug == "a watch goes deaf after a day" && now.Sub(w.began) > 24*time.Hour:
+			continue
 		case w.ctx.Err() != nil, s.bug == "signals no more than one watch" && i > 0, s.bug == "signals every other change" && s.swaps%2 == 0,
 			s.bug == "signals grants only" && next.State != lease.Leased, s.bug == "signals no release" && next.State == lease.Available,
 			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State:
@@ -215,7 +250,10 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 func (s *dumbStore) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := dumbWatch{ctx, make(chan struct{}, 1)}
+	w := dumbWatch{ctx: ctx, ch: make(chan struct{}, 1), began: time.Now()}
+	if ctx.Err() != nil && s.bug == "watches for ever under a done context" {
+		return w.ch, nil
+	}
 	if s.bug == "drops signals that nobody waits for" {
 		w.ch = make(chan struct{})
 	}
@@ -224,6 +262,9 @@ func (s *dumbStore) Watch(ctx context.Context, name string) (<-chan struct{}, er
 		context.AfterFunc(ctx, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			if s.bug == "the end of a watch ends all of its name" {
+				delete(s.watches, name)
+			}
 			s.watches[name] = slices.DeleteFunc(s.watches[name], func(o dumbWatch) bool { return o.ch == w.ch })
 			close(w.ch)
 		})
@@ -236,6 +277,7 @@ func dumbStores(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1,
 		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*dumbStore).reopen(t, s) },
 		Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*dumbStore).spoilt[name] = true },
+		Another: another,
 		Forget:  func(t testing.TB, s lease.Store) time.Duration { return s.(*dumbStore).forget(t, s) },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {

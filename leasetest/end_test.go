@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,19 @@ func (g frailGuard) Do(tok lease.Token, f func() error) error {
 	})
 }
 
+// A keepingGuard keeps its slot if the function panics.
+type keepingGuard struct {
+	Guard
+	slot chan struct{}
+}
+
+func (g keepingGuard) Do(tok lease.Token, f func() error) error {
+	g.slot <- struct{}{}
+	err := g.Guard.Do(tok, f)
+	<-g.slot
+	return err
+}
+
 // childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
 const childVariable = "LEASETEST_END"
 
@@ -67,6 +81,10 @@ func TestEndsOfTheProcess(t *testing.T) {
 	guard.newGuard = func(t testing.TB) Guard { return frailGuard{dumbGuards("").newGuard(t)} }
 
 	const me = "^TestEndsOfTheProcess$"
+	slot := dumbGuards("")
+	slot.newGuard = func(t testing.TB) Guard { return keepingGuard{dumbGuards("").newGuard(t), make(chan struct{}, 1)} }
+	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
+
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics keeps no other from being told",
 		"go test -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
@@ -77,7 +95,9 @@ func TestEndsOfTheProcess(t *testing.T) {
 			"sync.Mutex", "I/O", "LEASETEST_SEED=1 go test -run '" + me + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
 		"handler":              {frail, panicked},
 		"handler in real time": {real, panicked},
-		"guarded function":     {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
+		"slot": {slot, []string{"rule G3/a-failure-does-not-lower-the-mark cannot end", "SPEC G3: a function that fails or panics leaves the mark raised",
+			"LEASETEST_SEED=1 go test -run '" + me + "/^G3$/^a-failure-does-not-lower-the-mark$'"}},
+		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {
 		ends[end].suite.test(t)
@@ -151,4 +171,39 @@ func TestSeedOfTheEnvironment(t *testing.T) {
 			(*Options)(nil).withDefaults()
 		}()
 	}
+}
+
+// The command of a replay chooses the rule and no other, whatever its name and that of the
+// test are, and a shell passes it on.
+func TestReplayChoosesTheRule(t *testing.T) {
+	for kind, rules := range map[string][]rule{"store": storeRules, "authority": allAuthorityRules(), "lease": leaseRules, "guard": guardRules} {
+		s := &suite{rules: rules, options: Options{Seed: 7}}
+		for _, r := range rules {
+			name := "TestMine/a_(b)_[c]+'d'/" + r.name
+			seed, quoted, _ := strings.Cut(s.replay(name), " go test -run ")
+			chosen := strings.TrimSuffix(strings.TrimPrefix(quoted, "'"), "'")
+			if seed != "LEASETEST_SEED=7" || quoted != "'"+chosen+"'" || strings.Contains(chosen, "'") {
+				t.Fatalf("%s: %s: the replay is %s", kind, r.name, s.replay(name))
+			}
+			for _, other := range rules {
+				if got := matches(chosen, "TestMine/a_(b)_[c]+'d'/"+other.name); got != (other.name == r.name) {
+					t.Errorf("%s: %s chooses %s: %v", kind, chosen, other.name, got)
+				}
+			}
+		}
+	}
+}
+
+// matches reports whether go test runs the test of that name under that pattern.
+func matches(pattern, name string) bool {
+	patterns, names := strings.Split(pattern, "/"), strings.Split(name, "/")
+	if len(patterns) != len(names) {
+		return false
+	}
+	for i, p := range patterns {
+		if ok, err := regexp.MatchString(p, names[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
 }

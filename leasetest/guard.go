@@ -30,13 +30,20 @@ func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	s.test(t)
 }
 
+func (p *probe) guard() Guard {
+	p.Helper()
+	g := p.suite.newGuard(p.TB)
+	p.made(g, "newGuard")
+	return g
+}
+
 // write is a function that a guard may run.
 func write() error { return nil }
 
 var guardRules = []rule{
 	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older one is", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
-		for _, epoch := range []uint64{1, 2, 9, 10, 99, 100, 1<<63 - 1} {
+		g := p.guard()
+		for _, epoch := range []uint64{1, 2, 9, 10, 99, 100, 1<<32 - 1, 1 << 32, 1<<53 + 1, 1<<63 - 1} {
 			p.admits(g, epoch)
 			if epoch > 1 {
 				p.refuses(g, lease.TokenOf(epoch-1))
@@ -44,8 +51,15 @@ var guardRules = []rule{
 			p.refuses(g, "")
 		}
 	}},
+	{"G6/the-mark-outlives-idleness", "a guard that nobody used in a long time refuses what it refused before", 0, func(p *probe) {
+		g := p.guard()
+		p.admits(g, 7)
+		p.pass(p.idle())
+		p.refuses(g, lease.TokenOf(6))
+		p.admits(g, 7)
+	}},
 	{"G1/older-and-newer-at-the-same-time", "of functions under different tokens, called at the same time, none runs after one with a newer token, and no two run at once", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		var running atomic.Int32
 		var newest atomic.Uint64
 		p.together(8, func(i int) {
@@ -66,7 +80,7 @@ var guardRules = []rule{
 		})
 	}},
 	{"G1/who-waited-is-looked-at-again", "a function that waited for its turn does not run after one with a newer token", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var order []uint64 // appended to by one function at a time
 		p.together(4, func(i int) {
@@ -97,7 +111,7 @@ var guardRules = []rule{
 		}
 	}},
 	{"G2/advance-before-the-first-read", "a holder that advances the guard before it reads loses no update to an older one", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		old, next, value := lease.TokenOf(7), lease.TokenOf(8), 0
 		add := func(tok lease.Token, read int) error {
 			return g.Do(tok, func() error { value = read + 1; return nil })
@@ -115,7 +129,7 @@ var guardRules = []rule{
 		}
 	}},
 	{"G2/advance-waits-for-older-functions", "when advance has returned, no function of an older token is running", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var done atomic.Bool
 		go func() {
@@ -147,14 +161,14 @@ var guardRules = []rule{
 		}
 	}},
 	{"G4/equal-tokens-pass", "the token of the mark is admitted again and again", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		for range 3 {
 			p.admits(g, 7)
 			p.need(g.Advance(lease.TokenOf(7)), "advance to the mark")
 		}
 	}},
 	{"G4/malformed-tokens-never-pass", "an empty or malformed token is refused, also by a guard that has seen none", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		for _, tok := range []lease.Token{"", "0", "1", "v10", "00000000000000000000", "0000000000000000001", "99999999999999999999",
 			"00000000000000000001 ", "-0000000000000000001", "0000000000000000000a",
 			"+0000000000000000001", " 0000000000000000001", "0000000000000000_001", "0x000000000000000001",
@@ -164,7 +178,7 @@ var guardRules = []rule{
 		p.admits(g, 1)
 	}},
 	{"G5/a-refusal-tells-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		old, next := lease.TokenOf(41), lease.TokenOf(42)
 		p.need(g.Advance(next), "advance")
 		for _, err := range []error{g.Do(old, write), g.Advance(old)} {
@@ -174,7 +188,7 @@ var guardRules = []rule{
 		}
 	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		go func() {
 			_ = g.Do(lease.TokenOf(1), func() error {
@@ -203,7 +217,7 @@ var guardRules = []rule{
 		older.Wait()
 	}},
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
-		g := p.suite.newGuard(p.TB)
+		g := p.guard()
 		p.admits(g, 1)
 		failure := errors.New("the function failed")
 		if err := g.Do(lease.TokenOf(5), func() error { return failure }); !errors.Is(err, failure) {

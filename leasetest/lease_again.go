@@ -61,6 +61,12 @@ var againRules = []rule{
 			a.wire.fresh(p, seen)
 			p.need(a.release(), "release")
 		}
+		a.acquire()
+		a.wire.fresh(p, seen)
+		a.isLost(1)
+		a.mend()
+		a.until(5, "after a loss")
+		a.wire.fresh(p, seen)
 	}},
 	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", Injecting, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, LoseRequest))

@@ -66,6 +66,37 @@ var beliefRules = []rule{
 		a.dead("when nothing is sure any more")
 		a.told(1)
 	}},
+	{"H9/counts-what-is-sure-of-a-renewal", "a renewal is believed as a grant is: for what is sure of it, no longer than was asked for, less what clocks may differ", Injecting, func(p *probe) {
+		for i, c := range []struct {
+			what string
+			sure func(sure time.Duration) time.Duration
+			most time.Duration
+		}{
+			{"half the duration is sure", func(sure time.Duration) time.Duration { return sure / 2 }, p.D / 2},
+			{"twice the duration is sure", func(sure time.Duration) time.Duration { return 2 * sure }, p.D},
+			{"the duration is sure", func(sure time.Duration) time.Duration { return sure }, p.D - p.D/2000},
+		} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			w.truth = Answer(w.truth, func(req lease.Request, res *lease.Result, _ *error) {
+				if req.Action == lease.Renew {
+					res.Sure = c.sure(res.Sure)
+				}
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"}, From(2, lease.Renew, FailRequest))
+			a.acquire()
+			for deadline := time.Now().Add(p.D); len(a.wire.of(lease.Renew)) == 0 && time.Now().Before(deadline); {
+				p.pass(p.D / 100)
+			}
+			renewals := a.wire.of(lease.Renew)
+			if len(renewals) == 0 {
+				p.Fatalf("no renewal in a duration")
+			}
+			p.pass(c.most - time.Since(renewals[0].at))
+			a.dead(fmt.Sprintf("%v after its only renewal was sent, of which %s", c.most, c.what))
+			a.told(1)
+		}
+	}},
 	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
 		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })

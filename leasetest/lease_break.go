@@ -87,6 +87,27 @@ var breakRules = []rule{
 		a.dead("when the break is over")
 		a.told(1)
 	}},
+	{"H16/a-warning-that-blocks-holds-nobody-up", "a handler of OnBreaking that blocks keeps neither another from being told nor the loss from coming", revoking | Breaking | Disclosing | Warning, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		breaker, ok := a.Lease.(warner)
+		if !ok {
+			p.Fatalf("it has no method OnBreaking; it should lack Warning")
+		}
+		blocked := make(chan struct{})
+		p.Cleanup(func() { close(blocked) })
+		breaker.OnBreaking(func(time.Time) { <-blocked })
+		warned := a.warnings()
+		a.acquire()
+		w.revoke(p.D * 3 / 4)
+		p.pass(p.D/2 + p.Slack/4)
+		if n := len(warned()); n != 1 {
+			p.Errorf("the handler after one that blocks was told %d times", n)
+		}
+		p.pass(p.D / 2)
+		a.dead("when the break is over")
+		a.told(1)
+	}},
 	{"H13/a-handler-that-is-stopped-is-not-warned", "a handler of OnBreaking that was unregistered is not told", revoking | Breaking | Disclosing | Warning, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})

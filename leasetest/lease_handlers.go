@@ -81,6 +81,22 @@ var handlerRules = []rule{
 			p.Errorf("a handler that was unregistered was told %d times", n)
 		}
 	}},
+	{"H16/stop-unregisters-its-own", "the function stop unregisters the handler that it came with, and no other", losing, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		told := []*losses{new(losses), new(losses), new(losses)}
+		stops := make([]func() bool, len(told))
+		for i, l := range told {
+			stops[i] = a.OnLost(l.handle)
+		}
+		stops[1]()
+		a.acquire()
+		a.isLost(1)
+		for i, want := range []int{1, 0, 1} {
+			if n := len(told[i].all()); n != want {
+				p.Errorf("the second of three handlers was unregistered, and handler %d was told %d times", i+1, n)
+			}
+		}
+	}},
 	{"H16/a-handler-registered-inside-is-not-told", "a handler that another registers when it is told of a loss is not told of that one, but of the next", losing, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		inner := new(losses)

@@ -2,6 +2,9 @@ package leasetest
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/fencedlease/lease"
 )
@@ -32,6 +35,46 @@ var handOverRules = []rule{
 		}
 		a.deadFor(p.D, "after its lease was broken")
 		w.unlocked("after a hand-over that was refused")
+	}},
+	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", HandingOver | Changing, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		ctx, cancel := context.WithCancel(p.ctx)
+		cancel()
+		if err := a.giver().HandOver(ctx, b.giver().ID()); !errors.Is(err, context.Canceled) {
+			p.Errorf("the error is %v", err)
+		}
+		if n := len(a.wire.of(lease.Change)); n != 0 {
+			p.Errorf("%d changes were sent", n)
+		}
+		if a.CheckAlive() {
+			b.denied("that was not handed over")
+			a.aliveFor(2*p.D, "after a hand-over under a done context that did not end it")
+		} else {
+			p.pass(p.D / 20)
+			b.acquire()
+		}
+		a.toldSoFar(0)
+	}},
+	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, also if its answer is lost", HandingOver | Changing | Injecting, func(p *probe) {
+		for i, fault := range []Fault{FailAnswer, FailRequest} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			var a *party
+			var alive atomic.Bool
+			a = w.join(Holder{Name: w.name, Owner: "a"}, Nth(1, lease.Change, Chain(Before(func() { alive.Store(a.CheckAlive()) }), fault)))
+			b := w.join(Holder{Name: w.name, Owner: "b"})
+			a.acquire()
+			if err := a.giver().HandOver(p.ctx, b.giver().ID()); err == nil {
+				p.Errorf("a hand-over without an answer returned nil")
+			}
+			if alive.Load() {
+				p.Errorf("CheckAlive is true while the hand-over is under way")
+			}
+			a.deadFor(p.D, "after a hand-over without an answer")
+			a.toldSoFar(0)
+		}
 	}},
 	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of what is not held is an error and changes nothing", HandingOver | Changing, func(p *probe) {
 		w := p.world()

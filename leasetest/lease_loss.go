@@ -16,7 +16,11 @@ var lossRules = []rule{
 		a := w.join(Holder{Owner: "a"})
 		other := new(losses)
 		a.OnLost(other.handle)
-		for n := range 3 {
+		losses := 3
+		if p.Bubble {
+			losses = 20
+		}
+		for n := range losses {
 			tok := a.acquire()
 			a.lose()
 			p.pass(p.D + p.Slack)
@@ -143,6 +147,14 @@ var lossRules = []rule{
 			p.Errorf("the lease was released, and the cause is %v", context.Cause(released))
 		}
 		tok := a.acquire()
+		parent, cancel := context.WithCancel(p.ctx)
+		child, stop := lease.WhileHeld(parent, a.Lease)
+		defer stop()
+		cancel()
+		p.pass(0)
+		if child.Err() == nil {
+			p.Errorf("the context that it was made of ended, and it did not")
+		}
 		lost, stop := lease.WhileHeld(p.ctx, a.Lease)
 		defer stop()
 		a.lose()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -87,6 +88,17 @@ var releaseRules = []rule{
 		p.need(a.release(), "second release")
 		w.unlocked("after a release that returned nil")
 		b.acquire()
+	}},
+	{"H17/releases-at-once", "of releases at the same time none returns nil before the lease was given up", Injecting, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, Always(lease.Release, DelayRequest(p.D/20)))
+		a.acquire()
+		p.together(3, func(i int) {
+			p.Sleep(time.Duration(i) * p.D / 100)
+			if err := a.release(); err == nil {
+				w.unlocked("after a release that returned nil")
+			}
+		})
 	}},
 	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", Injecting, func(p *probe) {
 		gate := p.gate()
@@ -179,6 +191,47 @@ var releaseRules = []rule{
 		}
 		a.toldSoFar(0)
 		p.need(closer.Close(p.ctx), "second close")
+	}},
+	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", Injecting | Closing, func(p *probe) {
+		w := p.world()
+		b := w.join(Holder{Owner: "b"})
+		for _, flying := range []bool{false, true} {
+			gate := p.gate()
+			if !flying {
+				gate.Open()
+			}
+			one := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, gate.HoldAnswer))
+			closer, ok := one.Lease.(interface{ Close(context.Context) error })
+			if !ok {
+				p.Fatalf("it has no method Close; it should lack Closing")
+			}
+			acquired := make(chan bool, 1)
+			ctx, cancel := context.WithCancel(p.ctx)
+			if flying {
+				go func() {
+					_, ok, _ := one.tryAcquire(p.ctx)
+					acquired <- ok
+				}()
+				p.reach(gate)
+				go func() { p.Sleep(p.D / 50); cancel() }()
+			} else {
+				one.acquire()
+				acquired <- false
+				cancel()
+			}
+			err := closer.Close(ctx)
+			p.history.Printf("a: Close: %v", err)
+			one.dead("after close")
+			gate.Open()
+			if <-acquired {
+				p.Errorf("Acquire returned true after close was called")
+			}
+			one.deadFor(p.D+p.Slack, "after close")
+			one.fails(p.ctx, "of what was closed")
+			one.toldSoFar(0)
+			b.acquire()
+			p.need(b.release(), "release")
+		}
 	}},
 }
 

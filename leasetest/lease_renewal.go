@@ -14,7 +14,10 @@ var renewalRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		tok := a.acquire()
-		for range 6 {
+		for i := range 6 {
+			if p.Bubble && i == 5 {
+				a.aliveFor(100*p.D, "with nothing in its way")
+			}
 			a.aliveFor(p.D, "with nothing in its way")
 			b.denied("that another holds")
 			if again := a.acquire(); again != tok {

@@ -61,6 +61,10 @@ type Options struct {
 	// required unless Durable is lacking.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
 
+	// Another makes a second client of a store over the same data, such as another process has:
+	// the two share no memory. Without it the rules of two clients are skipped.
+	Another func(t testing.TB, s lease.Store) lease.Store
+
 	// Forget makes a store forget, under all names, what it may forget by now, and reports
 	// how long a record must have been expired or broken for that. It is required unless
 	// Forgetting is lacking.
@@ -127,7 +131,7 @@ func (o *Options) follows() (lacks Ability) {
 	cuts, revokes := injects || o.Cut != nil, injects && o.Lacks&Breaking == 0 || o.Revoke != nil
 	for ability, there := range map[Ability]bool{
 		cutting: cuts, revoking: revokes, stalling: cuts || clocks, losing: cuts || clocks || revokes,
-		corrupting: o.Corrupt != nil,
+		corrupting: o.Corrupt != nil, sharing: o.Another != nil,
 	} {
 		if !there {
 			lacks |= ability

@@ -46,6 +46,7 @@ func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
 		h.Over = passOn(p.wire, p.wire.Authority)
 	}
 	p.Lease = w.suite.newLease(w.TB, h)
+	w.made(p.Lease, "newLease")
 	w.Cleanup(func() {
 		for _, g := range w.gates {
 			g.Open()

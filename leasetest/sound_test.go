@@ -2,6 +2,11 @@ package leasetest_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +28,17 @@ func TestSoundThoughUnusual(t *testing.T) {
 		"50 ms an exchange": {func() lease.Store {
 			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.LoadOrSwap,
 				leasetest.Chain(leasetest.DelayRequest(late/4), leasetest.DelayAnswer(late/4))))
+		}, late},
+		"opaque versions, a local zone, wrapped errors, bare conflicts": {func() lease.Store {
+			m := memory.New(nil)
+			return struct {
+				lease.Store
+				lease.Watcher
+			}{&opaque{Store: m}, m}
+		}, 0},
+		"30 ms a swap": {func() lease.Store {
+			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.Swap,
+				leasetest.Chain(leasetest.DelayRequest(15*time.Millisecond), leasetest.DelayAnswer(15*time.Millisecond))))
 		}, late},
 		"a clock of 1 ms": {func() lease.Store { return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock()}}) }, late},
 	} {
@@ -47,6 +63,36 @@ func (s *needless) Swap(ctx context.Context, name string, old lease.Snapshot, ne
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	return s.Store.Swap(ctx, name, old, next)
+}
+
+// An opaque store has versions that are no text, tells the time in a zone of its own, wraps
+// its errors, and shows nothing with a conflict.
+type opaque struct {
+	lease.Store
+	versions sync.Map // what is inside, by what is shown, and the other way round
+}
+
+func (s *opaque) show(snap lease.Snapshot, err error) (lease.Snapshot, error) {
+	if err != nil {
+		return lease.Snapshot{}, fmt.Errorf("rpc: %w", errors.Join(errors.New("status 412"), err))
+	}
+	shown := "\x00\xff" + string(binary.LittleEndian.AppendUint64(nil, rand.Uint64()))
+	if known, ok := s.versions.LoadOrStore("in "+snap.Version, shown); ok {
+		shown = known.(string)
+	}
+	s.versions.Store(shown, snap.Version)
+	snap.Version, snap.Now = shown, snap.Now.In(time.FixedZone("east", 5*3600+1800))
+	return snap, nil
+}
+
+func (s *opaque) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	return s.show(s.Store.Load(ctx, name))
+}
+
+func (s *opaque) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	version, _ := s.versions.Load(old.Version)
+	old.Version, _ = version.(string)
+	return s.show(s.Store.Swap(ctx, name, old, next))
 }
 
 // A coarse clock ticks a thousand times a second.

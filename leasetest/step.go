@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -44,6 +45,38 @@ var stepRules = []rule{
 		}
 		if r, err := step(forever, lease.Request{Action: lease.Read}, time.Time{}.Add(-1)); lease.CodeOf(err) != lease.ErrTime {
 			p.Errorf("a read before the year 1 gets %s", outcomeText(r, err))
+		}
+	}},
+	{"M4/the-epoch-has-a-limit", "at the epoch 2^63-1 a grant is refused, and changes nothing", 0, func(p *probe) {
+		step := p.authority().bare.(*stepper).step
+		now, id := time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), p.id()
+		last := lease.Record{State: lease.Leased, ID: id, Duration: time.Minute, Until: now.Add(time.Minute), Epoch: math.MaxInt64}
+		for _, req := range []lease.Request{acquire(id, time.Minute), {Action: lease.Change, ID: id, Proposed: p.id()}} {
+			if r, err := step(last, req, now); lease.CodeOf(err) != lease.ErrEpochLimit || r != last {
+				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
+			}
+		}
+		for _, req := range []lease.Request{renew(id), release(id), {Action: lease.Change, ID: id, Proposed: id}} { // these grant no token
+			if r, err := step(last, req, now); err != nil || r.Epoch != last.Epoch {
+				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
+			}
+		}
+		last.Epoch--
+		if r, err := step(last, acquire(id, time.Minute), now); err != nil || r.Epoch != math.MaxInt64 {
+			p.Errorf("before the limit an acquire gets %s", outcomeText(r, err))
+		}
+	}},
+	{"R1/records-are-in-UTC", "whatever zone the time is told in, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
+		step := p.authority().bare.(*stepper).step
+		id := p.id()
+		for _, now := range []time.Time{time.Now(), time.Date(2012, 2, 12, 0, 0, 0, 0, time.FixedZone("east", 5*3600))} {
+			r := lease.Record{}
+			for _, req := range []lease.Request{acquire(id, time.Minute), renew(id), {Action: lease.Break, Period: lease.In(time.Second)}} {
+				var err error
+				if r, err = step(r, req, now); err != nil || r.Valid() != nil {
+					p.Errorf("%s at %v gets %s: %v", requestText(req), now, outcomeText(r, err), r.Valid())
+				}
+			}
 		}
 	}},
 }

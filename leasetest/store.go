@@ -14,7 +14,7 @@ import (
 // it is called in the subtest, and its bubble, and may register a clean-up on t. Without
 // [Options.Bubble] it is called by several goroutines.
 //
-// Of [Options], Reopen and Forget are for stores. A store is expected to be a
+// Of [Options], Reopen, Forget, Corrupt and Another are for stores. A store is expected to be a
 // [lease.Watcher], unless it lacks Watching, and to keep to its Limits if it is a
 // [lease.Limiter].
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
@@ -23,7 +23,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 	s.test(t)
 }
 
-var storeRules = slices.Concat(swapRules, versionRules, timeRules, nameRules, watchRules)
+var storeRules = slices.Concat(swapRules, versionRules, timeRules, nameRules, watchRules, shareRules)
 
 // A storeProbe is a store under a rule.
 type storeProbe struct {
@@ -34,6 +34,7 @@ type storeProbe struct {
 
 func (p *probe) store() storeProbe {
 	s := p.suite.newStore(p.TB)
+	p.made(s, "newStore")
 	if l, ok := s.(lease.Limiter); ok {
 		p.Limits = l.Limits()
 		p.D = p.term()
@@ -48,6 +49,7 @@ func (s *storeProbe) reopen() {
 	}
 	s.history.Printf("the store is reopened")
 	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
+	s.made(s.bare, "Options.Reopen")
 	s.Store = s.history.Store(s.bare)
 }
 

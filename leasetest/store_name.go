@@ -34,6 +34,8 @@ var alike = []struct{ what, a, b string }{
 	{"what is after the 63rd byte", strings.Repeat("n", 63) + "a", strings.Repeat("n", 63) + "b"},
 	{"what is after the 255th byte", strings.Repeat("n", 255) + "a", strings.Repeat("n", 255) + "b"},
 	{"the last of 1024 bytes", strings.Repeat("n", lease.MaxLabel-1) + "a", strings.Repeat("n", lease.MaxLabel-1) + "b"},
+	{"a CRC of 32 bits", "plumless", "buckeroo"},
+	{"a hash of 32 bits", "jobs/Aa", "jobs/BB"}, // of Java's strings
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
 }
 

@@ -91,6 +91,25 @@ var swapRules = []rule{
 			}
 		}
 	}},
+	{"S1/an-ended-context-is-no-conflict", "whatever becomes of its context, a swap that conflicts was not applied, and one that commits was", 0, func(p *probe) {
+		s := p.store()
+		began := time.Now()
+		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		took := time.Since(began)
+		for i := range 40 {
+			ctx := s.endingAfter(took*time.Duration(i)/20, i)
+			if i == 0 {
+				<-ctx.Done() // it is done already
+			}
+			next := s.leased(old, 100*s.D)
+			_, err := s.Swap(ctx, s.name, old, next)
+			<-ctx.Done()
+			old = s.load(s.name)
+			if applied := old.Record.ID == next.ID; err == nil && !applied || errors.Is(err, lease.ErrConflict) && applied {
+				s.Errorf("a swap whose context ended says %v, and it was applied: %v", err, applied)
+			}
+		}
+	}},
 	{"S1/no-update-is-lost", "what a swap committed is what the next one starts from", 0, func(p *probe) {
 		const workers, each = 6, 10
 		s := p.store()
@@ -143,7 +162,8 @@ var swapRules = []rule{
 				}
 				return
 			}
-			for !done.Load() {
+			for n := 0; !done.Load(); n++ {
+				s.breathe(n) // a load may take no time, and a swap some
 				least := committed.Load()
 				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Record.Epoch < least {
 					s.Errorf("after epoch %d was committed, a load shows %d, %v", least, seen.Record.Epoch, err)
@@ -178,6 +198,7 @@ var swapRules = []rule{
 			"released":  {State: lease.Available, ID: id, Owner: "worker-1", Duration: time.Second},
 			"available": {},
 			"quotes":    {State: lease.Expired, ID: id, Owner: "a 'quoted' \"owner\" \\ owner=\"x\"\n\t", Duration: 1},
+			"controls":  {State: lease.Expired, ID: id, Owner: "\x01\x1b\x7f\r\n\u0085\u2028\ufeff", Duration: 1},
 			"unicode":   {State: lease.Expired, ID: id, Owner: "Zoë Ω 租约 \U0001F512", Duration: 1},
 			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel), Duration: 1},
 			"late":      {State: lease.Expired, ID: id, Duration: 1, Epoch: math.MaxInt64},
@@ -220,4 +241,11 @@ func (p *probe) together(n int, f func(i int)) {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
+}
+
+// breathe lets time pass now and then, in a loop that may take none.
+func (p *probe) breathe(n int) {
+	if n%50 == 49 {
+		p.Sleep(p.Unit / 1000)
+	}
 }

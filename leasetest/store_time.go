@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -71,6 +72,42 @@ var timeRules = []rule{
 			}
 			if old = s.load(s.name); s.Lacks&OwnClock == 0 && old.Now.Before(decided) {
 				s.Errorf("decided at %s, loaded at %s", timeText(decided), timeText(old.Now))
+			}
+		}
+		if s.Lacks&OwnClock != 0 {
+			return
+		}
+		var done atomic.Bool
+		s.together(3, func(i int) {
+			if i == 0 {
+				defer done.Store(true)
+				for range 40 {
+					s.Sleep(s.Unit / 10000)
+					var err error
+					if old, err = s.swap(s.name, old, s.leased(old, s.D)); err != nil {
+						s.Errorf("swap by the only writer: %v", err)
+						return
+					}
+				}
+				return
+			}
+			for n := 0; !done.Load(); n++ {
+				s.breathe(n)
+				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Now.Before(seen.Record.Until.Add(-s.D)) {
+					s.Errorf("decided at %s, loaded at %s: %v", timeText(seen.Record.Until.Add(-s.D)), timeText(seen.Now), err)
+					return
+				}
+			}
+		})
+	}},
+	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", Durable | OwnClock, func(p *probe) {
+		s := p.store()
+		for range 3 {
+			s.pass(s.Unit)
+			last := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D)).Now
+			s.reopen()
+			if now := s.load(s.name).Now; now.Before(last) {
+				s.Errorf("the time was %s, and is %s after it was opened again", last.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
 			}
 		}
 	}},

@@ -16,7 +16,7 @@ var versionRules = []rule{
 		another := one
 		another.Owner = "another"
 		released := lease.Record{Epoch: one.Epoch}
-		for _, next := range slices.Repeat([]lease.Record{one, another, one, released}, 10) {
+		for _, next := range slices.Repeat([]lease.Record{one, another, one, released}, 80) {
 			snap = s.put(s.name, snap, next)
 			if seen[snap.Version] {
 				s.Fatalf("version %q recurred", snap.Version)
@@ -83,6 +83,18 @@ var versionRules = []rule{
 			}
 		}
 	}},
+	{"S3/epoch-outlives-idleness", "what nobody has asked for in a long time keeps its epoch, or is forgotten without letting it fall", 0, func(p *probe) {
+		s := p.store()
+		ended := s.put(s.name+"/ended", s.load(s.name+"/ended"), s.leased(s.load(s.name+"/ended"), s.Unit))
+		released := s.put(s.name+"/released", s.load(s.name+"/released"), s.leased(s.load(s.name+"/released"), 100*s.D))
+		s.put(s.name+"/released", released, lease.Record{Epoch: released.Record.Epoch})
+		s.pass(s.idle())
+		for name, epoch := range map[string]uint64{s.name + "/ended": ended.Record.Epoch, s.name + "/released": released.Record.Epoch} {
+			if seen := s.load(name); seen.Record.Epoch < epoch {
+				s.Errorf("after %v the epoch of %q is %d, and was %d", s.idle(), name, seen.Record.Epoch, epoch)
+			}
+		}
+	}},
 	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten", Forgetting, func(p *probe) {
 		s := p.store()
 		leased := s.leased(s.load(s.name+"/leased"), 100*s.D)
@@ -137,4 +149,12 @@ var versionRules = []rule{
 		s.forget()
 		keeps(ending)
 	}},
+}
+
+// idle is a time after which somebody may be tempted to forget.
+func (p *probe) idle() time.Duration {
+	if p.Bubble {
+		return 400 * 24 * time.Hour
+	}
+	return 2 * p.D
 }

@@ -77,8 +77,43 @@ var watchRules = []rule{
 				if snap, err := s.Load(s.ctx, s.name); err != nil || snap.Record.Epoch >= began+changes {
 					return
 				}
+				s.yield() // a signal without need may follow each load
 			}
 		})
+	}},
+	{"S7/a-watch-does-not-tire", "a watch signals the last of many changes as it does the first, and after days as after seconds, or is closed as lost", Watching, func(p *probe) {
+		s := p.store()
+		signals := s.watch(s.ctx, s.bare, s.name)
+		for i := range 100 {
+			if s.Bubble && i%10 == 0 {
+				s.pass(24 * time.Hour)
+			}
+			s.drain(signals)
+			snap := s.load(s.name)
+			s.put(s.name, snap, s.leased(snap, 100*s.D))
+			select {
+			case _, open := <-signals:
+				if !open {
+					signals = s.watch(s.ctx, s.bare, s.name)
+				}
+			case <-time.After(s.patience()):
+				s.Fatalf("change %d was not signalled, and the watch is not closed", i+1)
+			}
+		}
+	}},
+	{"S7/a-watch-ends-alone", "the end of one watch is not that of others of the same name", Watching, func(p *probe) {
+		s := p.store()
+		ctx, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		older := s.watch(s.ctx, s.bare, s.name)
+		ends := s.watch(ctx, s.bare, s.name)
+		newer := s.watch(s.ctx, s.bare, s.name)
+		cancel()
+		s.closed(ends)
+		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		if !s.signalled(older) || !s.signalled(newer) {
+			s.Errorf("a watch was not signalled after another had ended")
+		}
 	}},
 	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next grant, or is closed as lost", Watching | Forgetting, func(p *probe) {
 		s := p.store()
@@ -100,18 +135,28 @@ var watchRules = []rule{
 		defer cancel()
 		signals := s.watch(ctx, s.bare, s.name)
 		cancel()
-		deadline := time.After(s.patience())
-		for {
-			select {
-			case _, open := <-signals:
-				if !open {
-					return
-				}
-			case <-deadline:
-				s.Fatalf("the channel was not closed")
-			}
+		s.closed(signals)
+		// One that is done already begins no watch, or one that is over.
+		if signals, err := s.bare.(lease.Watcher).Watch(ctx, s.name); err == nil {
+			s.closed(signals)
 		}
 	}},
+}
+
+// closed requires that a watch ends.
+func (p *probe) closed(signals <-chan struct{}) {
+	p.Helper()
+	deadline := time.After(p.patience())
+	for {
+		select {
+		case _, open := <-signals:
+			if !open {
+				return
+			}
+		case <-deadline:
+			p.Fatalf("the channel was not closed")
+		}
+	}
 }
 
 // patience is how long the suite waits for what is due at once.

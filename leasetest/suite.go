@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -55,7 +57,10 @@ func (s *suite) test(t *testing.T) {
 				t.Skipf("lacks %v: %s", lacks, r.says)
 			case s.options.Bubble:
 				defer s.watch(t, r)()
-				synctest.Test(t, func(t *testing.T) { s.check(t, r) })
+				synctest.Test(t, func(t *testing.T) {
+					defer s.stuck(t, r)()
+					s.check(t, r)
+				})
 			default:
 				t.Parallel()
 				s.check(t, r)
@@ -79,7 +84,7 @@ func (s *suite) check(t testing.TB, r rule) {
 	// What hangs, hangs only until the rule's time is over.
 	bound := 100 * p.D
 	if p.Bubble {
-		bound = 100 * 365 * 24 * time.Hour // that costs nothing
+		bound = forever
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)
@@ -124,8 +129,11 @@ func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d go test -run '%s'", seedVariable, s.options.Seed, pattern(name))
 }
 
-// pattern is what chooses the test of that name for go test.
-func pattern(name string) string { return "^" + strings.ReplaceAll(name, "/", "$/^") + "$" }
+// pattern is what chooses the test of that name for go test, between the quotes of a shell.
+func pattern(name string) string {
+	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
+	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"
+}
 
 // panic is what a function of the suite does that is meant to panic. Should nothing recover
 // from it, the process ends, and the value has the last word.
@@ -141,6 +149,15 @@ func (p *probe) need(err error, what string) {
 	p.Helper()
 	if err != nil {
 		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+// made ends the rule if a constructor of the test gave it nothing: what is nil, or holds a nil
+// pointer.
+func (p *probe) made(v any, by string) {
+	p.Helper()
+	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
+		p.TB.Fatalf("leasetest: %s of this test returned nil; rule %s was not checked", by, p.rule.name)
 	}
 }
 

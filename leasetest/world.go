@@ -22,7 +22,9 @@ func (p *probe) world() *world {
 	case p.Options.Authority == nil:
 		return p.worldOver(memory.New(nil))
 	}
-	return &world{p, p.Options.Authority(p.TB)}
+	a := p.Options.Authority(p.TB)
+	p.made(a, "Options.Authority")
+	return &world{p, a}
 }
 
 // worldOver makes a world over a store. It needs Injecting.

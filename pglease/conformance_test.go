@@ -15,13 +15,15 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// unit is the one of the suites: a renewal takes some milliseconds on a busy machine.
-const unit = 200 * time.Millisecond
+// unit is the one of the suites. It bears stalls of half a second, as a busy machine has them,
+// since a Session gives a request that long.
+const unit = 400 * time.Millisecond
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	database := shared.database(t)
 	url := shared.url(database)
-	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 32 }) // as many as run at once
+	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 64 }) // as many as run at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
 		Unit: unit, Lacks: leasetest.Forgetting,
@@ -30,6 +32,7 @@ func TestConformance(t *testing.T) {
 			return store(t, pool(t, url), nil)
 		},
 		Corrupt: corrupt(database),
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	for what, test := range map[string]func(t *testing.T){
@@ -71,6 +74,7 @@ func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 
 // The same over database/sql, which cannot watch.
 func TestSQLConformance(t *testing.T) {
+	t.Parallel()
 	database := shared.database(t)
 	db, err := sql.Open("pgx", shared.url(database))
 	if err != nil {
@@ -86,6 +90,7 @@ func TestSQLConformance(t *testing.T) {
 	}
 	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
 		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
 		Corrupt: corrupt(database)}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()

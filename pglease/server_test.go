@@ -117,7 +117,7 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-D", s.data, "-k", s.dir, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"}
+	args := []string{"-D", s.data, "-k", s.dir, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"}
 	for _, set := range s.settings {
 		args = append(args, "-c", set)
 	}

@@ -19,11 +19,14 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 //
 // Calls take turns, also with the undoing of an earlier one that was abandoned. A call that
 // is abandoned by its context, superseded by Release, or not answered for twice the Timeout
-// returns at once, and is undone as soon as its request has settled.
+// returns at once, and is undone as soon as its request has settled. If it cannot be, because
+// the authority does not answer, the next Acquire that finds it in force, Release or Close does
+// it; a finite lease also ends by itself.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	s.lock()
 	held, closed, superseded := s.held, s.closed, s.supersession()
 	s.unlock()
+	defer s.heed(superseded)
 	switch {
 	case held != nil:
 		return held.token, true, nil
@@ -171,7 +174,7 @@ func (s *Session) judge(a *attempt, sent, now time.Time, res lease.Result, err e
 		v, err = taken, nil // one call takes over once
 	case granted:
 		info.Token = s.held.token
-		s.renewing, s.urgent, s.handing = false, false, lease.ID{}
+		s.renewing, s.urgent, s.failed, s.handing = false, false, nil, lease.ID{}
 		s.publish()
 		s.schedule(sent, s.pace())
 		s.attend()

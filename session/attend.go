@@ -21,7 +21,7 @@ func (s *Session) attend() {
 		for ctx.Err() == nil {
 			s.follow(ctx, id, incarnation)
 			if ctx.Err() == nil {
-				_ = sleep(ctx, s.o.Clock, s.shorten(s.o.Interval, 0.5))
+				_ = sleep(ctx, s.o.Clock, s.jitter(s.o.Interval))
 			}
 		}
 	}()
@@ -30,7 +30,8 @@ func (s *Session) attend() {
 // follow looks at the record at once and at every signal of a watch, for as long as that
 // lasts, or until ctx ends.
 func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
-	changed := s.watch(ctx, nil)
+	changed, stop := s.watch(ctx, nil)
+	defer stop()
 	for open := changed != nil; open && ctx.Err() == nil; {
 		s.look(id, incarnation) // first at what was there before the watch
 		select {

@@ -3,31 +3,36 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
 )
 
 // Close releases the lease and waits until nothing is left: no request, no timer, no
-// handler but those that are themselves inside Close. From then on Acquire fails with
-// [lease.ErrClosed]. It returns the error of the release, or the context's if that ends
-// first; what is left then still ends by itself. Close may be called again.
+// handler. From then on Acquire fails with [lease.ErrClosed]. It returns the error of the
+// release, or the context's if that ends first; what is left then still ends by itself. Close
+// may be called again.
+//
+// Inside a handler, of this Session or of another, Close waits for no handlers: they might be
+// waiting for each other. Of a Close on another goroutine nobody knows that a handler waits for
+// it; give that a context that ends.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	err := s.Release(ctx)
-	return errors.Join(err, s.drain(ctx))
+	return errors.Join(err, s.drain(ctx, handling.inside()))
 }
 
-// drain waits for all tasks, less the handlers that wait here themselves.
-func (s *Session) drain(ctx context.Context) error {
-	me := goroutine()
+// drain waits for all tasks, or for all but handlers.
+func (s *Session) drain(ctx context.Context, butHandlers bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Contains(s.handling, me) {
-		s.closing++
-		defer func() { s.closing-- }()
-	}
-	for s.tasks > s.closing {
+	for {
+		left := s.tasks
+		if butHandlers {
+			left -= s.handling
+		}
+		if left == 0 {
+			return nil
+		}
 		if err := ctx.Err(); err != nil {
 			return s.opError("close", err)
 		}
@@ -42,5 +47,4 @@ func (s *Session) drain(ctx context.Context) error {
 		}
 		s.mu.Lock()
 	}
-	return nil
 }

@@ -10,7 +10,8 @@ import (
 type debt struct {
 	id       lease.ID
 	doubtful bool // nor has its Acquire: it may yet arrive
-	waived   bool // it is not in force, so that it is of interest only if that does arrive
+	shown    bool // somebody may yet hand the lease over to it
+	waived   bool // it is not in force, so that it is of interest only if it comes to be
 }
 
 // mostUnsettled bounds the memory of a Session that can never reach its authority; the
@@ -28,10 +29,19 @@ func (h *holder) owes(id lease.ID) *debt {
 
 // owe remembers an ID that must be released.
 func (h *holder) owe(id lease.ID, doubtful bool) {
+	if d := h.owes(id); d != nil {
+		d.waived = false
+		d.doubtful = d.doubtful || doubtful
+		return
+	}
+	h.remember(debt{id: id, doubtful: doubtful})
+}
+
+func (h *holder) remember(d debt) {
 	if len(h.unsettled) == mostUnsettled {
 		h.unsettled = slices.Delete(h.unsettled, 0, 1)
 	}
-	h.unsettled = append(h.unsettled, debt{id: id, doubtful: doubtful})
+	h.unsettled = append(h.unsettled, d)
 }
 
 // due returns the newest debt that is to be settled, or nil.
@@ -58,5 +68,5 @@ func (h *holder) discharge(id lease.ID) {
 	if d := h.owes(id); d != nil {
 		d.waived = true
 	}
-	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id && !d.doubtful })
+	h.unsettled = slices.DeleteFunc(h.unsettled, func(d debt) bool { return d.id == id && !d.doubtful && !d.shown })
 }

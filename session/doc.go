@@ -28,8 +28,9 @@
 // # What runs
 //
 // With the default clock a held Session has one timer and no goroutine; a goroutine runs
-// for the length of a renewal, and with [Options.Watch] for as long as the lease is held. Nothing is left after Release but what Close waits for. With
-// an injected [Clock] a held Session has one goroutine.
+// for the length of a renewal, and with [Options.Watch] for as long as the lease is held. With
+// an injected [Clock] a held Session has one goroutine. Nothing is left after Release but what
+// Close waits for.
 //
 // # Panics
 //

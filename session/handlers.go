@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 )
 
@@ -41,16 +42,14 @@ func (hs *handlers[T]) remove(h *handler[T]) bool {
 func dispatch[T any](s *Session, hs *handlers[T], arg T) {
 	for _, h := range hs.list {
 		s.begin()
+		s.handling++
 		go func() {
 			defer s.finish()
-			id := goroutine()
-			s.mu.Lock()
-			s.handling = append(s.handling, id)
-			s.mu.Unlock()
+			leave := handling.enter()
 			defer func() {
+				leave()
 				s.mu.Lock()
-				i := slices.Index(s.handling, id)
-				s.handling = slices.Delete(s.handling, i, i+1)
+				s.handling--
 				s.mu.Unlock()
 				if r := recover(); r != nil {
 					s.report(r)
@@ -71,11 +70,29 @@ func (s *Session) report(panicked any) {
 	log.Error("lease: a handler panicked", "name", s.name, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 }
 
-// goroutine returns the number of the calling goroutine. Close may be called inside a
-// handler and must not wait for it; nothing but this number tells that call from one on
-// another goroutine. (A handler gets no context that could carry it, and a frame on the
-// stack does not say of which Session.)
-func goroutine() uint64 {
+// handling are the goroutines that run a handler, of whatever Session.
+var handling goroutines
+
+// goroutines are a set of them, by number. Close may be called inside a handler and must not
+// wait for it; nothing but this number tells that call from one on another goroutine. (A
+// handler gets no context that could carry it, and a frame on the stack does not say whose.)
+type goroutines struct{ numbers sync.Map }
+
+// enter adds the calling goroutine.
+func (g *goroutines) enter() (leave func()) {
+	n := number()
+	g.numbers.Store(n, nil)
+	return func() { g.numbers.Delete(n) }
+}
+
+// inside reports whether the calling goroutine is one of them.
+func (g *goroutines) inside() bool {
+	_, in := g.numbers.Load(number())
+	return in
+}
+
+// number returns that of the calling goroutine.
+func number() uint64 {
 	var buf [64]byte
 	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
 	digits, _, _ := bytes.Cut(text, []byte(" "))

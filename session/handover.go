@@ -8,7 +8,9 @@ import (
 
 // HandOver gives the lease to another Session, whose [Session.ID] is to: the authority
 // changes the ID in force, so that nobody can come between, and the receiver's next Acquire
-// is granted with a newer token.
+// is granted with a newer token. Until then it is locked under the old owner's label; if the
+// receiver goes away without a Release or Close, it stays so for what was left of it, and an
+// infinite lease until somebody revokes it.
 //
 // It ends the incarnation as Release does, also if it errs, since the receiver may hold from
 // the moment the authority has carried it out: CheckAlive is false from the call on, and

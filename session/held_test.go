@@ -245,55 +245,58 @@ func TestCloseThatErrs(t *testing.T) {
 	})
 }
 
-// A Close inside a handler that was given up does not count as one that waits. SPEC H18.
-func TestCloseAfterACloseInAHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		h.OnLost(func(error) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			if err := h.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("close: %v", err)
-			}
-		})
-		h.OnLost(func(error) { time.Sleep(time.Minute) })
-		h.acquire(t)
-		n.lose(t, h)
-		lost := time.Now()
-		time.Sleep(2 * time.Second)
-		if err := h.Close(context.Background()); err != nil || time.Since(lost) < 59*time.Second {
-			t.Errorf("closed after %v: %v", time.Since(lost), err)
-		}
-	})
-}
-
-// Close inside one handler waits for the others. SPEC H18.
+// Close inside a handler waits for no handler; any other waits for all of them. SPEC H18.
 func TestCloseInAHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		took := make(chan time.Duration, 2)
 		for range 2 {
 			h.OnLost(func(error) {
 				began := time.Now()
-				if err := h.Close(context.Background()); err != nil {
-					t.Errorf("close: %v", err)
+				if err := h.Close(context.Background()); err != nil || time.Since(began) != 0 {
+					t.Errorf("closed after %v: %v", time.Since(began), err)
 				}
-				took <- time.Since(began)
 			})
 		}
-		h.OnLost(func(error) { time.Sleep(time.Minute) })
+		var began time.Time
+		h.OnLost(func(error) {
+			began = time.Now()
+			time.Sleep(time.Minute)
+		})
 		h.acquire(t)
-		n.breaks(t, 0)
-		time.Sleep(10 * time.Second)
-		for range 2 {
-			if d := <-took; d != time.Minute {
-				t.Errorf("closed after %v", d)
+		n.lose(t, h)
+		if err := h.Close(context.Background()); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// Two Sessions are lost at once, and the handlers of each close both. SPEC H16, H18.
+func TestHandlersCloseEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		other, err := session.New(n, "jobs/other", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Session = other
+		done := make(chan struct{}, 2)
+		for _, h := range []*session.Session{a.Session, b.Session} {
+			h.OnLost(func(error) {
+				for _, s := range []*session.Session{a.Session, b.Session} {
+					if err := s.Close(context.Background()); err != nil {
+						t.Errorf("close: %v", err)
+					}
+				}
+				done <- struct{}{}
+			})
+			if ok, err := h.Acquire(context.Background()); !ok {
+				t.Fatal(err)
 			}
 		}
-		if err := h.Close(context.Background()); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		n.keep(lease.Renew, loseRequest)
+		<-done
+		<-done
 	})
 }

@@ -19,6 +19,7 @@ type holder struct {
 
 	proposal  lease.ID // what the next Acquire proposes; zero: to be minted
 	doubtful  bool     // the proposal may be in force already: its Acquire returned unknown
+	shown     bool     // the proposal was told: somebody may hand the lease over to it
 	handing   lease.ID // the ID that a HandOver of unknown outcome gave away; it is owed too
 	unsettled []debt   // IDs that are retired, and perhaps still in force
 }
@@ -57,7 +58,7 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 		if b.left(h.o, now) <= 0 {
 			return late
 		}
-		h.held, h.broken, h.doubtful = b, time.Time{}, false
+		h.held, h.broken, h.doubtful, h.shown = b, time.Time{}, false, false
 		h.incarnation++
 		return granted
 	case code == lease.ErrBreaking && !res.Now.IsZero() && res.Record.ID != id:
@@ -158,5 +159,11 @@ func (h *holder) end() *belief {
 	return b
 }
 
-// retire gives up the proposal: it is never proposed again.
-func (h *holder) retire() { h.proposal, h.doubtful = lease.ID{}, false }
+// retire gives up the proposal: it is never proposed again. One that somebody may yet give the
+// lease to is remembered.
+func (h *holder) retire() {
+	if h.shown {
+		h.remember(debt{id: h.proposal, shown: true, waived: true})
+	}
+	h.proposal, h.doubtful, h.shown = lease.ID{}, false, false
+}

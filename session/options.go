@@ -44,7 +44,8 @@ type Options struct {
 
 	// Watch makes the Session watch the record while it holds the lease, where the authority is
 	// a [lease.Watcher], and ask at once when the record shows a break or another holder: it
-	// learns of that within a Timeout, and not at the next renewal. It costs a goroutine and a
+	// learns of that once a look at the record and a renewal are answered (two, if one is under
+	// way), and not at the next renewal. It costs a goroutine and a
 	// watch for as long as the lease is held, and a look at the record for every signal; in some
 	// stores each renewal gives one. Default: off.
 	Watch bool
@@ -71,7 +72,8 @@ type Options struct {
 	Rand io.Reader
 
 	// Logger gets acquired and released at Debug, failed requests and breaks at Warn, losses
-	// and panics of handlers at Error. That somebody else has the lease is no failure. Default: none, but for panics: slog.Default().
+	// and panics of handlers at Error. That somebody else has the lease is no failure. Default:
+	// none, but for panics: slog.Default().
 	Logger *slog.Logger
 
 	// Trace is called at the events of the Session. Default: none.

@@ -7,7 +7,7 @@ import (
 )
 
 // Release gives the lease up, as [lease.Lease] says, together with whatever an earlier call
-// could not settle. The request is sent although ctx may be done; ctx ends the wait for its
+// could not settle, and with what may have been handed over to the [Session.ID] that was told. The request is sent although ctx may be done; ctx ends the wait for its
 // answer only, and not if Release itself ends ctx, which belonged to the incarnation
 // ([Session.WhileHeld]). It waits for an Acquire that it supersedes to be undone.
 func (s *Session) Release(ctx context.Context) error {
@@ -18,9 +18,9 @@ func (s *Session) Release(ctx context.Context) error {
 	if b := s.end(); b != nil {
 		s.drop(lease.ErrReleased)
 		s.owe(b.id, b.doubtful)
-	} else if s.doubtful {
-		s.owe(s.proposal, true)
+	} else if id, doubtful := s.proposal, s.doubtful; doubtful || s.shown {
 		s.retire()
+		s.owe(id, doubtful)
 	}
 	s.handing = lease.ID{}
 	if s.due() == nil && len(s.turn) == 0 {
@@ -43,16 +43,29 @@ func (s *Session) supersede() {
 	}
 	if s.superseded != nil {
 		close(s.superseded)
-		s.superseded = nil
+		s.superseded, s.heeding = nil, 0
 	}
 }
 
-// supersession returns a channel that the next Release or HandOver closes.
+// supersession returns a channel that the next Release or HandOver closes, for somebody who
+// waits, and calls heed with it when he no longer does.
 func (s *Session) supersession() <-chan struct{} {
 	if s.superseded == nil {
 		s.superseded = make(chan struct{})
 	}
+	s.heeding++
 	return s.superseded
+}
+
+func (s *Session) heed(superseded <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.superseded != superseded {
+		return // it is closed
+	}
+	if s.heeding--; s.heeding == 0 {
+		s.superseded = nil
+	}
 }
 
 // detach runs f in its turn and delivers its error. It must be called with mu held, and with
@@ -139,7 +152,10 @@ func (s *Session) traceReleased(info ReleaseInfo) {
 	if s.o.Trace != nil && s.o.Trace.Released != nil {
 		s.later(func() { s.o.Trace.Released(info) })
 	}
-	if log := s.o.Logger; log != nil {
-		s.later(func() { log.Debug("lease: released", "name", s.name, "id", info.ID, "err", info.Err) })
+	switch log := s.o.Logger; {
+	case info.Err != nil:
+		s.logFailed("release", info.Err)
+	case log != nil:
+		s.later(func() { log.Debug("lease: released", "name", s.name, "id", info.ID) })
 	}
 }

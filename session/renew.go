@@ -40,6 +40,8 @@ func (s *Session) wake(now time.Time) {
 // belief waits for no request.
 func (s *Session) ring() {
 	now := s.lock()
+	s.begin() // hooks may be called by the unlocking
+	defer s.finish()
 	defer s.unlock()
 	if s.held == nil {
 		return
@@ -72,6 +74,10 @@ func (s *Session) renew(id lease.ID, incarnation uint64) {
 		return
 	}
 	s.publish()
+	s.failed = nil
+	if v == unknown {
+		s.failed = err
+	}
 	if reason, over := s.over(now); over { // granted, or broken, for less than the answer took
 		s.lose(reason, err)
 		return

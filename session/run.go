@@ -22,7 +22,8 @@ type RunOptions struct {
 	// random. Default: Interval/10.
 	Spread time.Duration
 
-	// Timeout bounds the Release after the function has returned. Default: 10 s.
+	// Timeout bounds the Release after the function has returned, and after a try whose outcome
+	// is unknown when Run ends, if the Lease keeps to its context. Default: 10 s.
 	Timeout time.Duration
 
 	// Again decides after every term whether to contend again, an Interval later, so that
@@ -71,7 +72,8 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // if there was one. If f panics the lease is released and the panic goes on.
 //
 // While contending, an error that may pass is no reason to stop: it is tried again, and the
-// last one is told with the error of a context that ends meanwhile. An error that says that no
+// last one, or [lease.ErrHeld], is told with the error of a context that ends meanwhile; a try
+// that may yet be granted is released. An error that says that no
 // Acquire can ever be granted is returned.
 //
 // The context of f ends with the lease, also when f itself gives that up. A HandOver or a
@@ -89,7 +91,10 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 		return missing("f")
 	}
 	for {
-		tok, err := set.contend(ctx, l)
+		tok, unsettled, err := set.contend(ctx, l)
+		if unsettled {
+			err = errors.Join(err, set.release(ctx, l))
+		}
 		if err != nil {
 			return err
 		}
@@ -113,7 +118,11 @@ func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, er
 	case l == nil:
 		return "", missing("l")
 	}
-	return set.contend(ctx, l)
+	tok, unsettled, err := set.contend(ctx, l)
+	if unsettled {
+		_ = l.Release(ctx) // which ctx, if it is done, does not keep from being sent
+	}
+	return tok, err
 }
 
 // term is one period of holding.
@@ -129,9 +138,7 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 		case !errors.Is(err, cause):
 			err = errors.Join(err, cause)
 		}
-		bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.Timeout)
-		defer done()
-		if released := l.Release(bounded); released != nil {
+		if released := o.release(ctx, l); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
@@ -143,15 +150,26 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 	return err
 }
 
-// contend asks until the lease is held.
-func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, error) {
+// release has a time of its own, whatever becomes of ctx.
+func (o *RunOptions) release(ctx context.Context, l lease.Lease) error {
+	bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.Timeout)
+	defer done()
+	return l.Release(bounded)
+}
+
+// contend asks until the lease is held. If it fails and the last try is unsettled, that may yet
+// be granted, and must be released.
+func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Token, unsettled bool, err error) {
 	var failed error // of the last try, if it was not ctx that ended it
 	for {
 		tok, ok, err := lease.AcquireWithToken(ctx, l)
-		if ok {
-			return tok, nil
-		}
-		if ctx.Err() == nil {
+		unsettled := err != nil && !certain(err) && ctx.Err() == nil // what ctx ended, l undoes itself
+		switch {
+		case ok:
+			return tok, false, nil
+		case err == nil:
+			failed = lease.ErrHeld
+		case ctx.Err() == nil:
 			failed = err
 		}
 		waiter, wakes := l.(lease.Waiter)
@@ -160,7 +178,7 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, e
 		}
 		switch {
 		case hopeless(err):
-			return "", err
+			return "", unsettled, err
 		case err == nil && wakes:
 			err = sleep(ctx, o.Clock, time.Duration(random(o.Rand)*float64(o.Spread)))
 		default:
@@ -168,9 +186,9 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (lease.Token, e
 		}
 		switch {
 		case err != nil && failed != nil:
-			return "", fmt.Errorf("%w; the last try to acquire: %w", err, failed)
+			return "", unsettled, fmt.Errorf("%w; the last try to acquire: %w", err, failed)
 		case err != nil:
-			return "", err
+			return "", unsettled, err
 		}
 	}
 }

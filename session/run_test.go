@@ -205,7 +205,7 @@ func TestRunContextEndsBefore(t *testing.T) {
 			n.keep(lease.Acquire, f)
 			ctx, cancel := context.WithTimeout(context.Background(), 1234*time.Millisecond)
 			began := time.Now()
-			if err := session.Run(ctx, h, never, nil); err != context.DeadlineExceeded || time.Since(began) != 1234*time.Millisecond {
+			if err := session.Run(ctx, h, never, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 1234*time.Millisecond {
 				t.Errorf("run: %v after %v", err, time.Since(began))
 			}
 			cancel()

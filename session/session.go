@@ -26,11 +26,12 @@ type Session struct {
 	// acquire and the undoing of an earlier one, never overlap. It is taken before mu.
 	turn chan struct{}
 
-	mu sync.Mutex // never held while waiting or calling out
+	mu sync.Mutex // never held while waiting or calling out, but to the Clock and Rand
 	holder
 	alarm      alarm
 	next       time.Time     // when the next renewal is due
 	acquiring  *attempt      // not decided yet; nil: none
+	failed     error         // of the last renewal, if it was not granted
 	superseded chan struct{} // closed by the next Release or HandOver, if somebody waits
 	onLost     handlers[error]
 	onBreak    handlers[time.Time]
@@ -38,9 +39,10 @@ type Session struct {
 	effects    []func() // to be run once mu is free
 
 	settled  chan struct{} // closed when the next task ends, if somebody waits
-	handling []uint64      // goroutines that run a handler
 	tasks    int32         // goroutines that Close waits for
-	closing  int32         // how many of those run a handler and are inside Close
+	handling int32         // how many of those run a handler
+	heeding  int32         // how many wait for superseded
+	asked    int32         // how many questions are not answered
 	closed   bool
 	renewing bool // a renewal of the incarnation that is held is in flight
 	urgent   bool // another is due as soon as that is answered
@@ -108,7 +110,7 @@ func (s *Session) Until() (time.Time, bool) {
 
 // Confirmed returns when the request was sent whose answer last showed that the lease is
 // held, and false if nothing is held. In good order it is never older than Interval and
-// Timeout together.
+// Timeout together; once the lease is known to be breaking, it is when that was asked.
 func (s *Session) Confirmed() (time.Time, bool) {
 	b := s.current()
 	if b == nil {
@@ -120,10 +122,12 @@ func (s *Session) Confirmed() (time.Time, bool) {
 // ID returns the ID that is in force while the lease is held, and otherwise the one that
 // the next Acquire will propose: what a holder needs to know to hand the lease over to this
 // Session. It changes when it is retired: after a release, a loss, or an Acquire that was
-// abandoned.
+// abandoned. What is handed over to a retired ID nobody holds; the next Acquire of this Session
+// that finds it in force releases it.
 func (s *Session) ID() lease.ID {
 	s.lock()
 	defer s.unlock()
+	s.shown = s.shown || s.held == nil
 	return s.propose()
 }
 
@@ -136,15 +140,18 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, 
 // as those of OnLost do.
 //
 // The Session learns of a break when it next renews, at most Interval and Timeout later, or
-// with Options.Watch within a Timeout. A break with less grace than that ends the lease
+// with Options.Watch as soon as it has asked. A break with less grace than that ends the lease
 // before its holder knows: the fencing token alone protects what he writes meanwhile.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	return register(s, &s.onBreak, f)
 }
 
 func register[T any](s *Session, hs *handlers[T], f func(T)) (stop func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if f == nil {
+		panic("session: a handler that is nil")
+	}
+	s.lock() // what is over by now is not for f
+	defer s.unlock()
 	h := hs.add(f)
 	return func() bool {
 		s.mu.Lock()
@@ -156,10 +163,13 @@ func register[T any](s *Session, hs *handlers[T], f func(T)) (stop func() bool) 
 // lock takes mu and notices what the passing of time has done: with mu held, what is held
 // is certain.
 func (s *Session) lock() time.Time {
+	if s.o == nil {
+		panic("session: a Session that New did not make")
+	}
 	s.mu.Lock()
 	now := s.o.Clock.Now()
 	if reason, over := s.over(now); over {
-		s.lose(reason, nil)
+		s.lose(reason, s.failed)
 	}
 	return now
 }
@@ -169,8 +179,14 @@ func (s *Session) unlock() {
 	effects := s.effects
 	s.effects = nil
 	s.mu.Unlock()
-	for _, f := range effects {
-		f()
+	runAll(effects)
+}
+
+// runAll calls all of fs, whatever becomes of one: a hook may panic or end its goroutine.
+func runAll(fs []func()) {
+	if len(fs) > 0 {
+		defer runAll(fs[1:])
+		fs[0]()
 	}
 }
 

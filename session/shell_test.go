@@ -197,7 +197,7 @@ func TestNothingIsLeft(t *testing.T) {
 			s.lose(lease.ErrBroken, nil)
 			s.unlock()
 			synctest.Wait()
-			if s.alarm.timer.Stop() || len(s.handling) != 0 || s.tasks != 0 || len(s.contexts) != 0 || len(s.effects) != 0 {
+			if s.alarm.timer.Stop() || s.handling != 0 || s.tasks != 0 || len(s.contexts) != 0 || len(s.effects) != 0 {
 				t.Errorf("left: %+v", s)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 // send a request: that is what the handlers of OnLost and OnBreaking are for. One that panics
 // is not recovered from, and most run on goroutines of the Session: that ends the process.
 type Trace struct {
-	// Acquire is called after every request to acquire: how it ended and how long it took.
+	// Acquire is called after every try to acquire that made a request: how it ended, and how
+	// long its last request took. A take-over is one try of several requests.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.

@@ -15,15 +15,15 @@ import (
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
 // runs out; otherwise, and when a watch is lost, it looks again after an Interval, jittered.
 func (s *Session) Wait(ctx context.Context) error {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
 	s.lock()
-	superseded, closed := s.supersession(), s.closed
+	closed, superseded := s.closed, s.supersession()
 	s.unlock()
+	defer s.heed(superseded)
 	if closed {
 		return nil
 	}
-	changed := s.watch(watching, superseded)
+	changed, stop := s.watch(ctx, superseded)
+	defer func() { stop() }()
 	for {
 		if err := ctx.Err(); err != nil {
 			return s.opError("wait", err)
@@ -40,6 +40,7 @@ func (s *Session) Wait(ctx context.Context) error {
 		select {
 		case _, open := <-changed:
 			if !open {
+				stop()
 				changed = nil
 			}
 		case <-s.o.Clock.After(left):
@@ -47,7 +48,7 @@ func (s *Session) Wait(ctx context.Context) error {
 				return nil
 			}
 			if changed == nil {
-				changed = s.watch(watching, superseded)
+				changed, stop = s.watch(ctx, superseded)
 			}
 		case <-superseded:
 			return nil
@@ -56,20 +57,19 @@ func (s *Session) Wait(ctx context.Context) error {
 	}
 }
 
-// watch returns nil if there is nothing to watch with.
-func (s *Session) watch(ctx context.Context, superseded <-chan struct{}) (changed <-chan struct{}) {
+// watch begins a watch, and returns nil if there is nothing to watch with. What it needs is
+// freed by stop, also once the watch is lost.
+func (s *Session) watch(ctx context.Context, superseded <-chan struct{}) (changed <-chan struct{}, stop func()) {
 	w, ok := s.authority.(lease.Watcher)
 	if !ok {
-		return nil
+		return nil, func() {}
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer func() {
-		if changed == nil {
-			stop()
-		}
-	}()
+	ctx, stop = context.WithCancel(ctx)
 	changed, _ = ask(ctx, s, superseded, func(context.Context) (<-chan struct{}, error) { return w.Watch(ctx, s.name) })
-	return changed
+	if changed == nil {
+		stop()
+	}
+	return changed, stop
 }
 
 // locked tells how long the lease stays locked for somebody else, at most, if the authority
@@ -93,15 +93,20 @@ func (s *Session) locked(ctx context.Context, superseded <-chan struct{}) (left 
 	return res.Remaining(), true
 }
 
+// mostAsked bounds what an authority can be kept busy with that never answers.
+const mostAsked = 64
+
 // ask returns what f answers, if that is no error and comes within the time of a request, and
 // before ctx ends and superseded is closed. It waits no longer, though f may not keep to its
-// context. A Session that is closed asks nothing.
+// context; of those that do not, mostAsked may be outstanding. A Session that is closed asks
+// nothing.
 func ask[T any](ctx context.Context, s *Session, superseded <-chan struct{}, f func(context.Context) (T, error)) (answer T, known bool) {
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.asked == mostAsked {
 		s.mu.Unlock()
 		return answer, false
 	}
+	s.asked++
 	s.begin()
 	s.mu.Unlock()
 	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.Timeout)
@@ -109,7 +114,12 @@ func ask[T any](ctx context.Context, s *Session, superseded <-chan struct{}, f f
 	answers := make(chan T, 1)
 	go func() {
 		defer s.finish()
-		defer close(answers)
+		defer func() {
+			s.mu.Lock()
+			s.asked--
+			s.mu.Unlock()
+			close(answers)
+		}()
 		if answer, err := f(ctx); err == nil {
 			answers <- answer
 		}

@@ -39,11 +39,12 @@ type actor struct {
 	mu     sync.Mutex
 	paused chan struct{} // closed when it resumes; nil: it runs
 	told   map[lease.Token]int
+	ended  map[lease.Token]bool // that were released, and not lost
 }
 
 func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 	a := &actor{
-		world: w, who: fmt.Sprintf("holder %d", i), clock: leasetest.NewClock(), told: map[lease.Token]int{},
+		world: w, who: fmt.Sprintf("holder %d", i), clock: leasetest.NewClock(), told: map[lease.Token]int{}, ended: map[lease.Token]bool{},
 		work: w.dice(work, i), contest: w.dice(contest, i),
 		requests: w.dice(requests, i), reads: w.dice(reads, i), watches: w.dice(watches, i), storage: w.dice(storage, i),
 	}
@@ -178,6 +179,9 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	defer done()
 	a.react()
 	a.toil(held, tok)
+	if a.tellings(tok) > 0 && held.Err() == nil && a.excluded&order == 0 {
+		a.violate(otherwise, "%s: the loss of %s was told, and the context of its work has not ended", a.who, tok)
+	}
 	lost := (*lease.LostError)(nil)
 	if errors.As(context.Cause(held), &lost) {
 		a.expectTold(lost.Token)
@@ -188,6 +192,26 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	if a.lease.CheckAlive() {
 		a.violate(otherwise, "%s: alive after a release", a.who)
 	}
+	if errors.Is(context.Cause(held), lease.ErrReleased) {
+		a.released(tok)
+	}
+}
+
+// released notes that a release took effect before any loss.
+func (a *actor) released(tok lease.Token) {
+	a.mu.Lock()
+	a.ended[tok] = true
+	a.mu.Unlock()
+	if n := a.tellings(tok); n > 0 && a.excluded&order == 0 {
+		a.violate(otherwise, "%s: %s was released, and a loss was told %d times", a.who, tok, n)
+	}
+}
+
+// tellings is how often the loss of that token was told.
+func (a *actor) tellings(tok lease.Token) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.told[tok]
 }
 
 // toil reads, thinks and writes under the lease for a while. A careless holder does not
@@ -250,12 +274,15 @@ func (a *actor) lost(err error) {
 	}
 	a.mu.Lock()
 	a.told[lost.Token]++
-	times := a.told[lost.Token]
+	times, ended := a.told[lost.Token], a.ended[lost.Token]
 	a.mu.Unlock()
 	a.world.mu.Lock()
 	a.world.report.Lost++
 	by := a.world.tokens[lost.Token]
 	a.world.mu.Unlock()
+	if a.excluded&order == 0 && ended {
+		a.violate(otherwise, "%s: %s was released, and then told as lost", a.who, lost.Token)
+	}
 	if a.excluded&order == 0 && (times > 1 || by != a.who) {
 		a.violate(otherwise, "%s: the loss of %s (acquired by %q) was told %d times", a.who, lost.Token, by, times)
 	}

@@ -147,6 +147,9 @@ func TestPlantedBugs(t *testing.T) {
 		{"a flag instead of the clock", []string{"holder paused"}, func(c *Config) { c.Holder = flagged }, true},
 		{"a swap that does not compare", []string{"request delayed"}, func(c *Config) { c.Store = blind }, true},
 		{"a loss told twice", []string{"request lost"}, func(c *Config) { c.Holder = twice }, false},
+		{"a later loss told twice", []string{"break at once"}, func(c *Config) { c.Holder = later }, false},
+		{"a release told as a loss", []string{"request lost"}, func(c *Config) { c.Holder = alarmed }, false},
+		{"a context that outlives its lease", []string{"break at once"}, func(c *Config) { c.Holder = unbound }, false},
 		{"a loss never told", []string{"request lost"}, func(c *Config) { c.Holder = never }, false},
 		{"no guard", []string{"holder paused"}, func(c *Config) { c.Unguarded = true }, false},
 		{"a guard without Advance", []string{"break at once"}, func(c *Config) { c.NoAdvance = true }, false},
@@ -281,4 +284,59 @@ func (h telling) OnLost(f func(error)) func() bool {
 			f(err)
 		}
 	})
+}
+
+// later tells the third loss, and all that follow, twice.
+func later(h Holder) Holder { return &forgetful{Holder: h} }
+
+type forgetful struct {
+	Holder
+	losses atomic.Int32
+}
+
+func (h *forgetful) OnLost(f func(error)) func() bool {
+	return h.Holder.OnLost(func(err error) {
+		f(err)
+		if h.losses.Add(1) >= 3 {
+			f(err)
+		}
+	})
+}
+
+// alarmed tells what it has released as lost.
+func alarmed(h Holder) Holder { return &alarming{Holder: h} }
+
+type alarming struct {
+	Holder
+	handler func(error)
+	token   lease.Token
+}
+
+func (h *alarming) OnLost(f func(error)) func() bool {
+	h.handler = f
+	return h.Holder.OnLost(f)
+}
+
+func (h *alarming) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := h.Holder.AcquireWithToken(ctx)
+	h.token = tok
+	return tok, ok, err
+}
+
+func (h *alarming) Release(ctx context.Context) error {
+	held := h.CheckAlive()
+	err := h.Holder.Release(ctx)
+	if held {
+		h.handler(&lease.LostError{Token: h.token, Reason: lease.ErrExpired})
+	}
+	return err
+}
+
+// unbound gives work a context that does not end with the lease.
+func unbound(h Holder) Holder { return free{h} }
+
+type free struct{ Holder }
+
+func (h free) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
 }

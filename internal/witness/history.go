@@ -136,8 +136,13 @@ func (c *checker) shown(s Exchange) {
 	c.records[v] = r
 }
 
-// committed: a version is made once, and replaced once, by what was to replace it.
+// committed: a version is made once, and replaced once, by what was to replace it. An engine may
+// count the until itself, and the epoch of a record that it deletes.
 func (c *checker) committed(s Exchange) {
+	put := s.Next
+	if put.Until = s.Snap.Record.Until; !put.ID.IsZero() && put != s.Snap.Record {
+		c.bad("version %s was to be %v, and is %v", s.Snap.Version, s.Next, s.Snap.Record)
+	}
 	made, old := number(s.Snap.Version), number(s.Old.Version)
 	if other, ok := c.made[made]; ok {
 		c.bad("version %d was made from %s and from %s", made, other.Old.Version, s.Old.Version)

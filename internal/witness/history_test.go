@@ -66,6 +66,9 @@ func (s *register) Swap(_ context.Context, _ string, old lease.Snapshot, next le
 		}
 		return lease.Snapshot{}, lease.ErrConflict
 	}
+	if s.hit("it keeps less than it was given", 5) {
+		next.Duration = next.Duration/2 + 1
+	}
 	if !s.hit("it loses what it acknowledged", 20) {
 		s.records = append(s.records, next)
 	} else {
@@ -99,7 +102,7 @@ func TestRight(t *testing.T) {
 func TestWrong(t *testing.T) {
 	for _, wrong := range []string{
 		"it reads what is stale", "it does not compare", "it applies what conflicts", "it loses what it acknowledged",
-		"it does not look at the time", "its time goes back",
+		"it does not look at the time", "its time goes back", "it keeps less than it was given",
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			found := 0

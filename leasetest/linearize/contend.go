@@ -19,7 +19,7 @@ type Workload struct {
 	Seed     uint64        // of all that is drawn
 }
 
-// Contend records one history: clients that ask for anything at the same time, under IDs of
+// Contend records one history: clients that ask for anything of the newest version at the same time, under IDs of
 // their own and of others, with pauses of up to a quarter of the Term. It returns when all
 // are done. The function of gives each client its way to the authority, which may be the same
 // for all.

@@ -8,7 +8,7 @@
 //		t.Fatal(err)
 //	}
 //
-// [Recorder.Contend] has clients ask for anything; clients of one's own go through
+// [Recorder.Contend] has clients ask for anything of the newest version; clients of one's own go through
 // [Recorder.Authority] instead. The error names the Seed, and the file is a picture of the
 // history. A thousand seeds in synctest bubbles take a second or so.
 //
@@ -16,8 +16,9 @@
 //
 // A lease ends by itself, so an order of the requests is not enough: each must also have been
 // possible when it was made. Where the authority has a clock of its own, every answer tells
-// its time ([lease.Result.Now]), and the check is exact: times rise along the order, and no
-// answer may be off by a nanosecond. Otherwise a request is known to have been carried out
+// its time ([lease.Result.Now]), and times rise along the order: a lease that was seen with its
+// end is over at that nanosecond. A new end is one that counts from between the last write and
+// the answer, since an authority may decide before it commits. Otherwise a request is known to have been carried out
 // between its call and its return on the recorder's clock, give or take [Options.Epsilon]; then
 // the end of a lease is an interval, and an error that is smaller than that is not seen. Keep
 // Epsilon below a hundredth of the durations.

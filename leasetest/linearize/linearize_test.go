@@ -164,6 +164,20 @@ func TestPlantedBugs(t *testing.T) {
 		{"takes one owner for another", nil, func(a lease.Authority) lease.Authority {
 			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "somebody" })
 		}},
+		{"shows the last holder of another lease", nil, func(a lease.Authority) lease.Authority {
+			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+				if res.Record.State == lease.Available && !res.Record.ID.IsZero() {
+					res.Record.ID = lease.ID{1}
+				}
+			})
+		}},
+		{"takes another's ID for none", nil, func(a lease.Authority) lease.Authority {
+			return leasetest.Answer(a, func(_ lease.Request, _ *lease.Result, err *error) {
+				if lease.CodeOf(*err) == lease.ErrIDMismatch {
+					*err = lease.ErrID
+				}
+			})
+		}},
 		{"grants what is held", nil, func(a lease.Authority) lease.Authority { return generous{a} }},
 		{"answers from memory", nil, func(a lease.Authority) lease.Authority { return &remembering{Authority: a} }},
 		{"carries out what it said it did not", nil, func(a lease.Authority) lease.Authority { return lying{a} }},

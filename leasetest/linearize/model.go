@@ -242,8 +242,9 @@ func (r *Recorder) matches(s *state, out *output) bool {
 	}
 	var want int
 	switch rec.State {
-	case lease.Available:
-		return s.id.IsZero() || s.released
+	case lease.Available: // it may keep the last ID, until the next write
+		kept := !s.id.IsZero() && rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
+		return (s.id.IsZero() || s.released) && (kept || rec == lease.Record{Epoch: rec.Epoch})
 	case lease.Leased:
 		want = leased
 	case lease.Expired:

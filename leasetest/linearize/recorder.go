@@ -109,10 +109,14 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	defer r.mu.Unlock()
 	r.order++
 	code := lease.CodeOf(err)
-	if err != nil && code != 0 && !code.Refusal() && code != lease.ErrConflict && code != lease.ErrCorrupt {
+	argument := err != nil && code != 0 && !code.Refusal() && code != lease.ErrConflict && code != lease.ErrCorrupt
+	if argument && !slices.Contains([]lease.Code{lease.ErrAction, lease.ErrID, lease.ErrProposed, lease.ErrOwner}, code) {
+		return // the authority has limits of its own: nothing to order
+	}
+	if argument && (lease.Limits{}).Check(in.req) != nil {
 		return // never possible: nothing to order
 	}
-	out := output{code: code, unknown: err != nil && !code.Refusal(), shown: !res.Now.IsZero(), record: res.Record, sure: res.Sure}
+	out := output{code: code, unknown: err != nil && !code.Refusal() && !argument, shown: !res.Now.IsZero(), record: res.Record, sure: res.Sure}
 	switch {
 	case r.options.Observed:
 		out.sent, out.from, out.to = in.sent, in.sent, int64(time.Since(r.began))

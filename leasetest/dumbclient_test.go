@@ -1,0 +1,71 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A dumbClient is a second client of a dumbStore, with the bugs that show only where there are
+// two.
+type dumbClient struct {
+	*dumbStore
+
+	own     sync.Mutex
+	cache   map[string]lease.Snapshot
+	signals []chan struct{}
+}
+
+func (c *dumbClient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	c.own.Lock()
+	cached, ok := c.cache[name]
+	c.own.Unlock()
+	if ok && c.bug == "caches what it did not swap itself" {
+		cached.Now = time.Now().Round(0).UTC()
+		return cached, ctx.Err()
+	}
+	snap, err := c.dumbStore.Load(ctx, name)
+	if c.bug == "tells the time of its process" {
+		snap.Now = snap.Now.Add(-time.Minute)
+	}
+	c.own.Lock()
+	defer c.own.Unlock()
+	c.cache[name] = snap
+	return snap, err
+}
+
+func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	c.own.Lock()
+	defer c.own.Unlock()
+	if c.bug == "compares with what it remembers" && c.cache[name].Version == old.Version {
+		old, _ = c.dumbStore.Load(ctx, name)
+	}
+	snap, err := c.dumbStore.Swap(ctx, name, old, next)
+	delete(c.cache, name)
+	for _, s := range c.signals {
+		select {
+		case s <- struct{}{}:
+		default:
+		}
+	}
+	return snap, err
+}
+
+func (c *dumbClient) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if c.bug != "signals its own swaps only" {
+		return c.dumbStore.Watch(ctx, name)
+	}
+	c.own.Lock()
+	defer c.own.Unlock()
+	s := make(chan struct{}, 1)
+	c.signals = append(c.signals, s)
+	return s, nil
+}
+
+// another is a second client of a dumbStore.
+func another(_ testing.TB, s lease.Store) lease.Store {
+	return &dumbClient{dumbStore: s.(*dumbStore), cache: map[string]lease.Snapshot{}}
+}

@@ -1,0 +1,208 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// A loss by an outage tells the last error on the way there, and none that a grant has made
+// good. SPEC H15.
+func TestLossTellsTheLastError(t *testing.T) {
+	for _, healed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			h.acquire(t)
+			n.meet(lease.Renew, failRequest)
+			time.Sleep(15 * time.Second)
+			n.meet(lease.Renew, func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+				if healed {
+					return n.Authority.Do(ctx, name, lease.Request{Action: lease.Renew, ID: h.ID()})
+				}
+				return lease.Result{}, errNet
+			})
+			if healed {
+				time.Sleep(10 * time.Second)
+				n.keep(lease.Renew, n.hang)
+			} else {
+				n.keep(lease.Renew, failRequest)
+			}
+			time.Sleep(time.Minute)
+			lost := h.lostOnce(t, lease.ErrExpired)
+			if got := errors.Is(lost, errNet); got == healed {
+				t.Errorf("healed: %v, lost: %v", healed, lost)
+			}
+		})
+	}
+}
+
+// A hook that ends its goroutine, as t.FailNow does, keeps nobody waiting. SPEC H1.
+func TestHookThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) { runtime.Goexit() }}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if ok, err := h.Acquire(ctx); !ok || err != nil {
+			t.Errorf("acquire: %v, %v", ok, err)
+		}
+	})
+}
+
+// A Session that New did not make says so, every time.
+func TestZeroSession(t *testing.T) {
+	var s session.Session
+	for what, call := range map[string]func(){
+		"Acquire": func() { _, _ = s.Acquire(t.Context()) },
+		"Release": func() { _ = s.Release(t.Context()) },
+		"Close":   func() { _ = s.Close(t.Context()) },
+		"Wait":    func() { _ = s.Wait(t.Context()) },
+		"OnLost":  func() { s.OnLost(func(error) {}) },
+		"ID":      func() { s.ID() },
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, "New did not make") {
+					t.Errorf("%s: %v", what, text)
+				}
+			}()
+			call()
+			t.Errorf("%s returned", what)
+		}()
+	}
+	if s.CheckAlive() || s.Token() != "" {
+		t.Error("alive")
+	}
+}
+
+// A nil handler is refused before a loss finds it.
+func TestNilHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := overMemory().open(t, nil)
+		defer func() {
+			if recover() == nil {
+				t.Error("taken")
+			}
+			h.acquire(t)
+		}()
+		h.OnLost(nil)
+	})
+}
+
+// A handler that is registered after the end of what was certain is not told of that, though
+// nobody has noticed the end. SPEC H16.
+func TestHandlerRegisteredAtU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := overMemory(), &frozen{now: time.Now()}
+		h := n.open(t, &session.Options{Clock: c})
+		h.acquire(t)
+		c.step(time.Hour)
+		told := false
+		h.OnLost(func(error) { told = true })
+		synctest.Wait()
+		h.lostOnce(t, lease.ErrExpired)
+		if told {
+			t.Error("told")
+		}
+	})
+}
+
+// frozen is a clock whose alarms never ring.
+type frozen struct {
+	now     time.Time
+	stepped atomic.Int64
+}
+
+func (c *frozen) Now() time.Time                       { return c.now.Add(time.Duration(c.stepped.Load())) }
+func (c *frozen) After(time.Duration) <-chan time.Time { return nil }
+func (c *frozen) step(d time.Duration)                 { c.stepped.Add(int64(d)) }
+
+// A release that failed is logged as failed.
+func TestFailedReleaseIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		n := overMemory()
+		h := n.open(t, &session.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		h.acquire(t)
+		n.meet(lease.Release, failRequest)
+		if err := h.Release(t.Context()); !errors.Is(err, errNet) {
+			t.Errorf("release: %v", err)
+		}
+		if text := log.String(); !strings.Contains(text, "release failed") || strings.Count(text, "\n") != 1 {
+			t.Errorf("logged: %q", text)
+		}
+		h.release(t)
+		if text := log.String(); strings.Count(text, "\n") != 1 {
+			t.Errorf("logged: %q", text)
+		}
+	})
+}
+
+// What a lost watch needs is freed at once..
+func TestLostWatchIsFreed(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &losing{Authority: lease.NewAuthority(memory.New(nil))}
+			n := over(w)
+			holder, other := n.open(t, &session.Options{Watch: holds}), n.open(t, nil)
+			holder.acquire(t)
+			if !holds {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				go func() { _ = other.Wait(ctx) }()
+			}
+			time.Sleep(30 * time.Minute)
+			synctest.Wait()
+			if w.begun.Load() < 10 || w.begun.Load()-w.ended.Load() > 1 {
+				t.Errorf("%d watches were begun, %d are freed", w.begun.Load(), w.ended.Load())
+			}
+			if err := holder.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// losing is an authority that loses every watch after a second.
+type losing struct {
+	lease.Authority
+	begun, ended atomic.Int32
+}
+
+func (l *losing) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	l.begun.Add(1)
+	context.AfterFunc(ctx, func() { l.ended.Add(1) })
+	c := make(chan struct{})
+	time.AfterFunc(time.Second, func() { close(c) })
+	return c, nil
+}
+
+// An authority that never answers, whatever the context, is kept busy with no more than so many
+// questions..
+func TestQuestionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.keep(lease.Read, n.hang)
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		for ctx.Err() == nil {
+			_ = h.Wait(ctx)
+		}
+		if most := n.together(lease.Read); most > 64 || most < 2 {
+			t.Errorf("%d questions at once", most)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// What a try came to is unknown when the context ends: whoever contended releases what the try
+// may have been granted. SPEC N3, H3.
+func TestContextEndsAfterAnUnknownTry(t *testing.T) {
+	unknown := []struct {
+		name  string
+		fault fault
+	}{{"lost answer", loseAnswer}, {"failed answer", failAnswer}, {"late request", late(time.Second)}}
+	contend := map[string]func(context.Context, lease.Lease) error{
+		"Run": func(ctx context.Context, l lease.Lease) error {
+			return session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, &session.RunOptions{Interval: time.Hour})
+		},
+		"Acquire": func(ctx context.Context, l lease.Lease) error {
+			_, err := session.Acquire(ctx, l, &session.RunOptions{Interval: time.Hour})
+			return err
+		},
+	}
+	for how, contend := range contend {
+		for _, c := range unknown {
+			t.Run(how+"/"+c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, &session.Options{Duration: lease.Infinite})
+					n.meet(lease.Acquire, c.fault)
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					defer cancel()
+					began := time.Now()
+					if err := contend(ctx, h); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 20*time.Second {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+					synctest.Wait()
+					if r := n.record(t); r.State != lease.Available || h.CheckAlive() {
+						t.Errorf("the record is %+v, alive: %v", r, h.CheckAlive())
+					}
+				})
+			})
+		}
+	}
+}
+
+// A release that Run could not make is told, for an infinite lease does not end. SPEC N3.
+func TestRunTellsWhatItCouldNotRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		n.meet(lease.Acquire, failAnswer)
+		n.keep(lease.Release, failRequest)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := session.Run(ctx, h, func(context.Context, lease.Token) error { panic("called") }, nil)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNet) || n.record(t).State != lease.Leased {
+			t.Errorf("run: %v", err)
+		}
+		n.keep(lease.Release, nil)
+		h.release(t)
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("the record is %+v", r)
+		}
+	})
+}
+
+// No release is sent for what was certainly refused. SPEC N3.
+func TestContextEndsAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		a.acquire(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("acquire: %v", err)
+		}
+		if sent := n.requests(lease.Release); len(sent) != 0 {
+			t.Errorf("sent: %v", sent)
+		}
+	})
+}
+
+// What is handed over to a receiver that never takes it is released with the receiver.
+// SPEC H14, H17.
+func TestReceiverThatNeverTakes(t *testing.T) {
+	for what, end := range map[string]func(*holder, context.Context) error{
+		"Release": func(h *holder, ctx context.Context) error { return h.Release(ctx) },
+		"Close":   func(h *holder, ctx context.Context) error { return h.Close(ctx) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				giver, receiver := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, &session.Options{Duration: lease.Infinite})
+				giver.acquire(t)
+				giver.handOver(t, receiver.ID())
+				if err := end(receiver, t.Context()); err != nil {
+					t.Errorf("%v", err)
+				}
+				if r := n.record(t); r.State != lease.Available {
+					t.Errorf("the record is %+v", r)
+				}
+			})
+		})
+	}
+}
+
+// What is handed over to an ID that the receiver has given up meanwhile is released when the
+// receiver finds it. SPEC H7, H14.
+func TestHandOverToARetiredID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		giver, receiver := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, &session.Options{Duration: lease.Infinite})
+		giver.acquire(t)
+		to := receiver.ID()
+		n.meet(lease.Acquire, slow(0, time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if ok, err := receiver.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("acquire: %v, %v", ok, err)
+		}
+		time.Sleep(2 * time.Second)
+		if receiver.ID() == to {
+			t.Fatal("the ID is not retired")
+		}
+		giver.handOver(t, to)
+		if ok, err := receiver.Acquire(t.Context()); ok || err == nil {
+			t.Errorf("acquire: %v, %v", ok, err)
+		}
+		receiver.acquire(t)
+	})
+}
+
+// An ID that nobody was told is not released. SPEC H17.
+func TestNothingIsReleasedInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		for range 3 {
+			h.release(t)
+		}
+		if n.count() != 0 {
+			t.Errorf("sent: %v", n.requests())
+		}
+		h.ID()
+		for range 3 {
+			h.release(t)
+		}
+		if n.count() != 1 || n.count(lease.Release) != 1 {
+			t.Errorf("sent: %v", n.requests())
+		}
+	})
+}
