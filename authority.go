@@ -50,6 +50,9 @@ func (r Result) Remaining() time.Duration { return r.Record.Remaining(r.Now) }
 // asked.
 // A shorter period may be over before the holder knows; until then it goes on believing.
 func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
+	if a == nil {
+		return 0, missing("Revoke.a")
+	}
 	res, err := a.Do(ctx, name, Request{Action: Break, Period: p})
 	if err != nil {
 		return 0, err
@@ -59,6 +62,9 @@ func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.
 
 // Inspect shows the lease under name. It changes nothing.
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
+	if a == nil {
+		return Result{}, missing("Inspect.a")
+	}
 	return a.Do(ctx, name, Request{Action: Read})
 }
 

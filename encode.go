@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -159,7 +160,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes, in any order and with any white space: an
 // engine may keep an object in a form of its own. Each value, once its escapes are read, must
 // be what MarshalJSON writes, and its key in lower case. A field that is missing, unknown, null
-// or given twice, an escape that is no character, and a record that is not [Record.Valid] are a
+// or given twice, an escaped half of a surrogate pair, and a record that is not [Record.Valid] are a
 // [*FieldError] with the Code [ErrCorrupt]; *r is then unchanged.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	f, err := parseJSON(data)
@@ -180,7 +181,7 @@ func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if open, err := d.Token(); err != nil || open != json.Delim('{') || !utf8.Valid(data) {
+	if open, err := d.Token(); err != nil || open != json.Delim('{') || !utf8.Valid(data) || halfPair(data) {
 		return nil, object
 	}
 	f := form{}
@@ -199,8 +200,7 @@ func parseJSON(data []byte) (form, error) {
 			number, ok = token.(json.Number)
 			value = number.String()
 		}
-		// An escaped half of a surrogate pair reads as U+FFFD, so that has to be there itself.
-		if !ok || strings.ContainsRune(value, utf8.RuneError) && !bytes.ContainsRune(data, utf8.RuneError) {
+		if !ok {
 			return nil, object
 		}
 		if err := f.add(key, value); err != nil {
@@ -214,6 +214,37 @@ func parseJSON(data []byte) (form, error) {
 		return nil, object
 	}
 	return f, nil
+}
+
+// halfPair reports whether half of a surrogate pair is escaped without the other, in data that
+// is JSON. The decoder reads it as U+FFFD, which is a character of its own.
+func halfPair(data []byte) bool {
+	for {
+		i := bytes.IndexByte(data, '\\')
+		if i < 0 {
+			return false
+		}
+		high, n := unescape(data[i:])
+		data = data[i+n:]
+		if utf16.IsSurrogate(high) {
+			low, n := unescape(data)
+			if utf16.DecodeRune(high, low) == utf8.RuneError {
+				return true
+			}
+			data = data[n:]
+		}
+	}
+}
+
+// unescape returns the number in the \uXXXX that data begins with, and -1 if it is something
+// else, and how many bytes of data an escape of its kind takes.
+func unescape(data []byte) (rune, int) {
+	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
+		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {
+			return rune(n), 6
+		}
+	}
+	return -1, min(2, len(data))
 }
 
 // MarshalText writes the record as one line of words, in this order, such as

@@ -146,6 +146,15 @@ func TestHostileJSON(t *testing.T) {
 		"owner too long":           {with(`worker-1`, strings.Repeat("x", 1025)), `(1025 bytes)`},
 		"owner not UTF-8":          {with(`worker-1`, "a\xff"), "must be one JSON object"},
 		"owner of half a pair":     {with(`worker-1`, `a\ud800`), "must be one JSON object"},
+		"half a pair beside":       {with(`worker-1`, "\ufffd"+`\ud800`), "must be one JSON object"},
+		"half a pair, escaped":     {with(`worker-1`, `\ufffd\ud800`), "must be one JSON object"},
+		"a low half":               {with(`worker-1`, "\ufffd"+`\udc00a`), "must be one JSON object"},
+		"two high halves":          {with(`worker-1`, "\ufffd"+`\ud800\ud800`), "must be one JSON object"},
+		"halves in disorder":       {with(`worker-1`, "\ufffd"+`\udc00\ud800`), "must be one JSON object"},
+		"halves apart":             {with(`worker-1`, "\ufffd"+`\ud800 \udc00`), "must be one JSON object"},
+		"half a pair, then a word": {with(`worker-1`, "\ufffd"+`\ud800\n\udc00`), "must be one JSON object"},
+		"half behind a pair":       {with(`worker-1`, "\ufffd"+`\ud83d\ude00\ude00`), "must be one JSON object"},
+		"half behind a backslash":  {with(`worker-1`, "\ufffd"+`\\\ud800`), "must be one JSON object"},
 		"owner an object":          {with(`"worker-1"`, `{"a":1}`), "must be one JSON object"},
 		"owner an array":           {with(`"worker-1"`, `["a"]`), "must be one JSON object"},
 		"owner true":               {with(`"worker-1"`, `true`), "must be one JSON object"},
@@ -153,6 +162,22 @@ func TestHostileJSON(t *testing.T) {
 		"very long":                {`{"state":"` + strings.Repeat("x", 1<<20) + `"}`, "Record.state"},
 	} {
 		t.Run(name, func(t *testing.T) { checkCorrupt(t, (*lease.Record).UnmarshalJSON, c.data, c.says) })
+	}
+}
+
+// Any character may be escaped, U+FFFD and those that take a pair included. SPEC R3.
+func TestEscapes(t *testing.T) {
+	for escaped, owner := range map[string]string{
+		`\ufffd`: "\ufffd", `a\uFFFD`: "a\ufffd", "\ufffd" + `\uFFFDb`: "\ufffd\ufffdb",
+		`\ud83d\ude00`: "😀", `\uD83D\uDE00\uD83D\uDE00`: "😀😀", "\ufffd" + `\ud83d\ude00`: "\ufffd😀",
+		`\\ud800`: `\ud800`, `\u005cud800`: `\ud800`, `\"\/`: `"/`, `\u0077orker-1`: "worker-1",
+	} {
+		var r lease.Record
+		want := held
+		want.Owner = owner
+		if err := json.Unmarshal([]byte(strings.Replace(heldJSON, "worker-1", escaped, 1)), &r); err != nil || r != want {
+			t.Errorf("%s: %q, %v, want %q", escaped, r.Owner, err, owner)
+		}
 	}
 }
 
@@ -191,6 +216,8 @@ func TestHostileText(t *testing.T) {
 		"owner twice":           {heldText + ` owner="b"`, `Record.owner`},
 		"owner before":          {with("epoch=7", `owner="b" epoch=7`), `Record.owner`},
 		"owner not UTF-8":       {with("worker-1", "a\xff"), "as they are written"},
+		"owner beside UTF-8":    {with("worker-1", "\ufffd\xff"), "as they are written"},
+		"owner of half a pair":  {with("worker-1", "\ufffd\\ud800"), "must be quoted"},
 		"owner of a free lease": {`available epoch=1 owner="a"`, `Record.Owner = "a": must be empty where no ID is known`},
 		"JSON":                  {heldJSON, `Record.state`},
 		"very long":             {strings.Repeat("x", 1<<20), `Record.state`},
@@ -311,6 +338,7 @@ func FuzzRecordJSON(f *testing.F) {
 	f.Add([]byte(`{"state":"available","epoch":0}`))
 	f.Add([]byte(`{"Epoch":1,"epoch":0,"state":"available"}`))
 	f.Add([]byte(`{"owner":"\ud800","state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5","duration":"infinite"}`))
+	f.Add([]byte(`{"owner":"�\ud800\ud83d\ude00\uFFFD","state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5","duration":"infinite"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := held
 		if err := r.UnmarshalJSON(data); err != nil {

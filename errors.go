@@ -154,7 +154,11 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	return "lease: " + e.Op + " " + quote(e.Name) + ": " + e.Err.Error()
+	s := "lease: " + e.Op + " " + quote(e.Name)
+	if e.Err == nil {
+		return s
+	}
+	return s + ": " + e.Err.Error()
 }
 
 func (e *OpError) Unwrap() error { return e.Err }
@@ -162,7 +166,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 // A FieldError is a bad argument, or a bad field of a record: which one, its value and
 // the bound that it breaks.
 type FieldError struct {
-	Field string // such as "Request.Duration"
+	Field string // such as "Request.Duration"; of an argument, such as "Name" or "Revoke.a"
 	Value string
 	Bound string // such as "must be positive"
 	Code  Code
@@ -172,6 +176,11 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
+
+// missing refuses an argument that is nil.
+func missing(argument string) error {
+	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
+}
 
 // A LostError is what handlers of [Lease.OnLost] are told, and the cause of a context
 // from [WhileHeld] that ended with the loss.

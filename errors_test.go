@@ -117,6 +117,12 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v, %v\nwant %s, %v", c.err, lease.CodeOf(c.err), c.says, c.code)
 		}
 	}
+	// Of an error that nobody filled in there is still something to say.
+	for _, zero := range []error{&lease.OpError{}, &lease.FieldError{}, &lease.LostError{}} {
+		if zero.Error() == "" || lease.CodeOf(zero) != 0 {
+			t.Errorf("%T: %q, %v", zero, zero, lease.CodeOf(zero))
+		}
+	}
 	if n := len(plain.Unwrap()); n != 1 {
 		t.Errorf("a loss without a cause unwraps to %d errors", n)
 	}

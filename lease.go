@@ -61,6 +61,9 @@ type TokenAcquirer interface {
 // AcquireWithToken acquires l and returns its fencing token. If l is not a
 // [TokenAcquirer] it calls Acquire; then the token is empty and guards nothing.
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
+	if l == nil {
+		return "", false, missing("AcquireWithToken.l")
+	}
 	if l, ok := l.(TokenAcquirer); ok {
 		return l.AcquireWithToken(ctx)
 	}
@@ -88,7 +91,12 @@ type Waiter interface {
 // For any other Lease, WhileHeld makes do with OnLost and CheckAlive. It then ends at a
 // loss, or at once if nothing is held. It does not notice a Release, it may be ended by
 // the loss of a later incarnation, and it is as late as the handler is called.
+//
+// WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {
+	if l == nil {
+		panic("lease: WhileHeld of a nil Lease")
+	}
 	if l, ok := l.(interface {
 		WhileHeld(context.Context) (context.Context, context.CancelFunc)
 	}); ok {

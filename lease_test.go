@@ -49,6 +49,35 @@ func TestAcquireWithToken(t *testing.T) {
 	}
 }
 
+// What is nil is refused by name, and nothing is called.
+func TestNilArguments(t *testing.T) {
+	_, ok, acquired := lease.AcquireWithToken(t.Context(), nil)
+	_, revoked := lease.Revoke(t.Context(), nil, "a", lease.Period{})
+	_, inspected := lease.Inspect(t.Context(), nil, "a")
+	for argument, err := range map[string]error{"AcquireWithToken.l": acquired, "Revoke.a": revoked, "Inspect.a": inspected} {
+		var field *lease.FieldError
+		if !errors.As(err, &field) || *field != (lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}) {
+			t.Errorf("%s: %v", argument, err)
+		}
+	}
+	if ok {
+		t.Error("a nil Lease was acquired")
+	}
+	for says, f := range map[string]func(){
+		"lease: WhileHeld of a nil Lease":    func() { lease.WhileHeld(t.Context(), nil) },
+		"lease: NewAuthority of a nil Store": func() { lease.NewAuthority(nil) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != says {
+					t.Errorf("panics with %v, want %s", got, says)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
 // SPEC H20, as far as a Lease of four methods allows.
 func TestWhileHeld(t *testing.T) {
 	cause := errors.New("gone")

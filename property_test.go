@@ -190,6 +190,22 @@ func TestInfinite(t *testing.T) {
 	}
 }
 
+// SPEC M4: no epoch at the limit or beyond is followed by another, though a record beyond is not
+// valid.
+func TestEpochsDoNotWrap(t *testing.T) {
+	for _, epoch := range []uint64{math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64 - 1, math.MaxUint64} {
+		r := lease.Record{State: lease.Leased, ID: ids["A"], Duration: lease.Infinite, Epoch: epoch}
+		for _, req := range []lease.Request{
+			{Action: lease.Acquire, Proposed: ids["A"], Duration: time.Minute},
+			{Action: lease.Change, ID: ids["A"], Proposed: ids["B"]},
+		} {
+			if next, err := lease.Step(r, req, noon); next != r || err != lease.ErrEpochLimit {
+				t.Errorf("%v at %d: %+v, %v", req.Action, epoch, next, err)
+			}
+		}
+	}
+}
+
 // SPEC M14: sums saturate, at both ends of time.Duration and time.Time.
 func TestSaturation(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)

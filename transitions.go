@@ -185,7 +185,7 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 		return ErrHeld
 	case r.State == Breaking:
 		return ErrBreaking
-	case r.Epoch+1 >= epochLimit:
+	case r.Epoch >= epochLimit-1:
 		return ErrEpochLimit
 	}
 	d := req.Duration
@@ -258,7 +258,7 @@ func change(r *Record, req *Request) Code {
 		return ErrIDMismatch
 	case r.State == Breaking:
 		return ErrBreaking
-	case r.Epoch+1 >= epochLimit:
+	case r.Epoch >= epochLimit-1:
 		return ErrEpochLimit
 	}
 	r.ID = req.Proposed

@@ -34,7 +34,7 @@ const (
 
 // A Handler serves the Blob protocol as an [http.Handler], for use in a server of one's
 // own; [NewServer] is the simple way. The blobs are the Handler's, the leases are the
-// authority's.
+// authority's. Make one with [NewHandler]: the zero Handler panics.
 type Handler struct {
 	auth     lease.Authority
 	o        Options
@@ -71,13 +71,27 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 
 // Authority returns the authority that grants the Handler's leases, for assertions and for
 // acting on a lease behind the clients' backs; [LeaseName] says under which name.
-func (h *Handler) Authority() lease.Authority { return h.auth }
+func (h *Handler) Authority() lease.Authority {
+	h.made()
+	return h.auth
+}
 
 // Clock returns the Handler's clock.
-func (h *Handler) Clock() *Clock { return h.o.Clock }
+func (h *Handler) Clock() *Clock {
+	h.made()
+	return h.o.Clock
+}
+
+// made panics if h was not made by NewHandler, or by NewServer.
+func (h *Handler) made() {
+	if h == nil || h.auth == nil {
+		panic("blobtest: use of a zero Handler or Server: NewHandler and NewServer make them")
+	}
+}
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.made()
 	c := h.newCall(r.Context(), r)
 	c.conn = http.NewResponseController(w)
 	id := uuid.NewString()

@@ -32,8 +32,8 @@ type Options struct {
 	PublishedTable bool
 
 	// Clock is the time of the Date header and of shared access signatures, and, where no
-	// authority is given, that of the leases. Default: a clock that shows the time at which
-	// it was made and stands still.
+	// authority is given, that of the leases. It must be after the zero time. Default: a clock
+	// that shows the time at which it was made and stands still.
 	Clock *Clock
 
 	// DefaultVersion is the service version of a request that names none. Default:
@@ -116,13 +116,19 @@ func (o *Options) valid() error {
 			return bad("Accounts", "the key of "+name, "must be base64 and not empty")
 		}
 	}
-	for _, rule := range o.CORS {
-		if len(rule.Origins) == 0 || len(rule.Methods) == 0 {
-			return bad("CORS", "a rule", "must have origins and methods")
+	for i, rule := range o.CORS {
+		field := "CORS[" + strconv.Itoa(i) + "]."
+		switch {
+		case len(rule.Origins) == 0:
+			return bad(field+"Origins", "none", "must hold at least one")
+		case len(rule.Methods) == 0:
+			return bad(field+"Methods", "none", "must hold at least one")
+		case rule.MaxAge < 0:
+			return bad(field+"MaxAge", rule.MaxAge.String(), "must not be negative")
 		}
-		if rule.MaxAge < 0 {
-			return bad("CORS", rule.MaxAge.String(), "must not have a negative MaxAge")
-		}
+	}
+	if now := o.Clock.Now(); !now.After(time.Time{}) {
+		return bad("Clock", now.String(), "must be after the zero time")
 	}
 	if err := o.DefaultVersion.Valid(); err != nil {
 		return bad("DefaultVersion", o.DefaultVersion.String(), "must be a date from 2009-09-19 on")

@@ -12,7 +12,8 @@ import (
 )
 
 // A Server is a Handler that listens on a loopback port of its own, in the manner of
-// httptest.Server. Its methods may be called from any number of goroutines.
+// httptest.Server. Its methods may be called from any number of goroutines. Make one with
+// [NewServer]: the zero Server panics.
 type Server struct {
 	// URL is the endpoint of the account, such as http://127.0.0.1:40127/devstoreaccount1,
 	// as SDK clients want it: without a slash at the end.
@@ -69,6 +70,7 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 // HTTPServer returns an [http.Server] that serves the Handler, with limits on headers and
 // on the time of slow clients.
 func (h *Handler) HTTPServer() *http.Server {
+	h.made()
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: min(h.o.Timeout, 10*time.Second),
@@ -83,6 +85,7 @@ func (h *Handler) HTTPServer() *http.Server {
 // Serve accepts connections on l until s is closed or shut down, and then returns nil. In
 // difference to s.Serve, responses have the reason phrases of the service.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
+	h.made()
 	s.ConnContext = reasonContext
 	if err := s.Serve(reasonListener{l}); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -111,6 +114,7 @@ func (s *Server) LeaseName(container, blob string) string {
 // Close ends the requests under way, closes all connections and waits for the goroutines
 // that served them. It may be called more than once.
 func (s *Server) Close() {
+	s.made()
 	s.cancel()
 	_ = s.http.Close() // of listeners and connections: nothing is lost with them
 	s.served.Wait()

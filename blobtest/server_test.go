@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -292,19 +293,48 @@ func TestNotServed(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	fine, one := blobtest.CORSRule{Origins: []string{"*"}, Methods: []string{"GET"}}, []string{"x"}
 	for field, o := range map[string]blobtest.Options{
-		"Accounts":       {Accounts: map[string]string{"no": "a2V5"}},
-		"MaxBody":        {MaxBody: -1},
-		"MaxBlob":        {MaxBody: 10, MaxBlob: 9},
-		"MaxTotal":       {MaxTotal: 256<<20 - 1},
-		"Timeout":        {Timeout: -1},
-		"CORS":           {CORS: []blobtest.CORSRule{{}}},
-		"DefaultVersion": {DefaultVersion: 1},
+		"Accounts":        {Accounts: map[string]string{"no": "a2V5"}},
+		"MaxBody":         {MaxBody: -1},
+		"MaxBlob":         {MaxBody: 10, MaxBlob: 9},
+		"MaxTotal":        {MaxTotal: 256<<20 - 1},
+		"Timeout":         {Timeout: -1},
+		"CORS[0].Origins": {CORS: []blobtest.CORSRule{{Methods: one}}},
+		"CORS[1].Methods": {CORS: []blobtest.CORSRule{fine, {Origins: one}}},
+		"CORS[1].MaxAge":  {CORS: []blobtest.CORSRule{fine, {Origins: one, Methods: one, MaxAge: -1}}},
+		"Clock":           {Clock: blobtest.NewClock(time.Time{})},
+		"DefaultVersion":  {DefaultVersion: 1},
 	} {
 		_, err := blobtest.NewServer(nil, &o)
 		if fe, ok := err.(*lease.FieldError); !ok || fe.Field != "Options."+field || lease.CodeOf(err) != lease.ErrOption {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// What nobody made says so.
+func TestZeroServer(t *testing.T) {
+	h, s := new(blobtest.Handler), new(blobtest.Server)
+	for name, use := range map[string]func(){
+		"ServeHTTP":        func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)) },
+		"Authority":        func() { h.Authority() },
+		"Clock":            func() { h.Clock() },
+		"HTTPServer":       func() { h.HTTPServer() },
+		"Serve":            func() { h.Serve(new(http.Server), nil) },
+		"Server.ServeHTTP": func() { s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)) },
+		"Server.Advance":   func() { s.Advance(time.Second) },
+		"Server.Lease":     func() { s.Lease(t.Context(), "box", "") },
+		"Server.Close":     func() { s.Close() },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != "blobtest: use of a zero Handler or Server: NewHandler and NewServer make them" {
+					t.Errorf("%s panics with %v", name, got)
+				}
+			}()
+			use()
+		}()
 	}
 }
 

@@ -21,13 +21,15 @@ type Guard struct {
 
 // NewGuard returns a Guard that has seen mark, so that a process that starts again refuses
 // what it refused before. The empty Token is the mark of a Guard that has seen none; a
-// malformed one is a [*lease.FieldError].
+// malformed one is a [*lease.FieldError], and no Guard.
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
-	if mark == "" {
-		return g, nil
+	if mark != "" {
+		if err := g.Advance(mark); err != nil {
+			return nil, err
+		}
 	}
-	return g, g.Advance(mark)
+	return g, nil
 }
 
 // Advance shows tok to the guard: a new holder calls it before its first read. When it
@@ -41,7 +43,8 @@ func (g *Guard) Advance(tok lease.Token) error {
 
 // Do runs f if tok is not older than the mark, and returns f's error. A token that is
 // older is refused with a [*StaleError]; an empty or malformed one with a
-// [*lease.FieldError] (code [lease.ErrToken]), whatever the mark is. Then f is not called.
+// [*lease.FieldError] (code [lease.ErrToken]), whatever the mark is, and so is a nil f (code
+// [lease.ErrOption]). Then f is not called.
 //
 // One function runs at a time, so Do waits; f must not call Do or Advance of the same
 // Guard. The mark is raised when tok is shown, even before the wait: the functions of
@@ -54,9 +57,12 @@ func (g *Guard) Do(tok lease.Token, f func() error) error {
 }
 
 // DoContext is Do, but ends the wait with the context's error when ctx is done; f is not
-// called then. A context that is done already leaves the mark as it is. Once f runs, the
-// context is f's own affair.
+// called then, not even if its turn has come. A context that is done already leaves the mark
+// as it is. Once f runs, the context is f's own affair.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
+	if f == nil {
+		return missing("Guard.Do.f")
+	}
 	epoch, err := tok.Epoch()
 	if err != nil {
 		return err
@@ -74,10 +80,18 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 		return ctx.Err()
 	}
 	defer func() { <-g.slot }()
+	if err := ctx.Err(); err != nil { // it may have ended just as the turn came
+		return err
+	}
 	if seen := g.mark.Load(); seen > epoch {
 		return &StaleError{tok, lease.TokenOf(seen)}
 	}
 	return f()
+}
+
+// missing refuses an argument that is nil.
+func missing(argument string) error {
+	return &lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 }
 
 // raise raises the mark to epoch if it is lower, and returns the mark.

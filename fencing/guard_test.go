@@ -118,8 +118,8 @@ func TestGuardStartsFromAKeptMark(t *testing.T) {
 		t.Errorf("after the start, an equal token: %v", err)
 	}
 	for _, bad := range malformed[1:] {
-		if _, err := fencing.NewGuard(bad); lease.CodeOf(err) != lease.ErrToken {
-			t.Errorf("NewGuard(%q): %v, want ErrToken", bad, err)
+		if g, err := fencing.NewGuard(bad); g != nil || lease.CodeOf(err) != lease.ErrToken {
+			t.Errorf("NewGuard(%q): %v, %v, want no Guard and ErrToken", bad, g, err)
 		}
 	}
 }
@@ -233,6 +233,21 @@ func TestANewHolderWaitsForOneFunction(t *testing.T) {
 	})
 }
 
+// An ending context ends after it was first looked at, and too late for a wait to see it.
+type ending struct {
+	context.Context
+	looks int
+}
+
+func (c *ending) Done() <-chan struct{} { return nil }
+
+func (c *ending) Err() error {
+	if c.looks++; c.looks > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
 // SPEC G7.
 func TestDoContext(t *testing.T) {
 	f := func() error { return nil }
@@ -268,6 +283,15 @@ func TestDoContext(t *testing.T) {
 				t.Errorf("the same holder again: %v", err)
 			}
 		})
+	})
+	t.Run("ends as the turn comes", func(t *testing.T) {
+		var g fencing.Guard
+		if err := g.DoContext(&ending{Context: t.Context()}, tok(1), func() error { t.Error("called"); return nil }); err != context.Canceled {
+			t.Errorf("err = %v", err)
+		}
+		if err := g.Do(tok(1), f); err != nil {
+			t.Errorf("the guard is not free: %v", err)
+		}
 	})
 	t.Run("does not end f", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

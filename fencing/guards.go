@@ -88,7 +88,10 @@ func (s *Guards) Marks() map[string]lease.Token {
 }
 
 // By returns a function for the Guard field of [Options]: it guards each request with the
-// guard of the resource that key names.
+// guard of the resource that key names. By panics if key is nil.
 func (s *Guards) By(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
+	if key == nil {
+		panic("fencing: Guards.By of a nil key")
+	}
 	return func(r *http.Request) (*Guard, error) { return s.Guard(key(r)) }
 }

@@ -30,8 +30,8 @@ type Options struct {
 
 // Handler returns a handler that lets a request through to next if it shows a token that is
 // not older than any that its guard was shown before. Every other request is answered as
-// by [Header.Refuse], and next does not see it. A nil next, and a Header that is not one,
-// are a [*lease.FieldError].
+// by [Header.Refuse], and next does not see it. A next that is nil, or a nil function, and a
+// Header that is not one, are a [*lease.FieldError].
 //
 // It is for callers that were authenticated: it refuses malformed tokens, so garbage cannot
 // raise the mark, but nothing distinguishes a forged token that is well-formed from one
@@ -45,15 +45,16 @@ type Options struct {
 //
 // Guard reads as well as writes: the first read of a new holder is then its Advance.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
-	if next == nil {
-		return nil, &lease.FieldError{Field: "next", Value: "nil", Bound: "must be a handler", Code: lease.ErrOption}
+	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
+		return nil, missing("Handler.next")
 	}
 	h := &handler{next: next}
 	if o != nil {
 		h.o = *o
 	}
-	if err := h.o.Header.Valid(); err != nil {
-		return nil, err
+	if bad := (*lease.FieldError)(nil); errors.As(h.o.Header.Valid(), &bad) {
+		bad.Field = "Options.Header"
+		return nil, bad
 	}
 	if h.o.Guard == nil {
 		g := new(Guard)

@@ -136,16 +136,20 @@ func TestHandlerDefaults(t *testing.T) {
 }
 
 func TestHandlerRefusesBadOptions(t *testing.T) {
-	for name, make := range map[string]func() (http.Handler, error){
-		"no handler":         func() (http.Handler, error) { return fencing.Handler(nil, nil) },
-		"header with spaces": func() (http.Handler, error) { return handlerOf("a b") },
-		"header with colon":  func() (http.Handler, error) { return handlerOf("a:") },
-		"header of the host": func() (http.Handler, error) { return handlerOf("host") },
-		"header not ASCII":   func() (http.Handler, error) { return handlerOf("é") },
+	for _, c := range []struct {
+		name, field string
+		make        func() (http.Handler, error)
+	}{
+		{"header with spaces", "Options.Header", func() (http.Handler, error) { return handlerOf("a b") }},
+		{"header with colon", "Options.Header", func() (http.Handler, error) { return handlerOf("a:") }},
+		{"header of the host", "Options.Header", func() (http.Handler, error) { return handlerOf("host") }},
+		{"header not ASCII", "Options.Header", func() (http.Handler, error) { return handlerOf("é") }},
+		{"no handler", "Handler.next", func() (http.Handler, error) { return fencing.Handler(nil, nil) }},
+		{"no function", "Handler.next", func() (http.Handler, error) { return fencing.Handler(http.HandlerFunc(nil), nil) }},
 	} {
 		var field *lease.FieldError
-		if h, err := make(); h != nil || !errors.As(err, &field) || field.Code != lease.ErrOption {
-			t.Errorf("%s: %v, %v; want a FieldError with ErrOption", name, h, err)
+		if h, err := c.make(); h != nil || !errors.As(err, &field) || field.Field != c.field || field.Code != lease.ErrOption {
+			t.Errorf("%s: %v, %v; want a FieldError of %s with ErrOption", c.name, h, err, c.field)
 		}
 	}
 }

@@ -67,14 +67,17 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 }
 
 // Set writes a token into the header of a request, instead of any that is there. An
-// empty or malformed token, and a Header that is not [Header.Valid], is an error, and changes
-// nothing.
+// empty or malformed token, a Header that is not [Header.Valid], and nil to write into, is an
+// error, and changes nothing.
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Valid(); err != nil {
 		return err
 	}
 	if err := tok.Valid(); err != nil {
 		return err
+	}
+	if to == nil {
+		return missing("Header.Set.to")
 	}
 	to.Set(h.name(), string(tok))
 	return nil
@@ -111,8 +114,12 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 }
 
 // Check returns the [*StaleError] that an answer of Refuse stands for, and nil for any
-// other answer. It does not read the body.
+// other answer. It does not read the body. No answer at all, a nil one, is a
+// [*lease.FieldError]: it says nothing about the token.
 func (h Header) Check(resp *http.Response) error {
+	if resp == nil {
+		return missing("Header.Check.resp")
+	}
 	seen := lease.Token(resp.Header.Get(h.seen()))
 	if resp.StatusCode != http.StatusPreconditionFailed || seen.Valid() != nil {
 		return nil

@@ -38,6 +38,7 @@ type Mark interface {
 //     the mark was not asked;
 //   - one with the code [lease.ErrCorrupt]: what the mark returned is not a token, or older
 //     than what was shown;
+//   - one with the code [lease.ErrOption]: m is nil;
 //   - any other: what the mark failed with.
 //
 // Like a [Guard], a resource is guarded from a new holder's first read on only if that is
@@ -47,6 +48,9 @@ type Mark interface {
 func Admit(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Valid(); err != nil {
 		return err
+	}
+	if m == nil {
+		return missing("Admit.m")
 	}
 	seen, err := m.Raise(ctx, tok)
 	if err != nil {

@@ -21,6 +21,9 @@ type Transport struct {
 // RoundTrip sends a copy of r that carries the token. An answer that refuses the token is
 // an answer, not an error: see [Header.Check].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r == nil {
+		return nil, missing("Transport.RoundTrip.r")
+	}
 	shown := r.Clone(r.Context())
 	if shown.Header == nil {
 		shown.Header = make(http.Header)

@@ -7,7 +7,12 @@ import (
 
 // Authority returns the authority over the Store: to look at a lease, to revoke it, to write
 // under it.
-func (s *Store) Authority() lease.Authority { return s.authority }
+func (s *Store) Authority() lease.Authority {
+	if s.authority == nil {
+		panic(notMade)
+	}
+	return s.authority
+}
 
 // Lease returns a holder of the lease of that name; the options, which may be nil, are the
 // ones of [session.New]. It takes nothing yet: that is [session.Session.Acquire]. Where the
@@ -20,5 +25,5 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	if with.Clock == nil {
 		with.Clock = s.clock.Clock
 	}
-	return session.New(s.authority, name, &with)
+	return session.New(s.Authority(), name, &with)
 }

@@ -36,6 +36,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
@@ -47,7 +48,7 @@ import (
 
 // A Store keeps leases in memory. It is a [lease.Store] with a clock of its own, a
 // [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines. Make
-// one with [New].
+// one with [New]: the zero Store panics.
 type Store struct {
 	shards    [shards]shard // first, and so at the start of a cache line
 	limits    lease.Limits
@@ -79,7 +80,8 @@ type Options struct {
 	Limits lease.Limits
 
 	// Floor is a token that every token of this Store is newer than: the newest that any
-	// resource has seen from an earlier Store. Empty is below all.
+	// resource has seen from an earlier Store. Empty is below all. It must be below the newest
+	// token there is, beyond which nothing could be granted.
 	Floor lease.Token
 
 	// Retention is how long a record is remembered at least after it became Expired or
@@ -88,20 +90,25 @@ type Options struct {
 	Retention time.Duration
 }
 
+// newest is the newest token there is.
+var newest = lease.TokenOf(math.MaxInt64)
+
 // Valid returns nil if [New] takes the options, and otherwise a [*lease.FieldError] that
 // names the field, its value and its bound. Nil options are valid.
 func (o *Options) Valid() error {
 	if o == nil {
 		return nil
 	}
-	if err := o.Limits.Valid(); err != nil {
-		return err
-	}
 	var bad *lease.FieldError
 	switch {
+	case errors.As(o.Limits.Valid(), &bad):
+		bad.Field = "Options." + bad.Field
+		return bad
 	case o.Floor != "" && errors.As(o.Floor.Valid(), &bad):
 		bad.Field = "Options.Floor"
 		return bad
+	case o.Floor == newest:
+		return &lease.FieldError{Field: "Options.Floor", Value: strconv.Quote(string(o.Floor)), Bound: "must be below that, the newest token there is", Code: lease.ErrOption}
 	case o.Retention < 0:
 		return &lease.FieldError{Field: "Options.Retention", Value: o.Retention.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	case o.Clock != nil && !o.Clock.Now().After(time.Time{}):
@@ -201,7 +208,14 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // hash chooses the shard of a name, and its place there.
-func (s *Store) hash(name string) uint64 { return maphash.String(s.seed, name) }
+func (s *Store) hash(name string) uint64 {
+	if s.seed == (maphash.Seed{}) {
+		panic(notMade)
+	}
+	return maphash.String(s.seed, name)
+}
+
+const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 

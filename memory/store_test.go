@@ -256,8 +256,11 @@ func TestFloor(t *testing.T) {
 	if _, err := s.Swap(t.Context(), "c", load(t, s, "c"), lease.Record{Epoch: 40}); lease.CodeOf(err) != lease.ErrCorrupt {
 		t.Errorf("swap below the floor: %v", err)
 	}
-	// At the top there is nothing newer, and no wrapping around.
-	last := lease.NewAuthority(memory.New(&memory.Options{Floor: lease.TokenOf(1<<63 - 1)}))
+	// Over the highest floor there is one token, and at the top no wrapping around.
+	last := lease.NewAuthority(memory.New(&memory.Options{Floor: lease.TokenOf(1<<63 - 2)}))
+	if got := do(t, last, "a", acquire).Record.Token(); got != lease.TokenOf(1<<63-1) {
+		t.Errorf("token over the highest floor: %s", got)
+	}
 	if _, err := last.Do(t.Context(), "a", acquire); lease.CodeOf(err) != lease.ErrEpochLimit {
 		t.Errorf("acquire over the last token: %v", err)
 	}
@@ -271,9 +274,12 @@ func TestOptions(t *testing.T) {
 		{nil, ""},
 		{&memory.Options{}, ""},
 		{&memory.Options{Limits: lease.AzureLimits, Floor: lease.TokenOf(1), Retention: 1, Clock: fixed(time.Unix(0, 0))}, ""},
-		{&memory.Options{Limits: lease.Limits{MinDuration: 2, MaxDuration: 1}}, "Limits.MinDuration"},
-		{&memory.Options{Limits: lease.Limits{MaxPeriod: -1}}, "Limits.MaxPeriod"},
+		{&memory.Options{Limits: lease.Limits{MinDuration: 2, MaxDuration: 1}}, "Options.Limits.MinDuration"},
+		{&memory.Options{Limits: lease.Limits{MaxPeriod: -1}}, "Options.Limits.MaxPeriod"},
 		{&memory.Options{Floor: "41"}, "Options.Floor"},
+		{&memory.Options{Floor: lease.TokenOf(1<<63 - 2)}, ""},
+		{&memory.Options{Floor: lease.TokenOf(1<<63 - 1)}, "Options.Floor"},
+		{&memory.Options{Floor: lease.TokenOf(1 << 63)}, "Options.Floor"},
 		{&memory.Options{Floor: lease.Token(strings.Repeat("9", 20))}, "Options.Floor"},
 		{&memory.Options{Retention: -1}, "Options.Retention"},
 		{&memory.Options{Clock: fixed{}}, "Options.Clock"},
@@ -293,6 +299,32 @@ func TestOptions(t *testing.T) {
 				t.Errorf("Limits() = %+v, want %+v", s.Limits(), c.o.Limits)
 			}
 		}()
+	}
+}
+
+// The zero Store says what it is, and leaves nothing behind.
+func TestZeroStore(t *testing.T) {
+	var s memory.Store
+	for name, use := range map[string]func(){
+		"Load":      func() { s.Load(t.Context(), "a") },
+		"Swap":      func() { s.Swap(t.Context(), "a", lease.Snapshot{}, lease.Record{}) },
+		"Watch":     func() { s.Watch(t.Context(), "a") },
+		"Lease":     func() { s.Lease("a", nil) },
+		"Authority": func() { s.Authority() },
+	} {
+		for range 2 { // a second time it would hang if a lock were held
+			func() {
+				defer func() {
+					if got := recover(); got != "memory: use of a zero Store: New makes one" {
+						t.Errorf("%s panics with %v", name, got)
+					}
+				}()
+				use()
+			}()
+		}
+	}
+	if list := s.List(); len(list) != 0 {
+		t.Errorf("remembers %+v", list)
 	}
 }
 

@@ -62,6 +62,31 @@ func TestFromAuthority(t *testing.T) {
 	})
 }
 
+// Whoever shares a lease shares its incarnation, and its end.
+func TestOneWhoSharesEndsItForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r provider.Registry
+		register(t, &r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), nil))
+		mine, same := get(t, &r, "memory", "jobs", "one"), get(t, &r, "memory", "jobs", "one")
+		for name, end := range map[string]func() error{
+			"Release": func() error { return same.Release(t.Context()) },
+			"Run": func() error {
+				return session.Run(t.Context(), same, func(context.Context, lease.Token) error { return nil }, nil)
+			},
+		} {
+			if ok, err := mine.Acquire(t.Context()); !ok || err != nil || !same.CheckAlive() {
+				t.Fatalf("%s: %v, %v, shared %v", name, ok, err, same.CheckAlive())
+			}
+			if err := end(); err != nil || mine.CheckAlive() {
+				t.Errorf("%s: %v, alive %v", name, err, mine.CheckAlive())
+			}
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // Owner and times are the registry's; everything else is the template's, which stays as
 // it is.
 func TestFromAuthorityTakesOptions(t *testing.T) {

@@ -30,9 +30,9 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 
 // Close forgets all leases and gives them up as Drop does, all at the same time. It returns
 // when every one of them has answered, with their errors; how long that takes ctx decides.
-// From the call on Lease returns [lease.ErrClosed], also to those that wait for a provider:
-// Close does not wait for that one, and what it makes is given up by those who wait. A
-// second call does nothing.
+// From the call on Lease returns [lease.ErrClosed], at once to those that wait for the call of
+// a provider by another: only the one that called it must wait for it to return, and gives up
+// what it made. Close does not wait for that. A second call does nothing.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -40,9 +40,11 @@ func (r *Registry) Close(ctx context.Context) error {
 	for k, e := range r.leases {
 		if e.ready() {
 			held[k] = e.lease
-			delete(r.leases, k)
+		} else {
+			e.tell(nil, lease.ErrClosed)
 		}
 	}
+	r.leases = nil
 	r.mu.Unlock()
 	var mu sync.Mutex
 	var errs []error
@@ -61,7 +63,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ready reports whether the lease has been made.
+// ready reports whether those who wait have been told.
 func (e *entry) ready() bool {
 	select {
 	case <-e.made:

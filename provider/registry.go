@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,8 @@ import (
 // has no zero field. It should not wait for anything, since there is no context to end it,
 // and must not ask its own Registry for the lease that it is making. A Provider may be
 // called by several goroutines at once, but never twice for the same name and owner as
-// long as a Registry keeps what it returned.
+// long as a Registry keeps what it returned. No error and a Lease that is nil, or a nil
+// pointer, is an error of its own.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
 // A Closer is a Lease with something to close: what [Registry.Close] and [Registry.Drop]
@@ -68,7 +70,7 @@ func (r *Registry) Settings() Settings {
 
 // Register makes p the provider of a kind. The kind is any label that could name a lease. A
 // nil provider, and a kind that is registered already, are a [*lease.FieldError] with the
-// code [lease.ErrOption], and change nothing.
+// code [lease.ErrOption], and change nothing. After Close it returns [lease.ErrClosed].
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
@@ -78,6 +80,9 @@ func (r *Registry) Register(kind string, p Provider) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return lease.ErrClosed
+	}
 	if r.providers[kind] != nil {
 		return badKind(kind, "is registered already")
 	}
@@ -90,12 +95,14 @@ func (r *Registry) Register(kind string, p Provider) error {
 
 // Lease returns the lease of a kind, a name and an owner: the same instance each time, so
 // that an equal owner shares what is held, and another instance for another name or owner.
+// All who share it hold one incarnation: the Release of one, or the end of its session.Run,
+// ends it for all.
 //
 // The first call makes it; calls meanwhile wait for that. An error of the provider is
 // returned to all that wait, and not kept: the next call tries again. An unknown kind is a
 // [*lease.FieldError] that says which there are, and a name or an owner that
 // [lease.CheckName] or [lease.CheckOwner] refuses is theirs. After Close every call returns
-// [lease.ErrClosed].
+// [lease.ErrClosed], as [Registry.Close] tells.
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -109,7 +116,7 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	}
 	e, ok := r.leases[k]
 	if !ok {
-		e = &entry{made: make(chan struct{}), err: errPanicked}
+		e = &entry{made: make(chan struct{})}
 		if r.leases == nil {
 			r.leases = make(map[key]*entry)
 		}
@@ -126,32 +133,46 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 // errPanicked is what those are told who waited for a provider that panicked.
 var errPanicked = errors.New("provider: the provider panicked")
 
-// make makes the lease of an entry. A failed entry is forgotten, also if p panics.
+// make makes the lease of an entry, and tells those who wait. A failed entry is forgotten,
+// also if p panics. If the Registry was closed meanwhile they know already, and what was made
+// is given up.
 func (r *Registry) make(k key, e *entry, p Provider) {
 	var made lease.Lease
+	err := errPanicked
 	defer func() {
 		r.mu.Lock()
-		late := e.err == nil && r.closed
-		if late {
-			e.err = lease.ErrClosed
-		}
-		if e.err != nil {
+		closed := e.ready()
+		switch {
+		case closed:
+		case err != nil:
 			delete(r.leases, k)
-		} else {
-			e.lease = made
+			e.tell(nil, err)
+		default:
+			e.tell(made, nil)
 		}
-		close(e.made)
 		r.mu.Unlock()
-		if late {
+		if closed && err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), r.Settings().Timeout)
 			defer cancel()
 			_ = k.giveUp(ctx, made) // nobody was given it, so it holds nothing
 		}
 	}()
-	made, e.err = p(k.name, k.owner, r.Settings())
-	if e.err == nil && made == nil {
-		e.err = fmt.Errorf("provider: kind %q made no lease", k.kind)
+	made, err = p(k.name, k.owner, r.Settings())
+	if err == nil && none(made) {
+		err = fmt.Errorf("provider: kind %q made no lease", k.kind)
 	}
+}
+
+// tell gives an entry to those who wait for it. The Registry's mutex is held.
+func (e *entry) tell(l lease.Lease, err error) {
+	e.lease, e.err = l, err
+	close(e.made)
+}
+
+// none reports whether l is nil, or a nil pointer.
+func none(l lease.Lease) bool {
+	v := reflect.ValueOf(l)
+	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // provider returns the provider of a kind. The caller holds r.mu.

@@ -178,6 +178,20 @@ func TestLeaseRefusesBadNamesAndOwners(t *testing.T) {
 	}
 }
 
+// A Registry that is closed takes no kind; what is wrong with one is told first.
+func TestRegisterAfterClose(t *testing.T) {
+	var r provider.Registry
+	if err := r.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register("kind", newFake); err != lease.ErrClosed {
+		t.Errorf("Register: %v, want ErrClosed", err)
+	}
+	if err := r.Register("", nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Errorf("Register of a bad kind: %v, want ErrOption", err)
+	}
+}
+
 // A failing provider is called again by the next call; one that fails, makes nothing or
 // panics spoils nothing.
 func TestAFailedProviderIsNotKept(t *testing.T) {
@@ -191,8 +205,10 @@ func TestAFailedProviderIsNotKept(t *testing.T) {
 		case 2:
 			return nil, nil
 		case 3:
-			panic(errMade)
+			return (*fake)(nil), nil
 		case 4:
+			panic(errMade)
+		case 5:
 			runtime.Goexit()
 		}
 		return newFake(name, owner, s)
@@ -200,8 +216,10 @@ func TestAFailedProviderIsNotKept(t *testing.T) {
 	if l, err := r.Lease("kind", "name", "owner"); l != nil || err != errMade {
 		t.Errorf("%v, %v; want the provider's error", l, err)
 	}
-	if l, err := r.Lease("kind", "name", "owner"); l != nil || err == nil || err.Error() != `provider: kind "kind" made no lease` {
-		t.Errorf("%v, %v; want an error", l, err)
+	for range 2 { // nil, and a nil pointer
+		if l, err := r.Lease("kind", "name", "owner"); l != nil || err == nil || err.Error() != `provider: kind "kind" made no lease` {
+			t.Errorf("%v, %v; want an error", l, err)
+		}
 	}
 	func() {
 		defer func() {
@@ -216,8 +234,8 @@ func TestAFailedProviderIsNotKept(t *testing.T) {
 	wg.Go(func() { r.Lease("kind", "name", "owner") })
 	wg.Wait()
 	l := get(t, &r, "kind", "name", "owner")
-	if get(t, &r, "kind", "name", "owner") != l || calls != 5 {
-		t.Errorf("%d calls of the provider, want 5", calls)
+	if get(t, &r, "kind", "name", "owner") != l || calls != 6 {
+		t.Errorf("%d calls of the provider, want 6", calls)
 	}
 }
 
@@ -353,40 +371,75 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Drop and Close do not wait for a lease that is being made. Drop leaves it alone; after
-// Close nobody gets it, and it is given up.
+// Drop and Close do not wait for a lease that is being made. Drop leaves it alone. Close tells
+// those who wait at once, however long the provider takes; the one who called it is told when
+// it returns, and gives up what it made.
 func TestDropAndCloseWhileALeaseIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry
 		made := new(closing)
 		register(t, &r, "slow", func(string, string, provider.Settings) (lease.Lease, error) {
-			time.Sleep(time.Second)
+			time.Sleep(time.Hour)
 			return made, nil
 		})
+		start := time.Now()
 		var wg sync.WaitGroup
-		for range 3 {
+		ask := func(want time.Duration) {
 			wg.Go(func() {
-				if l, err := r.Lease("slow", "name", "owner"); l != nil || err != lease.ErrClosed {
-					t.Errorf("%v, %v; want ErrClosed", l, err)
+				if l, err := r.Lease("slow", "name", "owner"); l != nil || err != lease.ErrClosed || time.Since(start) != want {
+					t.Errorf("%v, %v after %v; want ErrClosed after %v", l, err, time.Since(start), want)
 				}
 			})
+			synctest.Wait()
 		}
-		synctest.Wait()
-		start := time.Now()
+		ask(time.Hour)
+		ask(time.Minute)
+		ask(time.Minute)
+		time.Sleep(time.Minute)
 		if err := r.Drop(t.Context(), "slow", "name", "owner"); err != nil {
 			t.Error(err)
 		}
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if time.Since(start) != 0 {
-			t.Errorf("waited %v", time.Since(start))
+		if time.Since(start) != time.Minute {
+			t.Errorf("waited %v", time.Since(start)-time.Minute)
 		}
 		wg.Wait()
 		if made.closed.Load() != 1 {
 			t.Errorf("closed %d times, want once", made.closed.Load())
 		}
 	})
+}
+
+// Whatever a provider does after Close, there is nothing left of it.
+func TestAProviderThatFailsAfterClose(t *testing.T) {
+	for name, end := range map[string]func() (lease.Lease, error){
+		"error": func() (lease.Lease, error) { return new(fake), errors.New("cannot") },
+		"none":  func() (lease.Lease, error) { return nil, nil },
+		"panic": func() (lease.Lease, error) { panic("cannot") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r provider.Registry
+			register(t, &r, "kind", func(string, string, provider.Settings) (lease.Lease, error) {
+				if err := r.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return end()
+			})
+			defer func() {
+				if p := recover(); (p == "cannot") != (name == "panic") {
+					t.Errorf("recovered %v", p)
+				}
+				if err := r.Close(t.Context()); err != nil {
+					t.Errorf("Close again: %v", err)
+				}
+			}()
+			if l, err := r.Lease("kind", "name", "owner"); l != nil || err != lease.ErrClosed {
+				t.Errorf("%v, %v; want ErrClosed", l, err)
+			}
+		})
+	}
 }
 
 // Close gives up all leases at the same time.
