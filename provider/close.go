@@ -33,6 +33,9 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 // From the call on Lease returns [lease.ErrClosed], at once to those that wait for the call of
 // a provider by another: only the one that called it must wait for it to return, and gives up
 // what it made. Close does not wait for that. A second call does nothing.
+//
+// A lease is closed on a goroutine of its own, where it cannot be seen that a handler waits: in
+// a handler of one of the leases give Close a ctx that ends.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

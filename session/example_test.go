@@ -116,7 +116,7 @@ func ExampleSession_HandOver() {
 func ExampleRun() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	s, _ := session.New(store, "jobs/nightly", nil)
+	s, _ := session.New(store, "indexer/leader", nil)
 	defer s.Close(ctx)
 	err := session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error {
 		fmt.Println("working under", tok)

@@ -103,7 +103,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 func TestNewArguments(t *testing.T) {
 	a := lease.NewAuthority(memory.New(nil))
 	var f *lease.FieldError
-	if s, err := session.New(nil, name, nil); s != nil || !errors.As(err, &f) || f.Field != "authority" || f.Code != lease.ErrOption {
+	if s, err := session.New(nil, name, nil); s != nil || !errors.As(err, &f) || f.Field != "New.authority" || f.Code != lease.ErrOption {
 		t.Errorf("nil authority: %v", err)
 	}
 	for _, bad := range []string{"", "a\x00b", "\xff", strings.Repeat("n", lease.MaxLabel+1)} {
@@ -332,9 +332,10 @@ func TestNilArguments(t *testing.T) {
 	_, noAuthority := session.New(nil, "name", nil)
 	_, noLease := session.Acquire(t.Context(), nil, nil)
 	for field, err := range map[string]error{
-		"authority": noAuthority,
-		"l":         errors.Join(noLease, session.Run(t.Context(), nil, func(context.Context, lease.Token) error { return nil }, nil)),
-		"f":         session.Run(t.Context(), s, nil, nil),
+		"New.authority": noAuthority,
+		"Acquire.l":     noLease,
+		"Run.l":         session.Run(t.Context(), nil, func(context.Context, lease.Token) error { return nil }, nil),
+		"Run.f":         session.Run(t.Context(), s, nil, nil),
 	} {
 		bad := new(lease.FieldError)
 		if !errors.As(err, &bad) || bad.Field != field || bad.Code != lease.ErrOption {

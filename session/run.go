@@ -86,9 +86,9 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	case err != nil:
 		return err
 	case l == nil:
-		return missing("l")
+		return missing("Run.l")
 	case f == nil:
-		return missing("f")
+		return missing("Run.f")
 	}
 	for {
 		tok, unsettled, err := set.contend(ctx, l)
@@ -116,7 +116,7 @@ func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, er
 	case err != nil:
 		return "", err
 	case l == nil:
-		return "", missing("l")
+		return "", missing("Acquire.l")
 	}
 	tok, unsettled, err := set.contend(ctx, l)
 	if unsettled {
