@@ -169,9 +169,9 @@ func (p *pausable) Do(ctx context.Context, name string, req lease.Request) (leas
 	return p.Authority.Do(ctx, name, req)
 }
 
-// A crew is some holders of one lease who count in the database, and do not stop when they
+// Counters are some holders of one lease who count in the database, and do not stop when they
 // should.
-type crew struct {
+type counters struct {
 	*testing.T
 	newest                               atomic.Pointer[lease.Token] // that was granted
 	grants, counted, unknown, stale, bad atomic.Int64
@@ -179,7 +179,7 @@ type crew struct {
 
 // work is the life of a holder: it counts for a while, then does not renew for a while, and
 // counts on until it is refused.
-func (c *crew) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority) {
+func (c *counters) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority) {
 	authority := &pausable{Authority: a}
 	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, Timeout: 120 * time.Millisecond, Retry: 50 * time.Millisecond})
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *crew) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority) {
 	}
 }
 
-func (c *crew) granted(tok lease.Token) {
+func (c *counters) granted(tok lease.Token) {
 	c.grants.Add(1)
 	for {
 		newest := c.newest.Load()
@@ -236,7 +236,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &crew{T: t}
+	c := &counters{T: t}
 	var all sync.WaitGroup
 	for range 3 {
 		p := pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 4 })

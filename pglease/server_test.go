@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencedlease/lease/internal/crew"
 	"github.com/fencedlease/lease/pglease"
 )
 
@@ -26,6 +27,9 @@ import (
 var shared *server
 
 func TestMain(m *testing.M) {
+	if crew.Hold(openStore) {
+		return
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "pglease")
 		if err != nil {

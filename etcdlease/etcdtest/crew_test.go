@@ -13,41 +13,12 @@ import (
 // term is the duration of the leases of a crew.
 const term = time.Second
 
-// hold has processes hold a lease at the endpoints while they are harmed, and at the same time
-// what they hold it at.
+// hold has processes hold a lease at the endpoints, which are harmed.
 func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
 		rounds = 8
 	}
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed})
-	faults := map[string]int{}
-	proves := func(seen crew.Report) bool {
-		return seen.Grants >= rounds/2 && seen.Refused >= rounds/8 && seen.Believed >= 10*rounds
-	}
-	for n := 0; n < rounds || n < 4*rounds && !proves(c.Seen()); n++ {
-		var holder sync.WaitGroup
-		var what string
-		other := rand.New(rand.NewPCG(r.Uint64(), 0))
-		holder.Go(func() {
-			time.Sleep(time.Duration(other.Int64N(int64(term)))) // a real process
-			what = c.Harm(other)
-		})
-		time.Sleep(time.Duration(r.Int64N(int64(term)))) // a real engine
-		faults[harm(r)]++
-		holder.Wait()
-		faults[what]++
-	}
-	seen := c.End()
-	t.Logf("seed %d: %d grants, %d writes admitted, %d requests refused as stale, %d looks of which %d believed, under %v",
-		seed, seen.Grants, seen.Admitted, seen.Refused, seen.Looks, seen.Believed, faults)
-	for _, bad := range seen.Bad {
-		t.Error(bad)
-	}
-	if !proves(seen) {
-		t.Error("that proves nothing")
-	}
+	crew.Prove(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
 }
 
 // SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and

@@ -1,0 +1,46 @@
+//go:build linux
+
+package crew
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Prove has a crew hold a lease for so many rounds, or more until it proves something, while its
+// processes are harmed, and at the same time, by the function harm, what they hold it at. Nothing
+// bad may be seen. The Seed of the Options is drawn here.
+func Prove(t *testing.T, o Options, rounds int, harm func(*rand.Rand) string) {
+	t.Helper()
+	o.Seed = rand.Uint64()
+	r := rand.New(rand.NewPCG(o.Seed, 0))
+	c := New(t, o)
+	faults := map[string]int{}
+	proves := func(seen Report) bool {
+		return seen.Grants >= rounds/2 && seen.Refused >= rounds/8 && seen.Believed >= 10*rounds
+	}
+	for n := 0; n < rounds || n < 4*rounds && !proves(c.Seen()); n++ {
+		var holder sync.WaitGroup
+		var what string
+		other := rand.New(rand.NewPCG(r.Uint64(), 0))
+		holder.Go(func() {
+			time.Sleep(time.Duration(other.Int64N(int64(o.Duration)))) // a real process
+			what = c.Harm(other)
+		})
+		time.Sleep(time.Duration(r.Int64N(int64(o.Duration)))) // a real engine
+		faults[harm(r)]++
+		holder.Wait()
+		faults[what]++
+	}
+	seen := c.End()
+	t.Logf("seed %d: %d grants, %d writes admitted, %d requests refused as stale, %d looks of which %d believed, under %v",
+		o.Seed, seen.Grants, seen.Admitted, seen.Refused, seen.Looks, seen.Believed, faults)
+	for _, bad := range seen.Bad {
+		t.Error(bad)
+	}
+	if !proves(seen) {
+		t.Error("that proves nothing")
+	}
+}

@@ -1,0 +1,36 @@
+package pglease_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease/internal/crew"
+	"github.com/fencedlease/lease/pglease"
+)
+
+// openStore makes the store of a process that holds.
+func openStore(url string) (crew.Store, error) {
+	p, err := pgxpool.New(context.Background(), url)
+	if err != nil {
+		return nil, err
+	}
+	return pglease.New(p, nil)
+}
+
+// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and
+// connections are cut, while holders are stopped, continued and killed: no stale write passes
+// the guard, and no holder believes while another holds.
+func TestHoldersAtAServerUnderFaults(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 8
+	}
+	server := ownServer(t)
+	url := server.url(server.database(t))
+	crew.Prove(t, crew.Options{Name: t.Name(), Endpoints: []string{url, url, url}, Duration: time.Second}, rounds,
+		func(r *rand.Rand) string { return server.harm(t, r) })
+}
