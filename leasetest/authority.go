@@ -33,6 +33,10 @@ type authorityProbe struct {
 func (p *probe) authority() authorityProbe {
 	a := p.suite.newAuthority(p.TB)
 	p.made(a, "newAuthority")
+	if m, ok := a.(*stepper); ok { // its history is of times that it is told
+		m.history = p.history
+		return authorityProbe{p, a, a}
+	}
 	return authorityProbe{p, p.history.Authority(a), a}
 }
 

@@ -86,17 +86,17 @@ func TestEndsOfTheProcess(t *testing.T) {
 	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
 
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics keeps no other from being told",
-		"go test -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
+		"go test github.com/fencedlease/lease/leasetest -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
 		suite *suite
 		says  []string
 	}{
 		"mutex": {locked, []string{"rule H5/acquires-at-once-are-one-incarnation has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same incarnation",
-			"sync.Mutex", "I/O", "LEASETEST_SEED=1 go test -run '" + me + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
+			"sync.Mutex", "I/O", "LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
 		"handler":              {frail, panicked},
 		"handler in real time": {real, panicked},
 		"slot": {slot, []string{"rule G3/a-failure-does-not-lower-the-mark cannot end", "SPEC G3: a function that fails or panics leaves the mark raised",
-			"LEASETEST_SEED=1 go test -run '" + me + "/^G3$/^a-failure-does-not-lower-the-mark$'"}},
+			"LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me + "/^G3$/^a-failure-does-not-lower-the-mark$'"}},
 		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {
@@ -180,7 +180,7 @@ func TestReplayChoosesTheRule(t *testing.T) {
 		s := &suite{rules: rules, options: Options{Seed: 7}}
 		for _, r := range rules {
 			name := "TestMine/a_(b)_[c]+'d'/" + r.name
-			seed, quoted, _ := strings.Cut(s.replay(name), " go test -run ")
+			seed, quoted, _ := strings.Cut(s.replay(name), " go test github.com/fencedlease/lease/leasetest -run ")
 			chosen := strings.TrimSuffix(strings.TrimPrefix(quoted, "'"), "'")
 			if seed != "LEASETEST_SEED=7" || quoted != "'"+chosen+"'" || strings.Contains(chosen, "'") {
 				t.Fatalf("%s: %s: the replay is %s", kind, r.name, s.replay(name))

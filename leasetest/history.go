@@ -30,6 +30,14 @@ func (h *History) Printf(format string, args ...any) {
 	h.lines = append(h.lines, fmt.Sprintf("%12v  %s", now.Sub(h.began), fmt.Sprintf(format, args...)))
 }
 
+// stepped adds a line of a decision, with the time that it was told.
+func (h *History) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, fmt.Sprintf("%s  %s of %s: %s",
+		now.Format("2006-01-02 15:04:05.999999999Z07:00"), requestText(req), outcomeText(r, nil), outcomeText(next, err)))
+}
+
 // String returns the last lines of the history, a line each.
 func (h *History) String() string {
 	const most = 60
@@ -60,7 +68,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	sent := time.Now()
 	a.h.Printf("-> %s", requestText(req))
 	res, err := a.Authority.Do(ctx, name, req)
-	a.h.Printf("<- %s after %v: %s", requestText(req), time.Since(sent), outcomeText(res.Record, err))
+	a.h.Printf("<- %s after %v: %s", requestText(req), time.Since(sent), answerText(res, err))
 	return res, err
 }
 
@@ -118,6 +126,15 @@ func outcomeText(r lease.Record, err error) string {
 	}
 	if err != nil {
 		s = fmt.Sprintf("%v (%s)", err, s)
+	}
+	return s
+}
+
+// answerText is the outcome, and what is sure if that is not all that remains.
+func answerText(res lease.Result, err error) string {
+	s := outcomeText(res.Record, err)
+	if left := res.Remaining(); res.Sure != left {
+		s += fmt.Sprintf(" sure=%v remaining=%v", res.Sure, left)
 	}
 	return s
 }

@@ -70,7 +70,7 @@ var abandonRules = []rule{
 	}},
 	{"H4/a-grant-answered-too-late-is-an-error", "a grant that is answered when nothing is certain any more is an error, and undone", Injecting, func(p *probe) {
 		w := p.world()
-		w.truth = Answer(w.truth, func(req lease.Request, res *lease.Result, _ *error) {
+		w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 			if req.Action == lease.Acquire {
 				res.Sure = min(res.Sure, p.D/20)
 			}

@@ -43,7 +43,7 @@ var acquireRules = []rule{
 		w := p.world()
 		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt} {
 			truth := w.truth
-			w.truth = Answer(truth, func(req lease.Request, res *lease.Result, err *error) {
+			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.Acquire {
 					_, _ = truth.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed)) // it was not granted
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}

@@ -58,7 +58,7 @@ var beliefRules = []rule{
 	}},
 	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
-		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, p.D/2) })
+		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, p.D/2) })
 		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
 		sent := time.Now()
 		a.acquire()
@@ -78,7 +78,7 @@ var beliefRules = []rule{
 		} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			w.truth = Answer(w.truth, func(req lease.Request, res *lease.Result, _ *error) {
+			w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 				if req.Action == lease.Renew {
 					res.Sure = c.sure(res.Sure)
 				}
@@ -99,7 +99,7 @@ var beliefRules = []rule{
 	}},
 	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
-		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
+		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
 		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
 		sent := time.Now()
 		a.acquire()

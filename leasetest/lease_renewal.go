@@ -61,7 +61,7 @@ var renewalRules = []rule{
 	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal is held against the record that came with it: if it shows the holder's ID in force, nothing is lost", Injecting | Disclosing, func(p *probe) {
 		w := p.world()
 		var n atomic.Int32
-		w.truth = Answer(w.truth, func(req lease.Request, _ *lease.Result, err *error) {
+		w.answer(func(req lease.Request, _ *lease.Result, err *error) {
 			if req.Action != lease.Renew {
 				return
 			}

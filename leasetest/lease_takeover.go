@@ -68,7 +68,7 @@ var takeOverRules = []rule{
 	}},
 	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", TakingOver | Changing | Injecting, func(p *probe) {
 		w := p.world()
-		w.truth = Answer(w.truth, func(_ lease.Request, res *lease.Result, err *error) {
+		w.answer(func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil {
 				res.Record.ID = lease.ID{}
 			}

@@ -82,6 +82,7 @@ func TestMistakesPanic(t *testing.T) {
 		{"TestStep", func() { leasetest.TestStep(t, nil) }, "machine must not be nil"},
 		{"Options.Unit is -1ns", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Unit: -1}) }, negative},
 		{"Options.Slack is -1ns", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Slack: -1}) }, negative},
+		{"Options.Lacks is 0x80000001", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Lacks: 1<<31 | leasetest.OwnClock}) }, "below 0x"},
 		{"Options.Limits", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Limits: lease.Limits{MinDuration: -1}}) }, "MinDuration"},
 	} {
 		said := panics(c.f)

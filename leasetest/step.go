@@ -19,9 +19,10 @@ func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now 
 
 func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)) *suite {
 	s := &suite{rules: slices.Concat(vectorRules(), stepRules), options: (&Options{Lacks: exact}).withDefaults()}
+	s.steps = true
 	s.options.Unit, s.options.Slack, s.options.Lacks = time.Second, 0, 0
 	s.newAuthority = func(testing.TB) lease.Authority {
-		return &stepper{step: machine, now: time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), records: map[string]lease.Record{}}
+		return &stepper{machine: machine, now: time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), records: map[string]lease.Record{}}
 	}
 	return s
 }
@@ -83,9 +84,17 @@ var stepRules = []rule{
 
 // A stepper is an authority over a machine, in a time that passes only as it is told.
 type stepper struct {
-	step    func(lease.Record, lease.Request, time.Time) (lease.Record, error)
+	machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)
+	history *History
 	now     time.Time
 	records map[string]lease.Record
+}
+
+// step has the machine decide, and puts that in the history.
+func (m *stepper) step(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+	next, err := m.machine(r, req, now)
+	m.history.stepped(now, r, req, next, err)
+	return next, err
 }
 
 func (m *stepper) Do(_ context.Context, name string, req lease.Request) (lease.Result, error) {

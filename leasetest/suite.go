@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,7 @@ func (r rule) clause() string {
 type suite struct {
 	rules   []rule
 	options Options
+	steps   bool          // time passes only as the implementation is told
 	longest time.Duration // that a rule in a bubble may take, in real time; 0: a minute
 
 	newStore     func(testing.TB) lease.Store
@@ -120,13 +122,28 @@ func (p *probe) Fatalf(format string, args ...any) {
 }
 
 func (p *probe) violation(what string) string {
-	return fmt.Sprintf("SPEC %s is violated: %s\n%s\nat %v; history:\n%s\nreplay: %s",
-		p.rule.clause(), p.rule.says, what, time.Since(p.began), p.history, p.suite.replay(p.Name()))
+	when := fmt.Sprintf("at %v; history", time.Since(p.began))
+	if p.suite.steps {
+		when = "history, with the times that were passed"
+	}
+	return fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
+		p.rule.clause(), p.rule.says, what, when, p.history, p.suite.replay(p.Name()))
 }
 
 // replay is the command that runs the subtest of that name again, with the same seed.
 func (s *suite) replay(name string) string {
-	return fmt.Sprintf("%s=%d go test -run '%s'", seedVariable, s.options.Seed, pattern(name))
+	return fmt.Sprintf("%s=%d %s -run '%s'", seedVariable, s.options.Seed, goTest(), pattern(name))
+}
+
+// goTest is the command that runs the tests of this test binary, with their package if the
+// binary knows it.
+func goTest() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if path, ok := strings.CutSuffix(info.Path, ".test"); ok {
+			return "go test " + path
+		}
+	}
+	return "go test"
 }
 
 // pattern is what chooses the test of that name for go test, between the quotes of a shell.
@@ -140,8 +157,8 @@ func pattern(name string) string {
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
-The results of the other rules: go test -run '%s' -skip '%s'`,
-		who, p.rule.name, p.rule.clause(), p.rule.says, pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
+The results of the other rules: %s -run '%s' -skip '%s'`,
+		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
 // need ends the rule if err is one: without it there is nothing to look at.

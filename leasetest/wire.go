@@ -46,7 +46,7 @@ func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 	w.mu.Lock()
 	w.flying[req.Action]--
 	w.mu.Unlock()
-	w.h.Printf("%s <- %s: %s", w.who, requestText(req), outcomeText(res.Record, err))
+	w.h.Printf("%s <- %s: %s", w.who, requestText(req), answerText(res, err))
 	return res, err
 }
 

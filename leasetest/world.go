@@ -59,6 +59,17 @@ func (w *world) unlocked(when string) {
 	}
 }
 
+// answer has the suite change answers of the authority, as f says, and tell so in the history.
+func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
+	w.truth = Answer(w.truth, func(req lease.Request, res *lease.Result, err *error) {
+		was := answerText(*res, *err)
+		f(req, res, err)
+		if is := answerText(*res, *err); is != was {
+			w.history.Printf("== the suite changes the answer to %s: %s", requestText(req), is)
+		}
+	})
+}
+
 // revoke is a break by a third party.
 func (w *world) revoke(period time.Duration) {
 	w.Helper()

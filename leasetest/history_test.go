@@ -1,0 +1,40 @@
+package leasetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A failure shows what decided: what was sure, and that the suite changed it; the times that a
+// machine was told.
+func TestHistoriesShowWhatDecides(t *testing.T) {
+	lying := stepSuite(func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+		if req.Action == lease.Read && now.Year() < 1 {
+			return r, nil
+		}
+		return lease.Step(r, req, now)
+	})
+	lying.options.Seed = 1
+	for _, c := range []struct {
+		suite *suite
+		rule  string
+		says  []string
+	}{
+		{dumbLeases("believes what it asked for"), "H9/counts-what-is-sure", []string{
+			"== the suite changes the answer to acquire", "sure=6s remaining=12s\n", "a <- acquire"}},
+		{dumbLeases("believes what is over"), "H4/a-grant-answered-too-late-is-an-error", []string{
+			"== the suite changes the answer to acquire", "sure=600ms remaining=12s\n"}},
+		{lying, "M14/sums-saturate", []string{
+			"9999-12-31 23:59:59.999999999Z  acquire proposed=", "0000-12-31 23:59:59.999999999Z  read of leased"}},
+	} {
+		found := strings.Join(c.suite.violations(t, c.rule), "\n")
+		for _, text := range c.says {
+			if !strings.Contains(found, text) {
+				t.Errorf("%s: it does not say %q, but\n%s", c.rule, text, found)
+			}
+		}
+	}
+}
