@@ -14,6 +14,8 @@ import (
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
 // runs out; otherwise, and when a watch is lost, it looks again after an Interval, jittered.
+// After a signal that no change was behind it pauses before it follows another, for a tenth of
+// an Interval at most.
 func (s *Session) Wait(ctx context.Context) error {
 	s.lock()
 	closed, superseded := s.closed, s.supersession()
@@ -24,11 +26,14 @@ func (s *Session) Wait(ctx context.Context) error {
 	}
 	changed, stop := s.watch(ctx, superseded)
 	defer func() { stop() }()
-	for {
+	var last lease.Record
+	for signalled := false; ; {
 		if err := ctx.Err(); err != nil {
 			return s.opError("wait", err)
 		}
-		left, known := s.locked(ctx, superseded)
+		seen, left, known := s.locked(ctx, superseded)
+		needless := signalled && known && seen == last
+		last, signalled = seen, false
 		switch {
 		case !known:
 			left = s.jitter(s.o.Retry)
@@ -37,9 +42,19 @@ func (s *Session) Wait(ctx context.Context) error {
 		case changed == nil:
 			left = min(left, s.jitter(s.o.Interval))
 		}
+		if needless && left > 0 { // some authorities signal what only looks
+			pause := min(left, s.jitter(s.o.Interval/10))
+			left -= pause
+			select {
+			case <-s.o.Clock.After(pause):
+			case <-superseded:
+				return nil
+			case <-ctx.Done():
+			}
+		}
 		select {
-		case _, open := <-changed:
-			if !open {
+		case _, signalled = <-changed:
+			if !signalled {
 				stop()
 				changed = nil
 			}
@@ -72,25 +87,25 @@ func (s *Session) watch(ctx context.Context, superseded <-chan struct{}) (change
 	return changed, stop
 }
 
-// locked tells how long the lease stays locked for somebody else, at most, if the authority
-// answers.
-func (s *Session) locked(ctx context.Context, superseded <-chan struct{}) (left time.Duration, known bool) {
+// locked tells how long the lease stays locked for somebody else, at most, and the record that
+// says so, if the authority answers.
+func (s *Session) locked(ctx context.Context, superseded <-chan struct{}) (r lease.Record, left time.Duration, known bool) {
 	res, known := ask(ctx, s, superseded, func(ctx context.Context) (lease.Result, error) {
 		return lease.Inspect(ctx, s.authority, s.name)
 	})
 	if !known {
-		return 0, false
+		return r, 0, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := res.Record
+	r = res.Record
 	switch {
 	case !r.ID.IsZero() && (r.ID == s.proposal || s.owes(r.ID) != nil):
-		return 0, true
+		return r, 0, true
 	case s.o.TakeOver && r.Owner == s.o.Owner && r.State == lease.Leased:
-		return 0, true
+		return r, 0, true
 	}
-	return res.Remaining(), true
+	return r, res.Remaining(), true
 }
 
 // mostAsked bounds what an authority can be kept busy with that never answers.

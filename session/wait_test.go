@@ -327,3 +327,54 @@ func TestWaitOfOneWhoIsClosed(t *testing.T) {
 		}
 	})
 }
+
+// chatty is an authority that signals whatever is asked of it, be it a look.
+type chatty struct {
+	lease.Authority
+	signals chan struct{}
+}
+
+func (a chatty) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	defer func() {
+		select {
+		case a.signals <- struct{}{}:
+		default:
+		}
+	}()
+	return a.Authority.Do(ctx, name, req)
+}
+
+func (a chatty) Watch(context.Context, string) (<-chan struct{}, error) { return a.signals, nil }
+
+// A Wait whose looks cause signals pauses between them; the first signal of a change is followed
+// at once. SPEC H21.
+func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
+		h := n.open(t, nil)
+		theirs := lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite}
+		n.act(t, theirs)
+		time.AfterFunc(time.Minute, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // a tenth of the Interval
+			t.Errorf("waited %v", took)
+		}
+		if looks := n.count(lease.Read); looks < 60 || looks > 122 {
+			t.Errorf("looked %d times in a minute", looks)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		for i := range 10 { // each is a change
+			time.AfterFunc(time.Second+time.Duration(i)*time.Millisecond, func() {
+				n.breaks(t, time.Hour-time.Duration(i)*time.Minute)
+			})
+		}
+		time.AfterFunc(time.Second+10*time.Millisecond, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		if took := h.waits(t); took != time.Second+10*time.Millisecond {
+			t.Errorf("waited %v", took)
+		}
+	})
+}
