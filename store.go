@@ -50,8 +50,10 @@ type Snapshot struct {
 	// the record was decided.
 	Now time.Time
 
-	// Lag is zero in a store with a clock. Where an observer counts the time since it first
-	// saw a version, Until is a bound from above, and the lease may end up to Lag earlier.
+	// Lag is how much earlier than Until shows the lease may end. In a store with a clock it
+	// is zero, or the tick of a clock that is coarser than the margin of a holder: Now is up to a
+	// tick old. Where an observer counts the time since it first saw a version, Until is a bound
+	// from above.
 	Lag time.Duration
 }
 

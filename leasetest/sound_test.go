@@ -40,7 +40,16 @@ func TestSoundThoughUnusual(t *testing.T) {
 			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.Swap,
 				leasetest.Chain(leasetest.DelayRequest(15*time.Millisecond), leasetest.DelayAnswer(15*time.Millisecond))))
 		}, late},
-		"a clock of 1 ms": {func() lease.Store { return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock()}}) }, late},
+		"a clock of 1 ms": {func() lease.Store {
+			return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Millisecond}})
+		}, late},
+		"a clock of 1 s, which is its lag": {func() lease.Store {
+			m := memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Second}})
+			return struct {
+				lease.Store
+				lease.Watcher
+			}{lagging{m, time.Second}, m}
+		}, time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
 			leasetest.TestStore(t, func(testing.TB) lease.Store { return c.store() },
@@ -95,7 +104,28 @@ func (s *opaque) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	return s.show(s.Store.Swap(ctx, name, old, next))
 }
 
-// A coarse clock ticks a thousand times a second.
-type coarse struct{ *leasetest.Clock }
+// A coarse clock shows its last tick.
+type coarse struct {
+	*leasetest.Clock
+	tick time.Duration
+}
 
-func (c coarse) Now() time.Time { return c.Clock.Now().Truncate(time.Millisecond) }
+func (c coarse) Now() time.Time { return c.Clock.Now().Truncate(c.tick) }
+
+// A lagging store tells how coarse its clock is.
+type lagging struct {
+	lease.Store
+	lag time.Duration
+}
+
+func (s lagging) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.Store.Load(ctx, name)
+	snap.Lag = s.lag
+	return snap, err
+}
+
+func (s lagging) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	snap.Lag = s.lag
+	return snap, err
+}
