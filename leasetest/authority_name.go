@@ -47,7 +47,7 @@ var authorityNameRules = []rule{
 		a := p.authority()
 		ctx, cancel := context.WithCancel(p.ctx)
 		defer cancel()
-		signals := p.watch(ctx, a.bare, p.name)
+		watch := p.listen(ctx, a.bare, p.name)
 		id, other := p.id(), p.id()
 		for _, req := range []lease.Request{
 			acquire(id, p.D), acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: other}, release(other),
@@ -59,16 +59,18 @@ var authorityNameRules = []rule{
 			if p.cannot(req) {
 				continue
 			}
-			p.drain(signals)
+			watch.ready()
 			a.grant(req)
-			if !p.signalled(signals) {
+			if !watch.hears() {
 				p.Fatalf("%s was not signalled", requestText(req))
 			}
 			if req.Action == lease.Write {
 				break
 			}
 		}
+		watch.toldSomething()
+		watch.ready()
 		cancel()
-		p.closed(signals)
+		p.closed(watch.signals)
 	}},
 }

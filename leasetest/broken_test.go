@@ -46,6 +46,7 @@ var brokenStores = []mutant{
 	{"cannot watch, and does not say so", "S7/change-signals"},
 	{"drops signals that nobody waits for", "S7/change-signals"},
 	{"signals every other change", "S7/change-signals"},
+	{"closes a watch instead of a signal", "S7/change-signals"},
 	{"signals no more than one watch", "S7/every-watch-is-signalled"},
 	{"never closes a watch", "S7/watch-ends-with-its-context"},
 	{"watches for ever under a done context", "S7/watch-ends-with-its-context"},

@@ -240,10 +240,17 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State:
 			continue
 		}
+		if s.bug == "closes a watch instead of a signal" {
+			close(w.ch)
+			continue
+		}
 		select {
 		case w.ch <- struct{}{}:
 		default:
 		}
+	}
+	if s.bug == "closes a watch instead of a signal" {
+		delete(s.watches, name)
 	}
 }
 
@@ -258,7 +265,7 @@ func (s *dumbStore) Watch(ctx context.Context, name string) (<-chan struct{}, er
 		w.ch = make(chan struct{})
 	}
 	s.watches[name] = append(s.watches[name], w)
-	if s.bug != "never closes a watch" {
+	if s.bug != "never closes a watch" && s.bug != "closes a watch instead of a signal" {
 		context.AfterFunc(ctx, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()

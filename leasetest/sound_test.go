@@ -43,6 +43,13 @@ func TestSoundThoughUnusual(t *testing.T) {
 		"a clock of 1 ms": {func() lease.Store {
 			return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Millisecond}})
 		}, late},
+		"a watch is lost after each signal": {func() lease.Store {
+			m := memory.New(nil)
+			return struct {
+				lease.Store
+				lease.Watcher
+			}{m, brief{m}}
+		}, 0},
 		"a clock of 1 s, which is its lag": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Second}})
 			return struct {
@@ -102,6 +109,27 @@ func (s *opaque) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	version, _ := s.versions.Load(old.Version)
 	old.Version, _ = version.(string)
 	return s.show(s.Store.Swap(ctx, name, old, next))
+}
+
+// A brief watcher loses every watch after its first signal.
+type brief struct{ lease.Watcher }
+
+func (b brief) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals, err := b.Watcher.Watch(ctx, name)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	once := make(chan struct{}, 1)
+	go func() {
+		defer close(once)
+		defer cancel()
+		if _, open := <-signals; open {
+			once <- struct{}{}
+		}
+	}()
+	return once, nil
 }
 
 // A coarse clock shows its last tick.

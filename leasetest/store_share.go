@@ -38,14 +38,15 @@ var shareRules = []rule{
 		both := s.both()
 		for i := range both {
 			writes, reads := both[i], both[1-i]
-			signals := reads.watch(s.ctx, reads.bare, s.name)
+			watch := reads.listen(s.ctx, reads.bare, s.name)
 			for range 3 {
-				s.drain(signals)
+				watch.ready()
 				writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
-				if !s.signalled(signals) {
+				if !watch.hears() {
 					s.Fatalf("another client's grant was not signalled")
 				}
 			}
+			watch.toldSomething()
 		}
 	}},
 	{"S4/clients-have-one-time", "the store's time does not decrease from an answer to one client to an answer to another", sharing | OwnClock, func(p *probe) {

@@ -10,7 +10,7 @@ import (
 var watchRules = []rule{
 	{"S7/change-signals", "every change of the record after the watch began is signalled", Watching, func(p *probe) {
 		s := p.store()
-		signals := s.watch(s.ctx, s.bare, s.name)
+		watch := s.listen(s.ctx, s.bare, s.name)
 		snap := s.load(s.name)
 		for i := range 2 {
 			leased := s.leased(snap, 100*s.D)
@@ -33,13 +33,14 @@ var watchRules = []rule{
 				if c.needs&s.Lacks != 0 {
 					continue
 				}
-				s.drain(signals)
+				watch.ready()
 				snap = s.put(s.name, snap, c.next)
-				if !s.signalled(signals) {
+				if !watch.hears() {
 					s.Fatalf("%s was not signalled, in round %d", c.what, i+1)
 				}
 			}
 		}
+		watch.toldSomething()
 	}},
 	{"S7/every-watch-is-signalled", "a grant is signalled to every watch of the name, read or not", Watching, func(p *probe) {
 		s := p.store()
@@ -54,7 +55,7 @@ var watchRules = []rule{
 	}},
 	{"S7/the-last-change-is-signalled", "after the signal that follows it, a grant can be loaded: none is lost between them", Watching, func(p *probe) {
 		s := p.store()
-		signals := s.watch(s.ctx, s.bare, s.name)
+		watch := s.listen(s.ctx, s.bare, s.name)
 		const changes = 30
 		began := s.load(s.name).Record.Epoch
 		s.together(2, func(i int) {
@@ -70,7 +71,7 @@ var watchRules = []rule{
 				return
 			}
 			for {
-				if !s.signalled(signals) {
+				if !watch.hears() {
 					s.Errorf("the signals ended before change %d was seen", changes)
 					return
 				}
@@ -83,20 +84,15 @@ var watchRules = []rule{
 	}},
 	{"S7/a-watch-does-not-tire", "a watch signals the last of many changes as it does the first, and after days as after seconds, or is closed as lost", Watching, func(p *probe) {
 		s := p.store()
-		signals := s.watch(s.ctx, s.bare, s.name)
+		watch := s.listen(s.ctx, s.bare, s.name)
 		for i := range 100 {
 			if s.Bubble && i%10 == 0 {
 				s.pass(24 * time.Hour)
 			}
-			s.drain(signals)
+			watch.ready()
 			snap := s.load(s.name)
 			s.put(s.name, snap, s.leased(snap, 100*s.D))
-			select {
-			case _, open := <-signals:
-				if !open {
-					signals = s.watch(s.ctx, s.bare, s.name)
-				}
-			case <-time.After(s.patience()):
+			if !watch.hears() {
 				s.Fatalf("change %d was not signalled, and the watch is not closed", i+1)
 			}
 		}
@@ -117,15 +113,13 @@ var watchRules = []rule{
 	}},
 	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next grant, or is closed as lost", Watching | Forgetting, func(p *probe) {
 		s := p.store()
-		signals := s.watch(s.ctx, s.bare, s.name)
+		watch := s.listen(s.ctx, s.bare, s.name)
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 		s.forget()
-		s.drain(signals)
+		watch.ready()
 		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
-		select {
-		case <-signals: // or it is closed
-		case <-time.After(s.patience()):
+		if !watch.hears() {
 			s.Errorf("the grant was not signalled, and the watch is not closed")
 		}
 	}},
@@ -171,15 +165,6 @@ func (p *probe) watch(ctx context.Context, watched any, name string) <-chan stru
 	signals, err := w.Watch(ctx, name)
 	p.need(err, "watch")
 	return signals
-}
-
-// drain takes the signal of what was before.
-func (p *probe) drain(signals <-chan struct{}) {
-	p.pass(0)
-	select {
-	case <-signals:
-	default:
-	}
 }
 
 // signalled waits for a signal.

@@ -1,0 +1,67 @@
+package leasetest
+
+import (
+	"context"
+	"time"
+)
+
+// A listener is a watch that is begun anew whenever it was lost, as whoever needs one does.
+type listener struct {
+	p       *probe
+	ctx     context.Context
+	watched any
+	name    string
+	signals <-chan struct{}
+	told    int // how many signals came when they were due
+}
+
+func (p *probe) listen(ctx context.Context, watched any, name string) *listener {
+	p.Helper()
+	return &listener{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
+}
+
+// ready takes the signal of what was before; then the watch is one that is not known to be lost.
+func (l *listener) ready() {
+	l.p.Helper()
+	for range 10 { // a watch may begin with a signal, and be lost after each
+		l.p.pass(0)
+		select {
+		case _, open := <-l.signals:
+			if !open {
+				l.again()
+			}
+		default:
+			return
+		}
+	}
+}
+
+// hears waits for the signal of a change. A watch that is lost meanwhile is begun anew.
+func (l *listener) hears() bool {
+	l.p.Helper()
+	select {
+	case _, open := <-l.signals:
+		if open {
+			l.told++
+		} else {
+			l.again()
+		}
+		return true
+	case <-time.After(l.p.patience()):
+		return false
+	}
+}
+
+func (l *listener) again() {
+	l.p.Helper()
+	l.p.history.Printf("the watch is lost, and begun anew")
+	l.signals = l.p.watch(l.ctx, l.watched, l.name)
+}
+
+// toldSomething requires that not every change was a loss of the watch.
+func (l *listener) toldSomething() {
+	l.p.Helper()
+	if l.told == 0 {
+		l.p.Errorf("the watch was lost at every change, and none was signalled")
+	}
+}
