@@ -61,7 +61,7 @@ func (g keepingGuard) Do(tok lease.Token, f func() error) error {
 // childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
 const childVariable = "LEASETEST_END"
 
-// What ends the process says which rule and clause, why, and what to do, and in a bubble every
+// What ends the process or a rule says which rule and clause, why, and what to do, and in a bubble every
 // other rule has had its turn. Each is the end of a child of this test.
 func TestEndsOfTheProcess(t *testing.T) {
 	locked := dumbLeases("")
@@ -80,7 +80,13 @@ func TestEndsOfTheProcess(t *testing.T) {
 	guard := dumbGuards("")
 	guard.newGuard = func(t testing.TB) Guard { return frailGuard{dumbGuards("").newGuard(t)} }
 
+	naive := dumbLeases("")
+	naive.options = (&Options{Bubble: true, Seed: 1, Lacks: naive.options.Lacks | Clocks | Tokens}).withDefaults()
+	naive.newLease = func(t testing.TB, h Holder) lease.Lease { return newNaiveLease(t, h) }
+	naive.rules = leaseRules[:len(leaseRules)-len(panicRules)]
+
 	const me = "^TestEndsOfTheProcess$"
+	const replay = "LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me
 	slot := dumbGuards("")
 	slot.newGuard = func(t testing.TB) Guard { return keepingGuard{dumbGuards("").newGuard(t), make(chan struct{}, 1)} }
 	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
@@ -92,11 +98,16 @@ func TestEndsOfTheProcess(t *testing.T) {
 		says  []string
 	}{
 		"mutex": {locked, []string{"rule H5/acquires-at-once-are-one-incarnation has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same incarnation",
-			"sync.Mutex", "I/O", "LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
+			"sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
 		"handler":              {frail, panicked},
 		"handler in real time": {real, panicked},
 		"slot": {slot, []string{"rule G3/a-failure-does-not-lower-the-mark cannot end", "SPEC G3: a function that fails or panics leaves the mark raised",
-			"LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me + "/^G3$/^a-failure-does-not-lower-the-mark$'"}},
+			replay + "/^G3$/^a-failure-does-not-lower-the-mark$'"}},
+		"one turn for everything": {naive, []string{
+			"SPEC H17 is violated: CheckAlive is false from the call of release on, before the authority is asked", "CheckAlive does not return while the release is under way",
+			"rule H16/every-method-may-be-called-inside leaves goroutines behind that wait for each other", "SPEC H16: a handler may call every method",
+			"rule H15/told-at-the-end-though-a-request-hangs cannot end", "leasetest.(*naiveLease).renew",
+			replay + "/^H17$/^the-belief-ends-with-the-call$'", replay + "/^H16$/^every-method-may-be-called-inside$'"}},
 		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {

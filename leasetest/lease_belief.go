@@ -35,9 +35,9 @@ var beliefRules = []rule{
 			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, From(1+i, lease.Renew, FailRequest))
 			a.acquire()
 			p.pass(p.D * 6 / 10)
-			sent := a.wire.of(lease.Acquire)[0].at
+			sent := a.sent(lease.Acquire, 1)
 			if i == 1 {
-				sent = a.wire.of(lease.Renew)[0].at
+				sent = a.sent(lease.Renew, 1)
 			}
 			p.pass(p.D*98/100 - time.Since(sent))
 			for time.Since(sent) < p.D {

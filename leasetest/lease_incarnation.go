@@ -51,7 +51,7 @@ var incarnationRules = []rule{
 		p.pass(p.D / 20)
 		p.need(a.release(), "release")
 		a.acquire()
-		sent := a.wire.of(lease.Acquire)[1].at
+		sent := a.sent(lease.Acquire, 2)
 		p.pass(p.D / 2)
 		gate.Open()
 		p.pass(p.D - time.Since(sent))

@@ -25,15 +25,25 @@ var releaseRules = []rule{
 	}},
 	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", Injecting, func(p *probe) {
 		var a *party
-		var seen, alive atomic.Bool
+		var seen, alive, waits atomic.Bool
 		a = p.world().join(Holder{Owner: "a"}, Nth(1, lease.Release, Before(func() {
 			seen.Store(true)
-			alive.Store(a.CheckAlive())
+			answer := make(chan bool, 1)
+			go func() { answer <- a.CheckAlive() }()
+			select {
+			case is := <-answer:
+				alive.Store(is)
+			case <-time.After(p.D/10 + p.Slack):
+				waits.Store(true)
+			}
 		})))
 		a.acquire()
 		p.need(a.release(), "release")
 		if !seen.Load() || alive.Load() {
 			p.Errorf("CheckAlive is true while the release is under way")
+		}
+		if waits.Load() {
+			p.Errorf("CheckAlive does not return while the release is under way")
 		}
 	}},
 	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", cutting, func(p *probe) {

@@ -111,7 +111,7 @@ var renewalRules = []rule{
 			return DelayRequest(p.D/7)(ctx, c) // it lands after the end
 		}))
 		a.acquire()
-		p.pass(p.D - time.Since(a.wire.of(lease.Acquire)[0].at))
+		p.pass(p.D - time.Since(a.sent(lease.Acquire, 1)))
 		a.deadFor(p.D/2, "after it was lost")
 		a.told(1)
 		p.pass(p.D / 4)

@@ -138,3 +138,13 @@ func (p *party) aliveFor(d time.Duration, since string) {
 	}
 	p.alive(since)
 }
+
+// sent is when the n-th request of that action was sent, counted from 1, which it must be by now.
+func (p *party) sent(a lease.Action, n int) time.Time {
+	p.w.Helper()
+	all := p.wire.of(a)
+	if len(all) < n {
+		p.w.Fatalf("%s: %d requests to %v were sent by now, and the rule waits for number %d", p.who, len(all), a, n)
+	}
+	return all[n-1].at
+}

@@ -59,10 +59,7 @@ func (s *suite) test(t *testing.T) {
 				t.Skipf("lacks %v: %s", lacks, r.says)
 			case s.options.Bubble:
 				defer s.watch(t, r)()
-				synctest.Test(t, func(t *testing.T) {
-					defer s.stuck(t, r)()
-					s.check(t, r)
-				})
+				s.bubble(t, r)
 			default:
 				t.Parallel()
 				s.check(t, r)
@@ -75,7 +72,9 @@ func (s *suite) test(t *testing.T) {
 }
 
 // check holds the implementation to one rule.
-func (s *suite) check(t testing.TB, r rule) {
+func (s *suite) check(t testing.TB, r rule) { r.check(s.probe(t, r)) }
+
+func (s *suite) probe(t testing.TB, r rule) *probe {
 	seed := fnv.New64a()
 	_ = binary.Write(seed, binary.BigEndian, s.options.Seed)
 	_, _ = seed.Write([]byte(r.name))
@@ -86,12 +85,12 @@ func (s *suite) check(t testing.TB, r rule) {
 	// What hangs, hangs only until the rule's time is over.
 	bound := 100 * p.D
 	if p.Bubble {
-		bound = forever
+		bound = s.forever()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)
 	p.ctx = ctx
-	r.check(p)
+	return p
 }
 
 // A probe is one rule under test. What it reports as an error says which clause was
@@ -108,6 +107,7 @@ type probe struct {
 	ctx     context.Context
 	name    string        // a lease that no other rule uses
 	D       time.Duration // the duration of its leases
+	said    []string      // what was violated; guarded by drawing
 	gates   []*Gate       // to be opened before what waits at them is cleaned up
 }
 
@@ -126,8 +126,12 @@ func (p *probe) violation(what string) string {
 	if p.suite.steps {
 		when = "history, with the times that were passed"
 	}
-	return fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
+	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
 		p.rule.clause(), p.rule.says, what, when, p.history, p.suite.replay(p.Name()))
+	p.drawing.Lock()
+	defer p.drawing.Unlock()
+	p.said = append(p.said, text)
+	return text
 }
 
 // replay is the command that runs the subtest of that name again, with the same seed.
