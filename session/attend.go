@@ -28,12 +28,17 @@ func (s *Session) attend() {
 }
 
 // follow looks at the record at once and at every signal of a watch, for as long as that
-// lasts, or until ctx ends.
+// lasts, or until ctx ends. After a look that showed nothing new it pauses, as Wait does.
 func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
 	changed, stop := s.watch(ctx, nil)
 	defer stop()
+	var last lease.Record
 	for open := changed != nil; open && ctx.Err() == nil; {
-		s.look(id, incarnation) // first at what was there before the watch
+		seen := s.look(id, incarnation) // first at what was there before the watch
+		if seen == last {
+			_ = sleep(ctx, s.o.Clock, s.jitter(s.o.Interval/10))
+		}
+		last = seen
 		select {
 		case _, open = <-changed:
 		case <-ctx.Done():
@@ -42,12 +47,12 @@ func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
 }
 
 // look reads the record, and makes a renewal due at once if it does not show the incarnation
-// as leased: what that means is for the renewal's answer to say.
-func (s *Session) look(id lease.ID, incarnation uint64) {
+// as leased: what that means is for the renewal's answer to say. It returns what it has seen.
+func (s *Session) look(id lease.ID, incarnation uint64) lease.Record {
 	res, _, now, _ := s.do(context.Background(), lease.Request{Action: lease.Read})
 	r := res.Record
 	if res.Now.IsZero() || r.State == lease.Leased && (r.ID == id || r.ID.IsZero()) {
-		return // unknown, or in order as far as it is told
+		return r // unknown, or in order as far as it is told
 	}
 	s.lock()
 	defer s.unlock()
@@ -55,4 +60,5 @@ func (s *Session) look(id lease.ID, incarnation uint64) {
 		s.urgent = s.renewing
 		s.schedule(now, 0)
 	}
+	return r
 }

@@ -209,3 +209,23 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// A holder whose looks cause signals pauses between them. SPEC H13.
+func TestWatchOfWhatSignalsLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
+		h := n.open(t, &session.Options{Watch: true})
+		h.acquire(t)
+		time.Sleep(time.Minute)
+		if looks := n.count(lease.Read); looks < 60 || looks > 140 {
+			t.Errorf("looked %d times in a minute", looks)
+		}
+		n.breaks(t, 5*time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if told := len(h.breaks()); told != 1 {
+			t.Errorf("told of %d breaks", told)
+		}
+	})
+}
