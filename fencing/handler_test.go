@@ -135,6 +135,13 @@ func TestHandlerDefaults(t *testing.T) {
 	}
 }
 
+// Any kind of handler is guarded, not functions alone.
+func TestHandlerOfAnotherKind(t *testing.T) {
+	if h, err := fencing.Handler(http.NewServeMux(), nil); h == nil || err != nil {
+		t.Errorf("a mux: %v, %v", h, err)
+	}
+}
+
 func TestHandlerRefusesBadOptions(t *testing.T) {
 	for _, c := range []struct {
 		name, field string

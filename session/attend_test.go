@@ -173,28 +173,68 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 	})
 }
 
-// Where there is nothing to watch with, Watch costs nothing: no jitter is drawn but for
-// renewals.
-func TestWatchOfNoWatcher(t *testing.T) {
+// Where there is nothing to watch with, Watch costs nothing, and where a watch lasts, no
+// jitter: none is drawn but for renewals.
+func TestWatchDrawsNothing(t *testing.T) {
+	for _, lasts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a := lease.NewAuthority(memory.New(nil))
+			if !lasts {
+				a = blind{a}
+			}
+			var reads [2]int
+			for i, watch := range []bool{false, true} {
+				draws := &counted{}
+				s, err := session.New(a, "jobs/nightly", &session.Options{Watch: watch, Rand: draws})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ok, err := s.Acquire(t.Context()); !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+				time.Sleep(time.Hour)
+				if err := s.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				reads[i] = draws.n
+			}
+			if reads[0] != reads[1] {
+				t.Errorf("where a watch lasts, %v: %d and, watching, %d draws", lasts, reads[0], reads[1])
+			}
+		})
+	}
+}
+
+// A watch that does not heed its context keeps no Close waiting. SPEC H18.
+func TestWatchThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var reads [2]int
-		for i, watch := range []bool{false, true} {
-			draws := &counted{}
-			s, err := session.New(blind{lease.NewAuthority(memory.New(nil))}, "jobs/nightly", &session.Options{Watch: watch, Rand: draws})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ok, err := s.Acquire(t.Context()); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			time.Sleep(time.Hour)
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			reads[i] = draws.n
+		n := overMemory()
+		n.Authority = &watching{Authority: n.Authority, lost: time.Hour}
+		h := n.open(t, &session.Options{Watch: true})
+		h.acquire(t)
+		synctest.Wait()
+		began := time.Now()
+		if err := h.Close(t.Context()); err != nil || time.Since(began) != 0 {
+			t.Errorf("close: %v after %v", err, time.Since(began))
 		}
-		if reads[0] != reads[1] {
-			t.Errorf("%d and, watching, %d draws", reads[0], reads[1])
+	})
+}
+
+// A look that makes the next renewal urgent says nothing of the next incarnation's. SPEC H19.
+func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Watch: true})
+		h.acquire(t)
+		n.meet(lease.Renew, slow(0, 4*time.Second))
+		time.Sleep(10 * time.Second) // a renewal is under way
+		n.breaks(t, 10*time.Second)
+		synctest.Wait()
+		h.release(t)
+		h.acquire(t)
+		time.Sleep(15 * time.Second)
+		if renewals := n.requests(lease.Renew); len(renewals) != 2 {
+			t.Errorf("sent: %v", renewals)
 		}
 	})
 }

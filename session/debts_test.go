@@ -61,6 +61,20 @@ func TestDebts(t *testing.T) {
 	}
 }
 
+// An ID that is owed again is owed once, is due, and is as doubtful as it ever was. SPEC H7.
+func TestOwedAgain(t *testing.T) {
+	for _, was := range []bool{false, true} {
+		for _, is := range []bool{false, true} {
+			h := newHolder(nil)
+			h.remember(debt{id: owed, doubtful: was, waived: true})
+			h.owe(owed, is)
+			if want := (debt{id: owed, doubtful: was || is}); len(h.unsettled) != 1 || h.unsettled[0] != want {
+				t.Errorf("doubtful %v, then %v: %+v", was, is, h.unsettled)
+			}
+		}
+	}
+}
+
 // What a Session remembers is bounded, and the oldest goes first.
 func TestDebtsAreBounded(t *testing.T) {
 	h := newHolder(nil)

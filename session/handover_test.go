@@ -171,6 +171,25 @@ func TestHandOverGivenUp(t *testing.T) {
 	}
 }
 
+// A later incarnation ends a hand-over whose outcome is unknown. SPEC H14, H19.
+func TestHandOverEndsWithTheNextGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		giver, receiver := n.open(t, nil), n.open(t, nil)
+		giver.acquire(t)
+		n.meet(lease.Change, failAnswer)
+		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
+			t.Fatal(err)
+		}
+		receiver.release(t)
+		giver.acquire(t)
+		n.lose(t, giver)
+		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) || n.count(lease.Change) != 1 {
+			t.Errorf("once more: %v; sent: %v", err, n.requests(lease.Change))
+		}
+	})
+}
+
 // The debts of earlier incarnations do not touch one that is being handed over. SPEC H14.
 func TestHandOverBesideADebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

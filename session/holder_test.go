@@ -283,6 +283,19 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
+// What is broken is one incarnation; the end of the next is an expiry. SPEC H13, H19.
+func TestNextGrantIsNotBroken(t *testing.T) {
+	h := holding(t, nil)
+	h.renewed(origin, origin, breakingUntil(6*time.Second, 6*time.Second), lease.ErrBroken)
+	h.end()
+	if v := h.acquired(other, origin, origin, leased(other, term), nil); v != granted {
+		t.Fatalf("not granted, but %d", v)
+	}
+	if reason, over := h.over(h.held.until()); !over || reason != lease.ErrExpired {
+		t.Errorf("over is %v, because %v", over, reason)
+	}
+}
+
 // A renewal that is granted after all, by an authority that took a break back, ends the
 // breaking: a later end is an expiry. SPEC H13.
 func TestGrantEndsBreaking(t *testing.T) {

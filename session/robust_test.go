@@ -48,6 +48,20 @@ func TestLossTellsTheLastError(t *testing.T) {
 	}
 }
 
+// A loss at the end of a break that was told tells no error: every renewal was answered. SPEC H15.
+func TestLossAfterABreakTellsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.breaks(t, 15*time.Second)
+		time.Sleep(time.Minute)
+		if lost := h.lostOnce(t, lease.ErrBroken); lost.Err != nil {
+			t.Errorf("lost: %v", lost.Err)
+		}
+	})
+}
+
 // A hook that ends its goroutine, as t.FailNow does, keeps nobody waiting. SPEC H1.
 func TestHookThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -182,7 +182,8 @@ func TestNothingIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.OnLost(func(error) {})
+		handlers := make(chan uint64, 1)
+		s.OnLost(func(error) { handlers <- number() })
 		for range 3 {
 			if ok, err := s.Acquire(t.Context()); !ok {
 				t.Fatal(err)
@@ -200,8 +201,44 @@ func TestNothingIsLeft(t *testing.T) {
 			if s.alarm.timer.Stop() || s.handling != 0 || s.tasks != 0 || len(s.contexts) != 0 || len(s.effects) != 0 {
 				t.Errorf("left: %+v", s)
 			}
+			if _, in := handling.numbers.Load(<-handlers); in {
+				t.Error("left: the number of a goroutine")
+			}
 		}
 	})
+}
+
+// Who waits for the next Release is woken by it, also when others no longer wait, or were woken
+// by an earlier one; what nobody waits for is not kept. SPEC H17, H21.
+func TestSupersession(t *testing.T) {
+	s, err := New(granting{}, "n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := s.supersession()
+	s.supersede()
+	waiting, gone := s.supersession(), s.supersession()
+	s.heed(woken)
+	s.heed(gone)
+	s.supersede()
+	for i, c := range []<-chan struct{}{woken, waiting} {
+		select {
+		case <-c:
+		default:
+			t.Errorf("number %d is not woken", i)
+		}
+	}
+	s.heed(waiting)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range map[string]func() error{
+		"acquire": func() error { _, err := s.Acquire(done); return err },
+		"wait":    func() error { return s.Wait(done) },
+	} {
+		if err := call(); !errors.Is(err, context.Canceled) || s.superseded != nil || s.heeding != 0 {
+			t.Errorf("%s: %v; kept for %d", name, err, s.heeding)
+		}
+	}
 }
 
 // Whoever ends a context of an incarnation while its loss is being told gives it the loss as
@@ -229,16 +266,19 @@ func TestHeldContextThatEndsDuringTheLoss(t *testing.T) {
 	}
 }
 
-// A release that is certain is not remembered. SPEC H17.
+// A release that is certain is not remembered, though the ID was told, before it was acquired
+// with or after. SPEC H17.
 func TestSettledDebtsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(granting{}, "n", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.ID()
 		if ok, err := s.Acquire(t.Context()); !ok {
 			t.Fatal(err)
 		}
+		s.ID()
 		if err := s.Release(t.Context()); err != nil || len(s.unsettled) != 0 {
 			t.Errorf("%v; left: %+v", err, s.unsettled)
 		}

@@ -88,6 +88,35 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 	})
 }
 
+// After a try that is certain no Release is called, of whatever Lease, and an error for ever is
+// told as it is. SPEC N3.
+func TestNoReleaseAfterACertainTry(t *testing.T) {
+	for _, refusal := range []error{nil, lease.ErrDuration} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &refusing{err: refusal}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := session.Acquire(ctx, l, nil)
+			if refusal != nil && err != refusal || refusal == nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("acquire: %v", err)
+			}
+			if l.released {
+				t.Errorf("released after %v", refusal)
+			}
+		})
+	}
+}
+
+// refusing is a Lease that is never granted.
+type refusing struct {
+	lease.Lease
+	err      error
+	released bool
+}
+
+func (l *refusing) Acquire(context.Context) (bool, error) { return false, l.err }
+func (l *refusing) Release(context.Context) error         { l.released = true; return nil }
+
 // What is handed over to a receiver that never takes it is released with the receiver.
 // SPEC H14, H17.
 func TestReceiverThatNeverTakes(t *testing.T) {
@@ -115,30 +144,41 @@ func TestReceiverThatNeverTakes(t *testing.T) {
 // What is handed over to an ID that the receiver has given up meanwhile is released when the
 // receiver finds it. SPEC H7, H14.
 func TestHandOverToARetiredID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		giver, receiver := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, &session.Options{Duration: lease.Infinite})
-		giver.acquire(t)
-		to := receiver.ID()
-		n.meet(lease.Acquire, slow(0, time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if ok, err := receiver.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("acquire: %v, %v", ok, err)
-		}
-		time.Sleep(2 * time.Second)
-		if receiver.ID() == to {
-			t.Fatal("the ID is not retired")
-		}
-		giver.handOver(t, to)
-		if ok, err := receiver.Acquire(t.Context()); ok || err == nil {
-			t.Errorf("acquire: %v, %v", ok, err)
-		}
-		receiver.acquire(t)
-	})
+	for name, retire := range map[string]func(*testing.T, *network, *holder){
+		"abandoned": abandonAcquire,
+		"released":  func(t *testing.T, _ *network, h *holder) { h.release(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				giver, receiver := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, &session.Options{Duration: lease.Infinite})
+				giver.acquire(t)
+				to := receiver.ID()
+				retire(t, n, receiver)
+				if receiver.ID() == to {
+					t.Fatal("the ID is not retired")
+				}
+				giver.handOver(t, to)
+				receiver.unknown(t, nil)
+				receiver.acquire(t)
+			})
+		})
+	}
 }
 
-// An ID that nobody was told is not released. SPEC H17.
+// abandonAcquire lets an Acquire be answered when its context has ended.
+func abandonAcquire(t *testing.T, n *network, h *holder) {
+	t.Helper()
+	n.meet(lease.Acquire, slow(0, time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("acquire: %v, %v", ok, err)
+	}
+	time.Sleep(2 * time.Second)
+}
+
+// An ID that nobody was told is not released, nor one that was certainly refused. SPEC H17.
 func TestNothingIsReleasedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -154,6 +194,15 @@ func TestNothingIsReleasedInVain(t *testing.T) {
 			h.release(t)
 		}
 		if n.count() != 1 || n.count(lease.Release) != 1 {
+			t.Errorf("sent: %v", n.requests())
+		}
+		n.open(t, nil).acquire(t)
+		h.refused(t)
+		h.release(t)
+		h.ID()
+		abandonAcquire(t, n, h)
+		h.release(t)
+		if n.count(lease.Release) != 1 {
 			t.Errorf("sent: %v", n.requests())
 		}
 	})
