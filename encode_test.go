@@ -155,6 +155,8 @@ func TestHostileJSON(t *testing.T) {
 		"half a pair, then a word": {with(`worker-1`, "\ufffd"+`\ud800\n\udc00`), "must be one JSON object"},
 		"half behind a pair":       {with(`worker-1`, "\ufffd"+`\ud83d\ude00\ude00`), "must be one JSON object"},
 		"half behind a backslash":  {with(`worker-1`, "\ufffd"+`\\\ud800`), "must be one JSON object"},
+		"half a pair, then udc00":  {with(`worker-1`, `\ud800xudc00`), "must be one JSON object"},
+		"cut in an escape":         {`{"` + strings.Repeat("x", 28) + `\u`, "must be one JSON object"}, // 32 bytes: the slice has no more
 		"owner an object":          {with(`"worker-1"`, `{"a":1}`), "must be one JSON object"},
 		"owner an array":           {with(`"worker-1"`, `["a"]`), "must be one JSON object"},
 		"owner true":               {with(`"worker-1"`, `true`), "must be one JSON object"},
@@ -170,7 +172,7 @@ func TestEscapes(t *testing.T) {
 	for escaped, owner := range map[string]string{
 		`\ufffd`: "\ufffd", `a\uFFFD`: "a\ufffd", "\ufffd" + `\uFFFDb`: "\ufffd\ufffdb",
 		`\ud83d\ude00`: "😀", `\uD83D\uDE00\uD83D\uDE00`: "😀😀", "\ufffd" + `\ud83d\ude00`: "\ufffd😀",
-		`\\ud800`: `\ud800`, `\u005cud800`: `\ud800`, `\"\/`: `"/`, `\u0077orker-1`: "worker-1",
+		`\\ud800`: `\ud800`, `\\d800`: `\d800`, `\u005cud800`: `\ud800`, `\"\/`: `"/`, `\u0077orker-1`: "worker-1",
 	} {
 		var r lease.Record
 		want := held
