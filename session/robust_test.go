@@ -164,7 +164,7 @@ func TestFailedReleaseIsLogged(t *testing.T) {
 	})
 }
 
-// What a lost watch needs is freed at once..
+// What a lost watch needs is freed at once.
 func TestLostWatchIsFreed(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func (l *losing) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
 }
 
 // An authority that never answers, whatever the context, is kept busy with no more than so many
-// questions..
+// questions.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
