@@ -14,7 +14,7 @@ var breakRules = []rule{
 		tok := a.acquire()
 		w.revoke(p.D * 3 / 4)
 		began := time.Now() // it began no later
-		p.pass(p.D * 7 / 10)
+		p.pass(p.D*7/10 - p.Slack)
 		a.alive("before the end of a break")
 		for time.Since(began) < p.D*3/4 {
 			if w.truth != nil && a.CheckAlive() && !w.now().State.Locked() {

@@ -116,7 +116,7 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 		}
 		h.held = &b
 		return granted, 0
-	case own && r.State == lease.Breaking && res.Sure > 0:
+	case own && r.State == lease.Breaking && (res.Sure > 0 || h.knows(r.Until)):
 		return h.breaks(sent, res), 0
 	case own && (r.State == lease.Breaking || r.State == lease.Broken):
 		return lost, lease.ErrBroken
@@ -124,9 +124,13 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 	return lost, code
 }
 
+// knows reports whether a break until then is not sooner than the one that was told: then what
+// was certain of that still is.
+func (h *holder) knows(until time.Time) bool { return !h.broken.IsZero() && !until.Before(h.broken) }
+
 // breaks takes note of a break: the belief ends with the lock, if not before.
 func (h *holder) breaks(sent time.Time, res lease.Result) verdict {
-	if !h.broken.IsZero() && !res.Record.Until.Before(h.broken) {
+	if h.knows(res.Record.Until) {
 		return told
 	}
 	h.broken = res.Record.Until

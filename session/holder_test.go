@@ -262,6 +262,10 @@ func TestBreaks(t *testing.T) {
 			{3 * time.Second, 6*time.Second - 1, 2 * time.Second, breaking, 4 * time.Second},
 			{3 * time.Second, 6*time.Second - 1, time.Second + 1, told, 4 * time.Second},
 		}},
+		{"no more of it is certain, but what was", term, []news{
+			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
+			{4 * time.Second, 6 * time.Second, 0, told, 5 * time.Second},
+		}},
 		{"seen later by an observer without the authority's clock", term, []news{
 			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
 			{3 * time.Second, 7 * time.Second, time.Second, told, 5 * time.Second},
