@@ -86,7 +86,7 @@ var contentionRules = []rule{
 	}},
 	{"A2/a-release-races-a-change", "of a release and a change of the same ID at the same time one is granted, and the other finds another ID", Changing, func(p *probe) {
 		a := p.authority()
-		for i := range 10 {
+		for i := range 16 {
 			id, other := p.id(), p.id()
 			a.grant(acquire(id, p.D))
 			granted := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
@@ -98,7 +98,7 @@ var contentionRules = []rule{
 	}},
 	{"A2/a-renewal-races-an-acquire", "of a renewal of what has expired and an acquire by another at the same time one is granted", 0, func(p *probe) {
 		a := p.authority()
-		for i := range 4 {
+		for i := range 16 {
 			id, other := p.id(), p.id()
 			d := max(p.Unit, p.Limits.MinDuration)
 			a.grant(acquire(id, d))
