@@ -135,7 +135,7 @@ func TestLoss(t *testing.T) {
 		}},
 		{"googleforgames/open-match#1578", "the release was sent with the request's context, which was done: the lock stayed until it expired", func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
-			h := s.hold(s.auth, nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.Release, leasetest.DelayAnswer(time.Millisecond))), nil)
 			s.take(h)
 			cancel()
 			err := h.Release(ctx)
