@@ -22,7 +22,7 @@ var answerRules = []rule{
 			p.Errorf("the grant shows owner %q and duration %v", r.Owner, r.Duration)
 		}
 		if seen := a.inspect(); p.Lacks&Disclosing == 0 && !p.same(seen.Record, r) {
-			p.Errorf("the grant shows %s, and a read %s", outcomeText(r, nil), outcomeText(seen.Record, nil))
+			p.Errorf("the grant shows %s, and a read %s", recordText(r), recordText(seen.Record))
 		}
 	}},
 	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", Disclosing, func(p *probe) {
@@ -121,7 +121,7 @@ var answerRules = []rule{
 			}
 		}
 		if after := a.inspect(); !p.same(before.Record.At(after.Now), after.Record) {
-			p.Errorf("the record was %s, and is %s", outcomeText(before.Record, nil), outcomeText(after.Record, nil))
+			p.Errorf("the record was %s, and is %s", recordText(before.Record), recordText(after.Record))
 		}
 	}},
 	{"M18/bad-arguments-are-refused-in-every-state", "a request without an argument of its action, or with one out of range, gets that argument's code and changes nothing", 0, func(p *probe) {
@@ -161,7 +161,7 @@ var answerRules = []rule{
 				}
 			}
 			if after := a.inspect(); !p.same(before.Record.At(after.Now), after.Record) {
-				p.Errorf("%s: bad requests changed the record from %s to %s", state, outcomeText(before.Record, nil), outcomeText(after.Record, nil))
+				p.Errorf("%s: bad requests changed the record from %s to %s", state, recordText(before.Record), recordText(after.Record))
 			}
 		}
 	}},

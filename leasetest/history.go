@@ -130,6 +130,15 @@ func outcomeText(r lease.Record, err error) string {
 	return s
 }
 
+// recordText is all of a record, where a line of the history is too short to tell it from another.
+func recordText(r lease.Record) string {
+	text, err := r.MarshalText()
+	if err != nil {
+		return fmt.Sprintf("%+v (%v)", r, err)
+	}
+	return string(text)
+}
+
 // answerText is the outcome, and what is sure if that is not all that remains.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)

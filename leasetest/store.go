@@ -105,7 +105,7 @@ func (s storeProbe) shows(name string, r lease.Record) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
 	if !s.same(snap.Record.At(snap.Now), r.At(snap.Now)) {
-		s.Errorf("the store shows %s, and not %s", outcomeText(snap.Record, nil), outcomeText(r, nil))
+		s.Errorf("the store shows %s, and not %s", recordText(snap.Record), recordText(r))
 	}
 	return snap
 }

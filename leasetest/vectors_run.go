@@ -135,7 +135,7 @@ func (r *run) step(s step) {
 	if s.want.code != 0 {
 		after := r.inspect()
 		if was, is := before.Record.At(after.Now), after.Record; !r.same(was, is) {
-			wrong("the record after the refusal", outcomeText(is, nil), outcomeText(was, nil))
+			wrong("the record after the refusal", recordText(is), recordText(was))
 		}
 		if !s.want.code.Refusal() || res.Now.IsZero() && r.Lacks&Disclosing != 0 {
 			res = after
