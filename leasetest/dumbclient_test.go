@@ -38,6 +38,13 @@ func (c *dumbClient) Load(ctx context.Context, name string) (lease.Snapshot, err
 }
 
 func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if c.bug == "locks within its process only" {
+		if now, _ := c.dumbStore.Load(ctx, name); now.Version != old.Version {
+			return now, lease.ErrConflict
+		}
+		time.Sleep(time.Nanosecond) // the other client comes between
+		old, _ = c.dumbStore.Load(ctx, name)
+	}
 	c.own.Lock()
 	defer c.own.Unlock()
 	if c.bug == "compares with what it remembers" && c.cache[name].Version == old.Version {

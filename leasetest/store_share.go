@@ -33,6 +33,11 @@ var shareRules = []rule{
 			second.shows(s.name, put.Record)
 		}
 	}},
+	{"S1/clients-at-once-lose-no-update", "what a swap committed is what the next one starts from, whichever client makes it", sharing, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		s.increment(s.name, both[:]...)
+	}},
 	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", sharing | Watching, func(p *probe) {
 		s := p.store()
 		both := s.both()

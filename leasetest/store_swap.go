@@ -29,7 +29,7 @@ var swapRules = []rule{
 		next := s.leased(old, 100*s.D)
 		put := s.put(s.name, old, next)
 		if !s.same(put.Record, next) {
-			s.Errorf("the swap returned %s, and not %s", outcomeText(put.Record, nil), outcomeText(next, nil))
+			s.Errorf("the swap returned %s, and not %s", recordText(put.Record), recordText(next))
 		}
 		if seen := s.shows(s.name, next); seen.Version != put.Version {
 			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
@@ -47,7 +47,7 @@ var swapRules = []rule{
 				s.Errorf("the second swap of %s: %v", what, err)
 			}
 			if snap.Version != "" && (snap.Version != now.Version || !s.same(snap.Record, first)) {
-				s.Errorf("the conflict came with version %q, %s", snap.Version, outcomeText(snap.Record, nil))
+				s.Errorf("the conflict came with version %q, %s", snap.Version, recordText(snap.Record))
 			}
 			s.shows(s.name, first)
 		}
@@ -111,34 +111,8 @@ var swapRules = []rule{
 		}
 	}},
 	{"S1/no-update-is-lost", "what a swap committed is what the next one starts from", 0, func(p *probe) {
-		const workers, each = 6, 10
 		s := p.store()
-		began := s.load(s.name).Record.Epoch
-		s.together(workers, func(int) {
-			for range each {
-				for {
-					old, err := s.Load(s.ctx, s.name)
-					if err != nil {
-						s.Errorf("load: %v", err)
-						return
-					}
-					if s.Bubble {
-						time.Sleep(time.Nanosecond) // the others load too
-					}
-					_, err = s.Swap(s.ctx, s.name, old, s.leased(old, 100*s.D))
-					if err == nil {
-						break
-					}
-					if !errors.Is(err, lease.ErrConflict) {
-						s.Errorf("swap: %v", err)
-						return
-					}
-				}
-			}
-		})
-		if end := s.load(s.name).Record.Epoch; end != began+workers*each {
-			s.Errorf("%d increments were acknowledged, and %d are there", workers*each, end-began)
-		}
+		s.increment(s.name, s)
 	}},
 	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it, to whoever loads", 0, func(p *probe) {
 		s := p.store()
@@ -179,7 +153,7 @@ var swapRules = []rule{
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
 		if snap, err := s.Load(ctx, s.name); err == nil && !s.same(snap.Record, next) {
-			s.Errorf("the load shows %s, and not %s", outcomeText(snap.Record, nil), outcomeText(next, nil))
+			s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(next))
 		}
 	}},
 	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *probe) {
@@ -241,6 +215,39 @@ func (p *probe) together(n int, f func(i int)) {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
+}
+
+// increment raises the epoch under name through all clients at once, and requires that no swap
+// is lost.
+func (s storeProbe) increment(name string, clients ...storeProbe) {
+	const workers, each = 6, 10
+	began := s.load(name).Record.Epoch
+	s.together(workers, func(i int) {
+		c := clients[i%len(clients)]
+		for range each {
+			for {
+				old, err := c.Load(s.ctx, name)
+				if err != nil {
+					s.Errorf("load: %v", err)
+					return
+				}
+				if s.Bubble {
+					time.Sleep(time.Nanosecond) // the others load too
+				}
+				_, err = c.Swap(s.ctx, name, old, s.leased(old, 100*s.D))
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, lease.ErrConflict) {
+					s.Errorf("swap: %v", err)
+					return
+				}
+			}
+		}
+	})
+	if end := s.load(name).Record.Epoch; end != began+workers*each {
+		s.Errorf("%d increments were acknowledged, and %d are there", workers*each, end-began)
+	}
 }
 
 // breathe lets time pass now and then, in a loop that may take none.
