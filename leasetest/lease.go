@@ -22,8 +22,9 @@ type Holder struct {
 // TestLease holds a lease to the clauses H of SPEC.md, and to the clauses N when session.Run
 // runs a function under it, a subtest a rule. The function newLease returns a lease for a
 // holder, not acquired yet; it is called in the subtest, and its bubble, and should register a
-// clean-up on t that leaves nothing running. A holder that the implementation refuses fails t:
-// the suite also asks for such. Without [Options.Bubble] it is called by several goroutines.
+// clean-up on t that leaves nothing running (under a context that is not t.Context(), which is
+// done by then). A holder that the implementation refuses fails t: the suite also asks for such.
+// Without [Options.Bubble] it is called by several goroutines.
 //
 // The abilities of the lease are found by the methods that session.Session has for them: a
 // lease that lacks one says so in [Options.Lacks]. A lease that cannot be made to ask

@@ -10,6 +10,9 @@ import (
 // release, or the context's if that ends first; what is left then still ends by itself. Close
 // may be called again.
 //
+// The context of a test is done when its clean-ups run: there, as in a defer of a program that
+// is told to stop, give Close a context of its own.
+//
 // Inside a handler, of this Session or of another, Close waits for no handlers: they might be
 // waiting for each other. Of a Close on another goroutine nobody knows that a handler waits for
 // it; give that a context that ends.

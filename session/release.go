@@ -7,9 +7,10 @@ import (
 )
 
 // Release gives the lease up, as [lease.Lease] says, together with whatever an earlier call
-// could not settle, and with what may have been handed over to the [Session.ID] that was told. The request is sent although ctx may be done; ctx ends the wait for its
-// answer only, and not if Release itself ends ctx, which belonged to the incarnation
-// ([Session.WhileHeld]). It waits for an Acquire that it supersedes to be undone.
+// could not settle, and with what may have been handed over to the [Session.ID] that was told.
+// The request is sent although ctx may be done; ctx ends the wait for its answer only, and not
+// if Release itself ends ctx, which belonged to the incarnation ([Session.WhileHeld]). It waits
+// for an Acquire that it supersedes to be undone.
 func (s *Session) Release(ctx context.Context) error {
 	over := ctx.Err() != nil
 	detached := context.WithoutCancel(ctx)
