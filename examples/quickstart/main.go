@@ -76,7 +76,7 @@ func main() {
 	write("bob", bobTok, "bob was here")
 
 	say("", "5. A stale writer is refused by the resource")
-	write("alice", aliceTok, "alice again") // she was paused, and does not know yet
+	write("alice", aliceTok, "alice again") // as if she had been paused, and did not know yet
 	say("", "The ledger says %q.", ledger)
 
 	check(bob.Close(ctx))
