@@ -53,7 +53,7 @@ const (
 	ErrExpired  // the time for which the lease was certain ran out before a renewal was granted
 	ErrReleased // the holder itself gave the lease up
 	ErrNotHeld  // nothing is held
-	ErrClosed   // the holder was closed
+	ErrClosed   // the holder, the registry or the store was closed
 
 	codes
 )
@@ -94,7 +94,7 @@ var codeTexts = [codes]string{
 	ErrExpired:       "the lease was not renewed in time",
 	ErrReleased:      "the lease was released",
 	ErrNotHeld:       "the lease is not held",
-	ErrClosed:        "the holder is closed",
+	ErrClosed:        "already closed",
 }
 
 // Codes returns every Code once, in order.

@@ -63,6 +63,7 @@ var brokenStores = []mutant{
 	{"caches what it did not swap itself", "S8/no-load-is-stale-for-another-client"},
 	{"compares with what it remembers", "S1/another-client's-swap-conflicts"},
 	{"locks within its process only", "S1/clients-at-once-lose-no-update"},
+	{"writes back what it read of all names", "S6/clients-at-once-keep-names-apart"},
 	{"signals its own swaps only", "S7/another-client's-change-signals"},
 	{"tells the time of its process", "S4/clients-have-one-time"},
 	{"forgets what is locked", "S9/what-is-locked-is-never-forgotten"},

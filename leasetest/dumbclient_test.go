@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +45,16 @@ func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, 
 		}
 		time.Sleep(time.Nanosecond) // the other client comes between
 		old, _ = c.dumbStore.Load(ctx, name)
+	}
+	if c.bug == "writes back what it read of all names" {
+		c.mu.Lock()
+		all := maps.Clone(c.records)
+		c.mu.Unlock()
+		time.Sleep(time.Nanosecond) // the other client comes between
+		delete(all, name)
+		c.mu.Lock()
+		maps.Copy(c.records, all)
+		c.mu.Unlock()
 	}
 	c.own.Lock()
 	defer c.own.Unlock()

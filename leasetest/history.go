@@ -40,17 +40,24 @@ func (h *History) stepped(now time.Time, r lease.Record, req lease.Request, next
 
 // String returns the last lines of the history, a line each.
 func (h *History) String() string {
+	text, _ := h.since(0)
+	return text
+}
+
+// since returns the last lines of the history without the first n, and how many there are in
+// all.
+func (h *History) since(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	lines, head := h.lines, ""
-	if len(lines) == 0 {
-		return "             nothing was asked for"
+	all = len(h.lines)
+	if n == all {
+		return fmt.Sprintf("%12s  nothing was asked for", ""), all
 	}
-	if n := len(lines) - most; n > 0 {
-		lines, head = lines[n:], fmt.Sprintf("%12s  %d lines earlier\n", "...", n)
+	if first := max(n, all-most); first > 0 {
+		text, n = fmt.Sprintf("%12s  %d lines earlier\n", "...", first), first
 	}
-	return head + strings.Join(lines, "\n")
+	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
 // Authority returns a, with every call and its answer in the history.

@@ -38,3 +38,26 @@ func TestHistoriesShowWhatDecides(t *testing.T) {
 		}
 	}
 }
+
+// What is violated after something else comes with what happened since, and no line twice.
+func TestHistoriesGoOn(t *testing.T) {
+	r := &recorder{TB: t}
+	r.run(func() {
+		s := dumbStores("")
+		p := s.probe(r, s.rules[0])
+		p.history.Printf("first line")
+		p.Errorf("one")
+		p.history.Printf("second line")
+		p.Errorf("two")
+		p.Errorf("three")
+	})
+	for i, c := range []struct{ has, lacks string }{
+		{"history:\n          0s  first line\n", "second line"},
+		{"1 lines earlier\n", "first line"},
+		{"nothing was asked for", "line"},
+	} {
+		if said := r.messages[i]; !strings.Contains(said, c.has) || strings.Contains(strings.SplitAfter(said, "history")[1], c.lacks) {
+			t.Errorf("violation %d does not say %q, or says %q:\n%s", i, c.has, c.lacks, said)
+		}
+	}
+}

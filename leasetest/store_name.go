@@ -78,6 +78,7 @@ var nameRules = []rule{
 		s.put(s.name+"/b", b, yours)
 		s.shows(s.name+"/a", mine)
 		s.shows(s.name+"/b", yours)
+		s.increment([]storeProbe{s}, s.name+"/a", s.name+"/b")
 	}},
 	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *probe) {
 		s := p.store()

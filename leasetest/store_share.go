@@ -36,7 +36,12 @@ var shareRules = []rule{
 	{"S1/clients-at-once-lose-no-update", "what a swap committed is what the next one starts from, whichever client makes it", sharing, func(p *probe) {
 		s := p.store()
 		both := s.both()
-		s.increment(s.name, both[:]...)
+		s.increment(both[:], s.name)
+	}},
+	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", sharing, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		s.increment(both[:], s.name+"/a", s.name+"/b")
 	}},
 	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", sharing | Watching, func(p *probe) {
 		s := p.store()

@@ -112,7 +112,7 @@ var swapRules = []rule{
 	}},
 	{"S1/no-update-is-lost", "what a swap committed is what the next one starts from", 0, func(p *probe) {
 		s := p.store()
-		s.increment(s.name, s)
+		s.increment([]storeProbe{s}, s.name)
 	}},
 	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it, to whoever loads", 0, func(p *probe) {
 		s := p.store()
@@ -217,13 +217,16 @@ func (p *probe) together(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment raises the epoch under name through all clients at once, and requires that no swap
-// is lost.
-func (s storeProbe) increment(name string, clients ...storeProbe) {
+// increment raises the epochs under the names through the clients, all at once and each client
+// under the name of its place, and requires that no swap is lost.
+func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
-	began := s.load(name).Record.Epoch
+	began := map[string]uint64{}
+	for _, name := range names {
+		began[name] = s.load(name).Record.Epoch
+	}
 	s.together(workers, func(i int) {
-		c := clients[i%len(clients)]
+		c, name := clients[i%len(clients)], names[i%len(names)]
 		for range each {
 			for {
 				old, err := c.Load(s.ctx, name)
@@ -245,8 +248,11 @@ func (s storeProbe) increment(name string, clients ...storeProbe) {
 			}
 		}
 	})
-	if end := s.load(name).Record.Epoch; end != began+workers*each {
-		s.Errorf("%d increments were acknowledged, and %d are there", workers*each, end-began)
+	want := uint64(workers / len(names) * each)
+	for _, name := range names {
+		if got := s.load(name).Record.Epoch - began[name]; got != want {
+			s.Errorf("%d increments were acknowledged, and %d are there", want, got)
+		}
 	}
 }
 

@@ -108,6 +108,7 @@ type probe struct {
 	name    string        // a lease that no other rule uses
 	D       time.Duration // the duration of its leases
 	said    []string      // what was violated; guarded by drawing
+	told    int           // lines of the history, with that; guarded by drawing
 	gates   []*Gate       // to be opened before what waits at them is cleaned up
 }
 
@@ -121,15 +122,21 @@ func (p *probe) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
+// violation is the text of one: with what happened since the one before.
 func (p *probe) violation(what string) string {
+	p.drawing.Lock()
+	defer p.drawing.Unlock()
 	when := fmt.Sprintf("at %v; history", time.Since(p.began))
 	if p.suite.steps {
 		when = "history, with the times that were passed"
 	}
+	if len(p.said) > 0 {
+		when += " since what was violated before"
+	}
+	history, told := p.history.since(p.told)
+	p.told = told
 	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
-		p.rule.clause(), p.rule.says, what, when, p.history, p.suite.replay(p.Name()))
-	p.drawing.Lock()
-	defer p.drawing.Unlock()
+		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()))
 	p.said = append(p.said, text)
 	return text
 }

@@ -16,6 +16,7 @@ func (s *suite) violations(t *testing.T, name string) (messages []string) {
 	if lacks := s.rules[i].needs & s.options.Lacks; lacks != 0 {
 		t.Fatalf("rule %s is skipped: the implementation lacks %v", name, lacks)
 	}
+	defer s.watch(t, s.rules[i])()
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		r.run(func() { s.check(r, s.rules[i]) })
