@@ -46,6 +46,12 @@ func (o *Options) budget(d time.Duration) time.Duration {
 	return d - time.Duration(drift) - o.Margin
 }
 
+// most is how much time may have passed on the faster clock while d passed on the slower:
+// d(1+e)/(1-e), rounded up.
+func (o *Options) most(d time.Duration) time.Duration {
+	return d + time.Duration(math.Ceil(float64(d)*((1+o.ClockRate)/(1-o.ClockRate)-1))) + 1 // of two roundings
+}
+
 // elapsed is the time from one reading of the clock to another: the monotonic time, or the
 // wall clock's if that is further ahead than a pause accounts for, since the monotonic
 // clock stops while a machine sleeps.

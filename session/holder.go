@@ -15,7 +15,7 @@ type holder struct {
 	held        *belief  // nil: nothing is held
 	incarnation uint64   // its number, or the last one's; an event of a dead one is known by it
 
-	broken time.Time // the authority's end of the break that the handlers were told; zero: none
+	breaks lease.Result // what showed the break that the handlers were told; zero: none was
 
 	proposal  lease.ID // what the next Acquire proposes; zero: to be minted
 	doubtful  bool     // the proposal may be in force already: its Acquire returned unknown
@@ -58,7 +58,7 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 		if b.left(h.o, now) <= 0 {
 			return late
 		}
-		h.held, h.broken, h.doubtful, h.shown = b, time.Time{}, false, false
+		h.held, h.breaks, h.doubtful, h.shown = b, lease.Result{}, false, false
 		h.incarnation++
 		return granted
 	case code == lease.ErrBreaking && !res.Now.IsZero() && res.Record.ID != id:
@@ -104,7 +104,7 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 	b.sent, b.budget = sent, h.o.budget(min(h.o.Duration, res.Sure))
 	switch {
 	case err == nil && own && r.State == lease.Leased:
-		h.held, h.broken = &b, time.Time{}
+		h.held, h.breaks = &b, lease.Result{}
 		return granted, 0
 	case !code.Refusal():
 		return unknown, 0
@@ -114,26 +114,30 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 		if b.left(h.o, now) <= h.held.left(h.o, now) {
 			return unknown, 0
 		}
-		h.held = &b
+		h.held, h.breaks = &b, lease.Result{}
 		return granted, 0
-	case own && r.State == lease.Breaking && (res.Sure > 0 || h.knows(r.Until)):
-		return h.breaks(sent, res), 0
+	case own && r.State == lease.Breaking && (res.Sure > 0 || h.knows(res)):
+		return h.ends(sent, res), 0
 	case own && (r.State == lease.Breaking || r.State == lease.Broken):
 		return lost, lease.ErrBroken
 	}
 	return lost, code
 }
 
-// knows reports whether a break until then is not sooner than the one that was told: then what
-// was certain of that still is.
-func (h *holder) knows(until time.Time) bool { return !h.broken.IsZero() && !until.Before(h.broken) }
+// knows reports whether res shows the break that was told before: it is not sooner over, and no
+// less of it is certain than the passing of time accounts for. Then what was certain still is. Of
+// one that was shortened, an observer without the authority's clock may know no sooner end.
+func (h *holder) knows(res lease.Result) bool {
+	b := &h.breaks
+	return !b.Now.IsZero() && !res.Record.Until.Before(b.Record.Until) && res.Sure >= b.Sure-h.o.most(res.Now.Sub(b.Now))
+}
 
-// breaks takes note of a break: the belief ends with the lock, if not before.
-func (h *holder) breaks(sent time.Time, res lease.Result) verdict {
-	if h.knows(res.Record.Until) {
+// ends takes note of a break: the belief ends with the lock, if not before.
+func (h *holder) ends(sent time.Time, res lease.Result) verdict {
+	if h.knows(res) {
 		return told
 	}
-	h.broken = res.Record.Until
+	h.breaks = res
 	end := h.o.budget(res.Sure)
 	if b := *h.held; b.budget == lease.Infinite || sent.Add(end).Before(b.until()) {
 		b.sent, b.budget = sent, end
@@ -147,7 +151,7 @@ func (h *holder) over(now time.Time) (lease.Code, bool) {
 	if h.held == nil || h.held.left(h.o, now) > 0 {
 		return 0, false
 	}
-	if !h.broken.IsZero() {
+	if !h.breaks.Now.IsZero() {
 		return lease.ErrBroken, true
 	}
 	return lease.ErrExpired, true

@@ -227,14 +227,16 @@ func TestRenewed(t *testing.T) {
 		if !h.held.until().Equal(end) {
 			t.Fatalf("%+v: verdict %d, U is %v, want %v", a, got, h.held.until().Sub(origin), end.Sub(origin))
 		}
-		if h.broken.IsZero() == (got == breaking) {
-			t.Fatalf("%+v: verdict %d, broken at %v", a, got, h.broken)
+		if h.breaks.Now.IsZero() == (got == breaking) {
+			t.Fatalf("%+v: verdict %d, told of %+v", a, got, h.breaks)
 		}
 	})
 }
 
-func breakingUntil(end, sure time.Duration) lease.Result {
-	return lease.Result{Record: lease.Record{State: lease.Breaking, ID: own, Duration: term, Until: origin.Add(end), Epoch: 7}, Now: origin, Sure: sure}
+// breakingUntil is an answer at a time of an authority whose clock is an hour ahead.
+func breakingUntil(at, end, sure time.Duration) lease.Result {
+	clock := origin.Add(time.Hour)
+	return lease.Result{Record: lease.Record{State: lease.Breaking, ID: own, Duration: term, Until: clock.Add(end), Epoch: 7}, Now: clock.Add(at), Sure: sure}
 }
 
 // A break only ever ends a belief earlier, and is news only if it does end earlier. SPEC H13.
@@ -259,21 +261,32 @@ func TestBreaks(t *testing.T) {
 		}},
 		{"shortened", term, []news{
 			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
-			{3 * time.Second, 6*time.Second - 1, 2 * time.Second, breaking, 4 * time.Second},
-			{3 * time.Second, 6*time.Second - 1, time.Second + 1, told, 4 * time.Second},
+			{3 * time.Second, 6*time.Second - 1, 3 * time.Second, breaking, 5 * time.Second},
+			{3 * time.Second, 5 * time.Second, 2 * time.Second, breaking, 4 * time.Second},
+			{3 * time.Second, 5 * time.Second, 2 * time.Second, told, 4 * time.Second},
 		}},
 		{"no more of it is certain, but what was", term, []news{
 			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
-			{4 * time.Second, 6 * time.Second, 0, told, 5 * time.Second},
+			{6 * time.Second, 6 * time.Second, 0, told, 5 * time.Second},
 		}},
-		{"seen later by an observer without the authority's clock", term, []news{
+		{"seen by an observer, whose time may be the slower", term, []news{
 			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
-			{3 * time.Second, 7 * time.Second, time.Second, told, 5 * time.Second},
+			{3 * time.Second, 7 * time.Second, 3*time.Second - 2, told, 5 * time.Second},
+			{3 * time.Second, 7 * time.Second, 3*time.Second - 3, breaking, 5*time.Second - 3},
+			{4 * time.Second, 7 * time.Second, 2*time.Second - 5, told, 5*time.Second - 3},
+		}},
+		{"shortened, as an observer knows who sees it late", term, []news{
+			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
+			{3 * time.Second, 7 * time.Second, 2 * time.Second, breaking, 4 * time.Second},
+		}},
+		{"nothing of it is certain any more", term, []news{
+			{2 * time.Second, 6 * time.Second, 4 * time.Second, breaking, 5 * time.Second},
+			{4 * time.Second, 6 * time.Second, 0, lost, 5 * time.Second},
 		}},
 	} {
 		h := holding(t, func(o *Options) { o.Duration = c.duration })
 		for i, n := range c.news {
-			v, _ := h.renewed(origin.Add(n.sent), origin.Add(n.sent), breakingUntil(n.end, n.sure), lease.ErrBroken)
+			v, _ := h.renewed(origin.Add(n.sent), origin.Add(n.sent), breakingUntil(n.sent, n.end, n.sure), lease.ErrBroken)
 			if v != n.want || !h.held.until().Equal(origin.Add(n.until)) {
 				t.Errorf("%s, %d: verdict %d, want %d; U is %v, want %v", c.name, i, v, n.want, h.held.until().Sub(origin), n.until)
 			}
@@ -290,7 +303,7 @@ func TestBreaks(t *testing.T) {
 // What is broken is one incarnation; the end of the next is an expiry. SPEC H13, H19.
 func TestNextGrantIsNotBroken(t *testing.T) {
 	h := holding(t, nil)
-	h.renewed(origin, origin, breakingUntil(6*time.Second, 6*time.Second), lease.ErrBroken)
+	h.renewed(origin, origin, breakingUntil(0, 6*time.Second, 6*time.Second), lease.ErrBroken)
 	h.end()
 	if v := h.acquired(other, origin, origin, leased(other, term), nil); v != granted {
 		t.Fatalf("not granted, but %d", v)
@@ -304,7 +317,7 @@ func TestNextGrantIsNotBroken(t *testing.T) {
 // breaking: a later end is an expiry. SPEC H13.
 func TestGrantEndsBreaking(t *testing.T) {
 	h := holding(t, nil)
-	h.renewed(origin, origin, breakingUntil(6*time.Second, 6*time.Second), lease.ErrBroken)
+	h.renewed(origin, origin, breakingUntil(0, 6*time.Second, 6*time.Second), lease.ErrBroken)
 	h.renewed(origin, origin, leased(own, term), nil)
 	if reason, over := h.over(h.held.until()); !over || reason != lease.ErrExpired {
 		t.Errorf("over is %v, because %v", over, reason)

@@ -1,0 +1,94 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/session"
+)
+
+// An outage is an authority that fails while it is out.
+type outage struct {
+	lease.Authority
+	out atomic.Bool
+}
+
+func (o *outage) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if o.out.Load() {
+		return lease.Result{}, errors.New("out of order")
+	}
+	return o.Authority.Do(ctx, name, req)
+}
+
+// An observer who sees late that a break was shortened has no end for it that is sooner than the
+// one he had, but less that is certain: his session believes no more than that. SPEC H13.
+func TestShortenedBreakThatIsSeenLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		breaker := newStore(t, e, observe.Options{}).Authority()
+		o := &outage{Authority: newStore(t, e, observe.Options{}).Authority()}
+		s, err := session.New(o, name, &session.Options{Duration: 30 * time.Second, Interval: 5 * time.Second, Timeout: time.Second, Retry: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan time.Time, 10)
+		s.OnBreaking(func(until time.Time) { told <- until })
+		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(time.Second)
+		do(t, breaker, breaks(20*time.Second), 0)
+		time.Sleep(5 * time.Second) // the holder has seen it, after up to 4 s
+		first := <-told
+		do(t, breaker, breaks(13*time.Second), 0)
+		ends := time.Now().Add(13 * time.Second)
+		o.out.Store(true)
+		time.Sleep(9 * time.Second)
+		o.out.Store(false)
+		time.Sleep(time.Second)
+		if len(told) == 0 {
+			t.Fatalf("not told again; believes until %v after the end of the break", first.Sub(ends))
+		}
+		if again := <-told; again.After(ends) || !s.CheckAlive() {
+			t.Errorf("told of an end %v after the break's; alive: %v", again.Sub(ends), s.CheckAlive())
+		}
+		time.Sleep(time.Until(ends))
+		if s.CheckAlive() {
+			t.Error("believes in a lease that is over")
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A break that an observer sees again and again is told once. SPEC H13.
+func TestBreakThatIsSeenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		s, err := session.New(newStore(t, e, observe.Options{}).Authority(), name, &session.Options{Duration: lease.Infinite, Interval: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		s.OnBreaking(func(time.Time) { told++ })
+		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		do(t, newStore(t, e, observe.Options{}).Authority(), breaks(time.Hour), 0)
+		time.Sleep(59 * time.Minute)
+		synctest.Wait()
+		if told != 1 || !s.CheckAlive() {
+			t.Errorf("told %d times; alive: %v", told, s.CheckAlive())
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
