@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -89,7 +90,7 @@ var contentionRules = []rule{
 		for i := range 16 {
 			id, other := p.id(), p.id()
 			a.grant(acquire(id, p.D))
-			granted := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
+			granted, _ := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
 			if state := a.inspect().Record.State; granted != 1 || state != lease.Leased && state != lease.Available {
 				p.Fatalf("%d were granted, and the lease is %v", granted, state)
 			}
@@ -103,7 +104,9 @@ var contentionRules = []rule{
 			d := max(p.Unit, p.Limits.MinDuration)
 			a.grant(acquire(id, d))
 			p.pass(d + p.Slack/4)
-			if granted := a.race(i, renew(id), acquire(other, p.D)); granted != 1 {
+			began := time.Now()
+			granted, sure := a.race(i, renew(id), acquire(other, p.D))
+			if granted == 0 || granted == 2 && time.Since(began) < sure { // or else what was renewed may be over
 				p.Fatalf("%d were granted", granted)
 			}
 			_, _ = a.ask(release(id))
@@ -184,19 +187,24 @@ var contentionRules = []rule{
 }
 
 // race makes two requests at the same time, in the n-th round the first or the second a little
-// sooner, and returns how many were granted; the others must be refused.
-func (a authorityProbe) race(n int, requests ...lease.Request) int {
-	var granted atomic.Int32
+// sooner, and returns how many were granted, and for how long all of that is certain; the others
+// must be refused.
+func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration) {
+	var mu sync.Mutex
+	sure = lease.Infinite
 	if n%2 == 1 {
 		slices.Reverse(requests)
 	}
 	a.together(len(requests), func(i int) {
-		switch _, err := a.ask(requests[i]); {
+		res, err := a.ask(requests[i])
+		switch {
 		case err == nil:
-			granted.Add(1)
+			mu.Lock()
+			defer mu.Unlock()
+			granted, sure = granted+1, min(sure, res.Sure)
 		case !lease.CodeOf(err).Refusal():
 			a.Errorf("%s: %v", requestText(requests[i]), err)
 		}
 	})
-	return int(granted.Load())
+	return granted, sure
 }
