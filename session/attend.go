@@ -34,11 +34,12 @@ func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
 	defer stop()
 	var last lease.Record
 	for open := changed != nil; open && ctx.Err() == nil; {
-		seen := s.look(id, incarnation) // first at what was there before the watch
-		if seen == last {
+		seen, known := s.look(id, incarnation) // first at what was there before the watch
+		if !known || seen == last {
 			_ = sleep(ctx, s.o.Clock, s.jitter(s.o.Interval/10))
+		} else {
+			last = seen
 		}
-		last = seen
 		select {
 		case _, open = <-changed:
 		case <-ctx.Done():
@@ -47,12 +48,13 @@ func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
 }
 
 // look reads the record, and makes a renewal due at once if it does not show the incarnation
-// as leased: what that means is for the renewal's answer to say. It returns what it has seen.
-func (s *Session) look(id lease.ID, incarnation uint64) lease.Record {
+// as leased: what that means is for the renewal's answer to say. It returns what it has seen, if
+// it is told.
+func (s *Session) look(id lease.ID, incarnation uint64) (r lease.Record, known bool) {
 	res, _, now, _ := s.do(context.Background(), lease.Request{Action: lease.Read})
-	r := res.Record
-	if res.Now.IsZero() || r.State == lease.Leased && (r.ID == id || r.ID.IsZero()) {
-		return r // unknown, or in order as far as it is told
+	r, known = res.Record, !res.Now.IsZero()
+	if !known || r.State == lease.Leased && (r.ID == id || r.ID.IsZero()) {
+		return r, known // in order as far as it is told
 	}
 	s.lock()
 	defer s.unlock()
@@ -60,5 +62,5 @@ func (s *Session) look(id lease.ID, incarnation uint64) lease.Record {
 		s.urgent = s.renewing
 		s.schedule(now, 0)
 	}
-	return r
+	return r, known
 }

@@ -45,9 +45,11 @@ type Options struct {
 	// Watch makes the Session watch the record while it holds the lease, where the authority is
 	// a [lease.Watcher], and ask at once when the record shows a break or another holder: it
 	// learns of that once a look at the record and a renewal are answered (two, if one is under
-	// way), and not at the next renewal. It costs a goroutine and a
-	// watch for as long as the lease is held, and a look at the record for every signal; in some
-	// stores each renewal gives one. Default: off.
+	// way), and not at the next renewal. It costs a goroutine and a watch for as long as the lease
+	// is held, and a look at the record for every signal; in some stores each renewal gives one.
+	// A signal that comes soon after a look that showed nothing new is followed a tenth of an
+	// Interval later at most.
+	// Default: off.
 	Watch bool
 
 	// ClockRate bounds e: the clocks of the authority and of this machine run at rates from

@@ -14,8 +14,8 @@ import (
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
 // runs out; otherwise, and when a watch is lost, it looks again after an Interval, jittered.
-// After a signal that no change was behind it pauses before it follows another, for a tenth of
-// an Interval at most.
+// After a signal that no change is seen to be behind it pauses before it follows another, for a
+// tenth of an Interval at most.
 func (s *Session) Wait(ctx context.Context) error {
 	s.lock()
 	closed, superseded := s.closed, s.supersession()
@@ -32,8 +32,10 @@ func (s *Session) Wait(ctx context.Context) error {
 			return s.opError("wait", err)
 		}
 		seen, left, known := s.locked(ctx, superseded)
-		needless := signalled && known && seen == last
-		last, signalled = seen, false
+		needless := signalled && (!known || seen == last)
+		if signalled = false; known {
+			last = seen
+		}
 		switch {
 		case !known:
 			left = s.jitter(s.o.Retry)

@@ -378,3 +378,38 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 		}
 	})
 }
+
+// alternately meets every other request with a fault.
+func alternately(f fault) fault {
+	var n atomic.Uint32
+	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		if n.Add(1)%2 == 0 {
+			return send(ctx)
+		}
+		return f(ctx, send)
+	}
+}
+
+// Looks that cause signals and fail, all or every other, are no reason to look for ever.
+// SPEC H13, H21.
+func TestPausesBetweenLooksThatFail(t *testing.T) {
+	for what, f := range map[string]fault{"all": failAnswer, "every other": alternately(failAnswer)} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
+				waits, watches := n.open(t, nil), n.open(t, &session.Options{Watch: true})
+				watches.acquire(t)
+				n.keep(lease.Read, f)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				for ctx.Err() == nil {
+					_ = waits.Wait(ctx)
+				}
+				if looks := n.count(lease.Read); looks < 60 || looks > 300 { // a tenth of the Interval, and half of that, each
+					t.Errorf("looked %d times in a minute", looks)
+				}
+			})
+		})
+	}
+}
