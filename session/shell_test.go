@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,11 +33,12 @@ func TestStopBeforeTheCall(t *testing.T) {
 		told := make(chan string, 2)
 		stopped := s.onLost.add(func(error) { told <- "stopped" })
 		s.onLost.add(func(error) { told <- "kept" })
-		s.mu.Lock() // which the calls need to begin
-		dispatch(s, &s.onLost, error(lease.ErrLost))
+		dispatched := handlers[error]{slices.Clone(s.onLost.list)}
 		if !s.onLost.remove(stopped) || s.onLost.remove(stopped) {
 			t.Error("removed once")
 		}
+		s.mu.Lock()
+		dispatch(s, &dispatched, error(lease.ErrLost)) // the calls begin only now
 		s.mu.Unlock()
 		synctest.Wait()
 		if close(told); <-told != "kept" || <-told != "" {
