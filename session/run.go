@@ -157,13 +157,19 @@ func (o *RunOptions) release(ctx context.Context, l lease.Lease) error {
 	return l.Release(bounded)
 }
 
-// contend asks until the lease is held. If it fails and the last try is unsettled, that may yet
-// be granted, and must be released.
+// contend asks until the lease is held. If it fails and is unsettled, a try may yet be granted,
+// and must be released.
 func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Token, unsettled bool, err error) {
 	var failed error // of the last try, if it was not ctx that ended it
 	for {
 		tok, ok, err := lease.AcquireWithToken(ctx, l)
-		unsettled := err != nil && !certain(err) && ctx.Err() == nil // what ctx ended, l undoes itself
+		unsettled = unsettled || err != nil && !certain(err)
+		if ended := ctx.Err(); unsettled && ended != nil && errors.Is(err, ended) {
+			// What ctx ended, l undoes itself; but the try may have failed just before. This waits for
+			// nothing, since ctx is done.
+			_ = l.Release(ctx)
+			unsettled = false
+		}
 		switch {
 		case ok:
 			return tok, false, nil

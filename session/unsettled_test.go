@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,94 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 			})
 		}
 	}
+}
+
+// ends is a Lease whose Acquire has failed just before its context ends.
+type ends struct {
+	lease.TokenAcquirer
+	cancel context.CancelFunc
+}
+
+func (l ends) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	defer l.cancel()
+	return l.TokenAcquirer.AcquireWithToken(ctx)
+}
+
+// The context ends as a try that is unknown does, of whatever error: that is released all the
+// same. SPEC N3.
+func TestContextEndsWithAnUnknownTry(t *testing.T) {
+	for name, f := range map[string]fault{"another error": failAnswer, "the context's error": func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		_, _ = send(ctx)
+		return lease.Result{}, context.Canceled
+	}} {
+		for _, run := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, run), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, &session.Options{Duration: lease.Infinite})
+					n.meet(lease.Acquire, f)
+					ctx, cancel := context.WithCancel(t.Context())
+					var err error
+					if l := (ends{h, cancel}); run {
+						err = session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, nil)
+					} else {
+						_, err = session.Acquire(ctx, l, nil)
+					}
+					synctest.Wait()
+					if r := n.record(t); !errors.Is(err, context.Canceled) || r.State != lease.Available {
+						t.Errorf("%v; the record is %+v", err, r)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A context that ends an Acquire ends Run at once, though what it asked for is undone later, by
+// whoever was asked. SPEC N3, H2.
+func TestContextEndsATry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		n.meet(lease.Acquire, failRequest, slow(0, 4*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		err := session.Run(ctx, h, func(context.Context, lease.Token) error { panic("called") }, nil)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if r := n.record(t); r.State != lease.Available || n.count(lease.Release) != 1 {
+			t.Errorf("the record is %+v; sent: %v", r, n.requests())
+		}
+	})
+}
+
+// A try that was unknown may be granted after a later one was refused for certain: it is released
+// all the same. SPEC N3, H3.
+func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, &session.Options{Duration: lease.Infinite})
+		n.meet(lease.Acquire, late(10*time.Second))
+		time.AfterFunc(time.Millisecond, func() { a.acquire(t) })
+		time.AfterFunc(9*time.Second, func() {
+			n.keep(lease.Read, n.hang) // so that b does not see it
+			a.release(t)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+		defer cancel()
+		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("acquire: %v", err)
+		}
+		n.heal()
+		synctest.Wait()
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("the record is %+v", r)
+		}
+	})
 }
 
 // A release that Run could not make is told, for an infinite lease does not end. SPEC N3.
