@@ -14,8 +14,8 @@ type debt struct {
 	waived   bool // it is not in force, so that it is of interest only if it comes to be
 }
 
-// mostUnsettled bounds the memory of a Session that can never reach its authority; the
-// oldest are forgotten first.
+// mostUnsettled bounds the memory of a Session that can never reach its authority; those that
+// are waived are forgotten first, and of these, or else of all, the oldest.
 const mostUnsettled = 256
 
 // owes returns the debt of that ID, or nil.
@@ -39,7 +39,8 @@ func (h *holder) owe(id lease.ID, doubtful bool) {
 
 func (h *holder) remember(d debt) {
 	if len(h.unsettled) == mostUnsettled {
-		h.unsettled = slices.Delete(h.unsettled, 0, 1)
+		i := max(0, slices.IndexFunc(h.unsettled, func(d debt) bool { return d.waived }))
+		h.unsettled = slices.Delete(h.unsettled, i, i+1)
 	}
 	h.unsettled = append(h.unsettled, d)
 }

@@ -87,6 +87,19 @@ func TestDebtsAreBounded(t *testing.T) {
 	}
 }
 
+// What is waived is forgotten before what is due. SPEC H7.
+func TestWhatIsWaivedIsForgottenFirst(t *testing.T) {
+	h := newHolder(nil)
+	h.owe(owed, false)
+	for i := range mostUnsettled + 10 {
+		h.proposal, h.shown = lease.ID{1, byte(i >> 8), byte(i)}, true
+		h.retire()
+	}
+	if d := h.due(); len(h.unsettled) != mostUnsettled || d == nil || d.id != owed || h.unsettled[1].id != (lease.ID{1, 0, 11}) {
+		t.Errorf("%d are remembered: %v, ...", len(h.unsettled), h.unsettled[:2])
+	}
+}
+
 // Only a code says that nothing has changed. SPEC A1.
 func TestCertain(t *testing.T) {
 	for _, err := range []error{nil, errNet, lease.ErrConflict, lease.ErrCorrupt} {
