@@ -58,7 +58,7 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 		if b.left(h.o, now) <= 0 {
 			return late
 		}
-		h.held, h.breaks, h.doubtful, h.shown = b, lease.Result{}, false, false
+		h.held, h.breaks, h.doubtful = b, lease.Result{}, false
 		h.incarnation++
 		return granted
 	case code == lease.ErrBreaking && !res.Now.IsZero() && res.Record.ID != id:

@@ -127,7 +127,7 @@ func (s *Session) Confirmed() (time.Time, bool) {
 func (s *Session) ID() lease.ID {
 	s.lock()
 	defer s.unlock()
-	s.shown = s.shown || s.held == nil
+	s.shown = true
 	return s.propose()
 }
 

@@ -268,23 +268,37 @@ func TestHeldContextThatEndsDuringTheLoss(t *testing.T) {
 	}
 }
 
-// A release that is certain is not remembered, though the ID was told, before it was acquired
-// with or after. SPEC H17.
+// A release that is certain is not remembered, but for an ID that was told, before it was
+// acquired with or after, since somebody may hand the lease over to it. SPEC H14, H17.
 func TestSettledDebtsAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := New(granting{}, "n", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.ID()
-		if ok, err := s.Acquire(t.Context()); !ok {
-			t.Fatal(err)
-		}
-		s.ID()
-		if err := s.Release(t.Context()); err != nil || len(s.unsettled) != 0 {
-			t.Errorf("%v; left: %+v", err, s.unsettled)
-		}
-	})
+	for _, c := range []struct{ before, after bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := New(granting{}, "n", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.before {
+				s.ID()
+			}
+			if ok, err := s.Acquire(t.Context()); !ok {
+				t.Fatal(err)
+			}
+			id := s.held.id
+			if c.after {
+				s.ID()
+			}
+			if err := s.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			var want []debt
+			if c.before || c.after {
+				want = []debt{{id: id, shown: true, waived: true}}
+			}
+			if !slices.Equal(s.unsettled, want) {
+				t.Errorf("told %+v, and left: %+v", c, s.unsettled)
+			}
+		})
+	}
 }
 
 // What is asked is told to end when its asker no longer waits, and a Session that is closed

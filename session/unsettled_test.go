@@ -233,20 +233,40 @@ func TestReceiverThatNeverTakes(t *testing.T) {
 // What is handed over to an ID that the receiver has given up meanwhile is released when the
 // receiver finds it. SPEC H7, H14.
 func TestHandOverToARetiredID(t *testing.T) {
-	for name, retire := range map[string]func(*testing.T, *network, *holder){
-		"abandoned": abandonAcquire,
-		"released":  func(t *testing.T, _ *network, h *holder) { h.release(t) },
+	for name, retire := range map[string]func(*testing.T, *network, *holder) lease.ID{
+		"abandoned": func(t *testing.T, n *network, h *holder) lease.ID {
+			id := h.ID()
+			abandonAcquire(t, n, h)
+			return id
+		},
+		"released": func(t *testing.T, _ *network, h *holder) lease.ID {
+			id := h.ID()
+			h.release(t)
+			return id
+		},
+		"told, acquired and released": func(t *testing.T, _ *network, h *holder) lease.ID {
+			id := h.ID()
+			h.acquire(t)
+			h.release(t)
+			return id
+		},
+		"acquired, told and lost": func(t *testing.T, n *network, h *holder) lease.ID {
+			h.acquire(t)
+			id := h.ID()
+			n.breaks(t, 0)
+			time.Sleep(time.Minute)
+			return id
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				giver, receiver := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, &session.Options{Duration: lease.Infinite})
-				giver.acquire(t)
-				to := receiver.ID()
-				retire(t, n, receiver)
+				to := retire(t, n, receiver)
 				if receiver.ID() == to {
 					t.Fatal("the ID is not retired")
 				}
+				giver.acquire(t)
 				giver.handOver(t, to)
 				receiver.unknown(t, nil)
 				receiver.acquire(t)
