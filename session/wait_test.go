@@ -379,21 +379,10 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 	})
 }
 
-// alternately meets every other request with a fault.
-func alternately(f fault) fault {
-	var n atomic.Uint32
-	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-		if n.Add(1)%2 == 0 {
-			return send(ctx)
-		}
-		return f(ctx, send)
-	}
-}
-
 // Looks that cause signals and fail, all or every other, are no reason to look for ever.
 // SPEC H13, H21.
 func TestPausesBetweenLooksThatFail(t *testing.T) {
-	for what, f := range map[string]fault{"all": failAnswer, "every other": alternately(failAnswer)} {
+	for what, f := range map[string]fault{"all": failAnswer, "every other": everyOther(failAnswer)} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
