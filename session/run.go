@@ -164,7 +164,7 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Toke
 	for {
 		tok, ok, err := lease.AcquireWithToken(ctx, l)
 		unsettled = unsettled || err != nil && !certain(err)
-		if ended := ctx.Err(); unsettled && ended != nil && errors.Is(err, ended) {
+		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
 			// What ctx ended, l undoes itself; but the try may have failed just before. This waits for
 			// nothing, since ctx is done.
 			_ = l.Release(ctx)

@@ -92,6 +92,21 @@ func TestContextEndsWithAnUnknownTry(t *testing.T) {
 	}
 }
 
+// Of a try that failed before the context ended, Run tells what it could not release. SPEC N3.
+func TestRunTellsWhatItCouldNotReleaseInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		n.meet(lease.Acquire, failAnswer)
+		n.meet(lease.Release, refuse(lease.ErrConflict, lease.Result{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		err := session.Run(ctx, ends{h, cancel}, func(context.Context, lease.Token) error { panic("called") }, nil)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, lease.ErrConflict) {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
 // A context that ends an Acquire ends Run at once, though what it asked for is undone later, by
 // whoever was asked. SPEC N3, H2.
 func TestContextEndsATry(t *testing.T) {

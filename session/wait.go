@@ -33,7 +33,7 @@ func (s *Session) Wait(ctx context.Context) error {
 		}
 		seen, left, known := s.locked(ctx, superseded)
 		needless := signalled && (!known || seen == last)
-		if signalled = false; known {
+		if known {
 			last = seen
 		}
 		switch {

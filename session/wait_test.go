@@ -379,6 +379,45 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 	})
 }
 
+// anew is a watcher that loses its first watch, and tells of the second.
+type anew struct {
+	lease.Authority
+	watches *atomic.Uint32
+	second  func()
+}
+
+func (a anew) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	switch a.watches.Add(1) {
+	case 1:
+		lost := make(chan struct{})
+		close(lost)
+		return lost, nil
+	case 2:
+		a.second()
+	}
+	return a.Authority.(lease.Watcher).Watch(ctx, name)
+}
+
+// The first signal of a watch that was begun anew is followed at once: nothing was needless.
+// SPEC H21.
+func TestWaitFollowsAWatchThatWasBegunAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		var released time.Time
+		n.Authority = anew{n.Authority, new(atomic.Uint32), func() {
+			time.AfterFunc(time.Millisecond, func() {
+				released = time.Now()
+				n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
+			})
+		}}
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		if h.waits(t); !time.Now().Equal(released) {
+			t.Errorf("waited for %v after the release", time.Since(released))
+		}
+	})
+}
+
 // Looks that cause signals and fail, all or every other, are no reason to look for ever.
 // SPEC H13, H21.
 func TestPausesBetweenLooksThatFail(t *testing.T) {
@@ -389,7 +428,7 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 				n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
 				waits, watches := n.open(t, nil), n.open(t, &session.Options{Watch: true})
 				watches.acquire(t)
-				n.keep(lease.Read, f)
+				time.AfterFunc(time.Second, func() { n.keep(lease.Read, f) }) // not the first
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				for ctx.Err() == nil {
