@@ -68,20 +68,12 @@ var contentionRules = []rule{
 	}},
 	{"A2/break-races-renewal", "a renewal and a break at the same time are one before the other", Breaking, func(p *probe) {
 		a := p.authority()
-		for range 10 {
+		for i := range 16 {
 			id := p.id()
 			a.grant(acquire(id, p.D))
-			p.together(2, func(i int) {
-				if i == 0 {
-					if _, err := a.ask(lease.Request{Action: lease.Break, Period: lease.In(0)}); err != nil {
-						p.Errorf("the break: %v", err)
-					}
-				} else if _, err := a.ask(renew(id)); err != nil && lease.CodeOf(err) != lease.ErrBroken {
-					p.Errorf("the renewal: %v", err)
-				}
-			})
-			if state := a.inspect().Record.State; state != lease.Broken {
-				p.Errorf("after a renewal and a break of period 0 the lease is %v", state)
+			granted, _ := a.race(i, lease.Request{Action: lease.Break, Period: lease.In(0)}, renew(id))
+			if state := a.inspect().Record.State; granted == 0 || state != lease.Broken {
+				p.Fatalf("%d were granted, and after a break of period 0 the lease is %v", granted, state)
 			}
 		}
 	}},
