@@ -44,7 +44,7 @@ func (s *Session) Wait(ctx context.Context) error {
 		case changed == nil:
 			left = min(left, s.jitter(s.o.Interval))
 		}
-		if needless && left > 0 { // some authorities signal what only looks
+		if needless { // some authorities signal what only looks
 			pause := min(left, s.jitter(s.o.Interval/10))
 			left -= pause
 			select {

@@ -418,6 +418,20 @@ func TestWaitFollowsAWatchThatWasBegunAnew(t *testing.T) {
 	})
 }
 
+// The first signal is followed at once, though the look before it failed. SPEC H21.
+func TestWaitFollowsTheFirstSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		n.meet(lease.Read, failRequest)
+		h := n.open(t, nil)
+		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		time.AfterFunc(time.Millisecond, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		if took := h.waits(t); took != time.Millisecond {
+			t.Errorf("waited %v", took)
+		}
+	})
+}
+
 // Looks that cause signals and fail, all or every other, are no reason to look for ever.
 // SPEC H13, H21.
 func TestPausesBetweenLooksThatFail(t *testing.T) {
