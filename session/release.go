@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fencedlease/lease"
 )
@@ -78,10 +79,15 @@ func (s *Session) detach(ctx context.Context, f func(context.Context) error) <-c
 		defer s.finish()
 		s.turn <- struct{}{}
 		defer func() { <-s.turn }()
-		done <- f(ctx)
+		err := errGone
+		defer func() { done <- err }()
+		err = f(ctx)
 	}()
 	return done
 }
+
+// errGone is the outcome of a request whose goroutine was ended by the authority or by a hook.
+var errGone = errors.New("the goroutine of the request has ended, so that the outcome is not known")
 
 // endedByRelease reports whether ctx ended because the lease was given up.
 func endedByRelease(ctx context.Context) bool { return context.Cause(ctx) == error(lease.ErrReleased) }
