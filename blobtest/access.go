@@ -2,15 +2,24 @@ package blobtest
 
 import (
 	"strings"
+
+	"github.com/fencedlease/lease"
 )
 
 // access is what the sender of a request may do.
 type access struct {
-	all         bool   // the owner of the account
-	permissions string // letters of a shared access signature
+	all         bool          // the owner of the account
+	permissions string        // letters of a shared access signature
+	version     lease.Version // of that
 }
 
 func (a access) any(letters string) bool { return a.all || strings.ContainsAny(a.permissions, letters) }
+
+// mayBreak reports whether a lease may be broken: "For version 2017-07-29 and later, the Delete
+// permission also allows breaking a lease on a blob."
+func (a access) mayBreak() bool {
+	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
+}
 
 // mayReplace reports whether what is there already may be overwritten: permission c is to
 // create, and no more.
@@ -22,6 +31,7 @@ var (
 	errAuthentication   = &failure{status: 403, code: "AuthenticationFailed", text: "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}
 	errAuthHeader       = &failure{status: 400, code: "InvalidAuthenticationInfo", text: "The authentication information was not provided in the correct format. Verify the value of Authorization header."}
 	errPermission       = &failure{status: 403, code: "AuthorizationPermissionMismatch", text: "This request is not authorized to perform this operation using this permission."}
+	errOverwrite        = &failure{status: 403, code: "UnauthorizedBlobOverwrite", text: "This request is not authorized to perform blob overwrites."}
 	errServiceScope     = &failure{status: 403, code: "AuthorizationServiceMismatch", text: "This request is not authorized to perform this operation using this service."}
 	errResourceScope    = &failure{status: 403, code: "AuthorizationResourceTypeMismatch", text: "This request is not authorized to perform this operation using this resource type."}
 	errProtocolScope    = &failure{status: 403, code: "AuthorizationProtocolMismatch", text: "This request is not authorized to perform this operation using this protocol."}

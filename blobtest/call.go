@@ -173,9 +173,10 @@ func (c *call) chooseVersion() error {
 
 // Versions from which on the service does something otherwise.
 const (
-	versionETagQuoted  lease.Version = 2011_08_18 // entity tags are quoted
-	versionStrictLease lease.Version = 2013_08_15 // a lease ID needs a blob; lease operations tell the entity tag
-	versionZeroLength  lease.Version = 2015_02_21 // an empty Content-Length is signed as ""
+	versionETagQuoted   lease.Version = 2011_08_18 // entity tags are quoted
+	versionStrictLease  lease.Version = 2013_08_15 // a lease ID needs a blob; lease operations tell the entity tag
+	versionZeroLength   lease.Version = 2015_02_21 // an empty Content-Length is signed as ""
+	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
 // limitTime bounds the context by the parameter timeout, "expressed in seconds".

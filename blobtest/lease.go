@@ -18,8 +18,8 @@ func leaseResource(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Action != lease.Break && !c.access.any("w") {
-		return nil, errPermission // permission to delete is enough to break, and no more
+	if !c.access.any("w") && (req.Action != lease.Break || !c.access.mayBreak()) {
+		return nil, errPermission
 	}
 	cond, err := c.parseConditions("")
 	if err != nil {

@@ -89,7 +89,7 @@ func (c *call) replace(v *version, w write, status int, amend func(f found, rep 
 				return plan{}, err
 			}
 			if !c.access.mayReplace() {
-				return plan{}, errPermission
+				return plan{}, errOverwrite
 			}
 		} else if err := cond.forCreation("", time.Time{}); err != nil {
 			return plan{}, err

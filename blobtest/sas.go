@@ -24,6 +24,9 @@ func (c *call) admitSignature(op *operation) error {
 		return unauthenticated("sv is mandatory, and must be 2012-02-12 or newer.")
 	}
 	ofAccount := q.Get("ss") != "" || q.Get("srt") != ""
+	if ofAccount && version < versionProtocol {
+		return unauthenticated("sv must be 2015-04-05 or newer in the signature of an account.")
+	}
 	text := c.serviceText(version)
 	if ofAccount {
 		text = c.accountText(version)
@@ -45,7 +48,7 @@ func (c *call) admitSignature(op *operation) error {
 	if err != nil {
 		return err
 	}
-	c.access = access{permissions: q.Get("sp")}
+	c.access = access{permissions: q.Get("sp"), version: version}
 	if !c.access.any(op.permissions) {
 		return errPermission
 	}
@@ -59,6 +62,9 @@ const (
 	versionProtocol  lease.Version = 2015_04_05 // spr and sip; account signatures
 	versionResource  lease.Version = 2018_11_09 // sr and the snapshot
 	versionScope     lease.Version = 2020_12_06 // the encryption scope
+
+	// And the one from which on permission to delete is enough to break a lease.
+	versionDeleteBreaks lease.Version = 2017_07_29
 )
 
 // accountText is what is signed for an account.

@@ -83,14 +83,16 @@ var (
 	words    = strings.NewReplacer("-", "", "_", " ")
 )
 
-// canonicalHeaders are the headers x-ms-*, a line each, in the order of their names.
+// canonicalHeaders are the headers x-ms-*, a line each, in the order of their names. "Prior to
+// service version 2016-05-31, headers with empty values were omitted from the signature string."
 func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	var names []string
 	values := map[string]string{}
 	for name, vs := range c.r.Header {
-		if name = strings.ToLower(name); strings.HasPrefix(name, "x-ms-") {
+		value := strings.TrimSpace(strings.Join(vs, ","))
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-ms-") && (value != "" || c.version >= versionEmptyHeaders) {
 			names = append(names, name)
-			values[name] = strings.TrimSpace(strings.Join(vs, ","))
+			values[name] = value
 		}
 	}
 	slices.SortFunc(names, order)

@@ -102,7 +102,7 @@ func TestAccountSignatures(t *testing.T) {
 
 	create := s.account(sas.AccountSignatureValues{Permissions: "c", ResourceTypes: "o"})
 	s.want("", 201, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
-	s.want(permission, 403, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
+	s.want("UnauthorizedBlobOverwrite", 403, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
 
 	// A copy reads its source by the source's own signature.
 	s.want("NoAuthenticationInformation", 401, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob")
