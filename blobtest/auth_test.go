@@ -136,6 +136,10 @@ func TestAccounts(t *testing.T) {
 	c.must(201, "PUT", "/two/box?restype=container&comp=lease", acquire, "")
 	c.must(409, "PUT", "/two/box?restype=container&comp=lease", acquire, "")
 	c.must(400, "GET", account+"/box?restype=container", nil, "")
+	c.must(201, "PUT", "/one/box/blob", []string{"x-ms-blob-type", "BlockBlob"}, "of one")
+	if a := c.must(400, "PUT", "/two/box/blob", []string{"x-ms-copy-source", "http://127.0.0.1/one/box/blob"}, ""); a.code() != "CopyAcrossAccountsNotSupported" {
+		t.Error(a.code())
+	}
 	// The account may also be the first label of the host.
 	r := httptest.NewRequest("GET", "http://one.blob.example/box?restype=container", nil)
 	r.Header.Set("x-ms-version", today)

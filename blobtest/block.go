@@ -137,7 +137,7 @@ func parseBlockList(body []byte) (list []wanted, err error) {
 		}
 	}
 	if len(list) > maxCommitted {
-		return nil, errBlockList
+		return nil, errBlockListTooLong
 	}
 	return list, nil
 }

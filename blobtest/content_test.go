@@ -196,6 +196,11 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %s", body, a.code())
 		}
 	}
+	many := strings.Repeat("<Latest>"+id(1)+"</Latest>", 50_000)
+	list(201, many)
+	if a := list(400, many+"<Latest>"+id(1)+"</Latest>"); a.code() != "BlockListTooLong" {
+		t.Error(a.code())
+	}
 	if a := list(400, "<Other>x</Other>"); a.code() != "InvalidXmlDocument" {
 		t.Error(a.code())
 	}
@@ -230,11 +235,12 @@ func TestCopy(t *testing.T) {
 	}{
 		{source(path + "-none"), 404, "CannotVerifyCopySource"},
 		{source("/otheraccount/box/blob"), 400, "InvalidHeaderValue"},
-		{[]string{"x-ms-copy-source", "http://127.0.0.2" + path}, 400, "CopySourceNotSupported"},
+		{[]string{"x-ms-copy-source", "http://127.0.0.2" + path}, 400, "CopyAcrossAccountsNotSupported"},
+		{source(account + "/box?restype=container"), 400, "InvalidHeaderValue"},
 		{[]string{"x-ms-copy-source", "::"}, 400, "InvalidHeaderValue"},
 		{append(source(path), "x-ms-source-if-match", `"0x8D"`), 412, "SourceConditionNotMet"},
-		{append(source(path), "x-ms-source-lease-id", idB), 412, "LeaseIdMismatchWithBlobOperation"},
-		{append(source(path), "x-ms-source-lease-id", idA), 202, ""},
+		{[]string{"x-ms-copy-source", path}, 400, "InvalidHeaderValue"},
+		{append(source(path), "x-ms-source-lease-id", idA), 400, "UnsupportedHeader"},
 	} {
 		if a := c.must(o.status, "PUT", target, o.h, ""); a.code() != o.code {
 			t.Errorf("%q: %s, want %s", o.h, a.code(), o.code)

@@ -34,7 +34,8 @@ func (k *copied) write(h http.Header) {
 // copyBlob is Copy Blob and, with x-ms-requires-sync, Copy Blob From URL, within an
 // account. Either is done when it is answered. The lease of the source is read, that of
 // the destination written; for Copy Blob, which may go on after the answer in the service,
-// it must be an infinite one.
+// it must be an infinite one. Before 2012-02-12 any would do, "a successful operation returns
+// status code 201 (Created)", and nothing is told of the copy.
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -54,6 +55,10 @@ func copyBlob(c *call) (*reply, error) {
 	}
 	source, _, _ := strings.Cut(c.header("x-ms-copy-source"), "?")
 	v.copied = &copied{id: uuid.NewString(), source: source, size: v.data.size()}
+	if c.version < lease.Version20120212 {
+		v.copied = nil
+		return c.replace(&v, write{}, http.StatusCreated, nil)
+	}
 	sync := strings.EqualFold(c.header("x-ms-requires-sync"), "true")
 	return c.replace(&v, write{infinite: !sync}, http.StatusAccepted, func(_ found, rep *reply) error {
 		rep.header.Set("x-ms-copy-id", v.copied.id)
@@ -65,7 +70,11 @@ func copyBlob(c *call) (*reply, error) {
 // readSource reads the source of a copy as a call of its own would, which the owner of the
 // account may do, and others if the source's own address is signed.
 func (c *call) readSource() (r reading, err error) {
+	old := c.version < lease.Version20120212
 	raw := c.header("x-ms-copy-source")
+	if old && strings.HasPrefix(raw, "/") { // "/accountName/containerName/blobName"
+		raw = "http://" + c.r.Host + raw
+	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" || u.Host == "" {
 		return r, badHeader(c.r, "x-ms-copy-source")
@@ -76,10 +85,10 @@ func (c *call) readSource() (r reading, err error) {
 	req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}, RemoteAddr: c.r.RemoteAddr, TLS: c.r.TLS}
 	src := c.newCall(c.ctx, req)
 	src.version = c.version
-	if err := src.locate(); err != nil {
+	if err := src.locate(); err != nil || src.kind != blob {
 		return r, badHeader(c.r, "x-ms-copy-source")
 	}
-	if src.kind != blob || src.account != c.account {
+	if src.account != c.account {
 		return r, errForeignSource
 	}
 	if err := src.refuseUnserved(); err != nil {
@@ -91,6 +100,9 @@ func (c *call) readSource() (r reading, err error) {
 		}
 	}
 	if s := c.header("x-ms-source-lease-id"); s != "" {
+		if !old { // "unsupported in 2012-02-12 and later"
+			return r, errHeader.with("HeaderName", "x-ms-source-lease-id").with("HeaderValue", s)
+		}
 		if src.id, err = lease.ParseID(s); err != nil || src.id.IsZero() {
 			return r, badHeader(c.r, "x-ms-source-lease-id")
 		}

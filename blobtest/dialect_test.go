@@ -88,6 +88,26 @@ func TestDialects(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	})
+	t.Run("copy", func(t *testing.T) {
+		// "In versions before 2012-02-12, a successful operation returns status code 201 (Created)",
+		// a source is named "/accountName/containerName/blobName" and its lease may be asked for,
+		// and whatever lease the destination has is enough.
+		c := old(t, "2011-08-18")
+		id, target := c.lease(201, "acquire").header.Get("x-ms-lease-id"), account+"/box/copy"
+		a := c.must(201, "PUT", target, []string{"x-ms-copy-source", path, "x-ms-source-lease-id", id}, "")
+		if a.header.Get("x-ms-copy-id") != "" || a.header.Get("ETag") == "" {
+			t.Errorf("%v", a.header)
+		}
+		if a := c.must(200, "GET", target, nil, ""); a.body != "hello" || a.header.Get("x-ms-copy-status") != "" {
+			t.Errorf("%q %v", a.body, a.header)
+		}
+		if a := c.must(412, "PUT", target, []string{"x-ms-copy-source", path, "x-ms-source-lease-id", idB}, ""); a.code() != "LeaseIdMismatchWithBlobOperation" {
+			t.Error(a.code())
+		}
+		c.must(400, "PUT", target, []string{"x-ms-copy-source", path, "x-ms-source-lease-id", "foo"}, "")
+		c.must(412, "PUT", path, []string{"x-ms-copy-source", target}, "")
+		c.must(201, "PUT", path, []string{"x-ms-copy-source", "http://127.0.0.1" + target, "x-ms-lease-id", id}, "")
+	})
 	t.Run("headers", func(t *testing.T) {
 		for _, o := range []struct {
 			version string

@@ -70,9 +70,10 @@ var (
 	errSnapshotsPresent  = &failure{status: 409, code: "SnapshotsPresent", text: "This operation is not permitted because the blob has snapshots."}
 	errNoPendingCopy     = &failure{status: 409, code: "NoPendingCopyOperation", text: "There is currently no pending copy operation."}
 	errCopySource        = &failure{status: 404, code: "CannotVerifyCopySource", text: "The specified blob does not exist."}
-	errForeignSource     = &failure{status: 400, code: "CopySourceNotSupported", text: "The copy source must be a blob of the same account."}
+	errForeignSource     = &failure{status: 400, code: "CopyAcrossAccountsNotSupported", text: "The copy source account and destination account must be the same."}
 	errInfiniteRequired  = &failure{status: 412, code: "InfiniteLeaseDurationRequired", text: "The lease ID matched, but the specified lease must be an infinite-duration lease."}
 	errBlockList         = &failure{status: 400, code: "InvalidBlockList", text: "The specified block list is invalid."}
+	errBlockListTooLong  = &failure{status: 400, code: "BlockListTooLong", text: "The block list may not contain more than 50,000 blocks."}
 	errBlockID           = &failure{status: 400, code: "InvalidBlobOrBlock", text: "The specified blob or block content is invalid."}
 	errBlockCount        = &failure{status: 409, code: "BlockCountExceedsLimit", text: "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks."}
 	errXML               = &failure{status: 400, code: "InvalidXmlDocument", text: "XML specified is not syntactically valid."}
