@@ -1,6 +1,7 @@
 package blobtest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -18,7 +19,7 @@ type call struct {
 	ctx      context.Context
 	r        *http.Request
 	conn     *http.ResponseController // of the connection that the request came on; nil for the source of a copy
-	query    url.Values               // names in lower case, as the service compares them
+	query    url.Values               // names in lower case, as the service compares them; of one name the first counts
 	badQuery error                    // why some of it is missing there
 	version  lease.Version
 
@@ -36,11 +37,13 @@ type call struct {
 
 func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	c := &call{Handler: h, ctx: ctx, r: r, query: url.Values{}, version: h.o.DefaultVersion}
-	var sent url.Values
-	sent, c.badQuery = url.ParseQuery(r.URL.RawQuery)
-	for name, values := range sent {
-		name = strings.ToLower(name)
-		c.query[name] = append(c.query[name], values...)
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		values, err := url.ParseQuery(pair)
+		c.badQuery = cmp.Or(c.badQuery, err)
+		for name, value := range values { // one at most
+			name = strings.ToLower(name)
+			c.query[name] = append(c.query[name], value...)
+		}
 	}
 	return c
 }

@@ -250,3 +250,16 @@ func TestTimeoutParameter(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// Names of parameters are known in any case, and of those with the same name the first counts.
+func TestParameters(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	for range 20 { // no order is left to chance
+		if a := c.must(200, "GET", account+"/box?RESTYPE=Container&Comp=List&comp=metadata&cOMP=x", nil, ""); a.body == "" {
+			t.Fatal("the first is not the one that counts")
+		}
+	}
+	if a := c.must(400, "GET", path+"?timeout=%zz&comp=metadata", nil, ""); a.code() != "InvalidUri" {
+		t.Error(a.code())
+	}
+}
