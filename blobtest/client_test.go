@@ -77,7 +77,11 @@ func answerOf(t *testing.T, res *http.Response) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{res.StatusCode, res.Header, string(b)}
+	h := http.Header{}
+	for name, values := range res.Header { // a recorder's are as they were written
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	return answer{res.StatusCode, h, string(b)}
 }
 
 // must is do, and fails the test on another status.

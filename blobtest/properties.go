@@ -95,9 +95,11 @@ func identifier(s string) bool {
 	return s != ""
 }
 
+// write puts the metadata on an answer. The names are written as they are, since some clients
+// give them to programs as they find them: Set would begin each with a capital.
 func (m metadata) write(h http.Header) {
 	for _, v := range m {
-		h.Set(metadataPrefix+v[0], v[1])
+		h["x-ms-meta-"+v[0]] = []string{v[1]}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -387,4 +388,20 @@ func TestCORS(t *testing.T) {
 		t.Error(a.code())
 	}
 	c.must(400, "OPTIONS", path, nil, "")
+}
+
+// Names of metadata are written in lower case, to containers and blobs.
+func TestMetadataNames(t *testing.T) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true})
+	_, r := dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0", "x-ms-meta-leaseowner", "me")+
+		request("PUT", "/box/blob", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-leaseowner", "me")+
+		request("HEAD", "/box?restype=container")+
+		request("HEAD", "/box/blob", "Connection", "close"))
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), "\r\nx-ms-meta-leaseowner: me\r\n"); n != 2 {
+		t.Errorf("in %d answers of 2:\n%s", n, b)
+	}
 }
