@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
@@ -172,5 +173,58 @@ func TestBadArguments(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %s", c.args, err, c.want)
 		}
+	}
+}
+
+// pipes is a listener whose connections do not leave the process.
+type pipes struct{ conns chan net.Conn }
+
+func (l pipes) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l pipes) Close() error {
+	close(l.conns)
+	return nil
+}
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// An interrupt waits for a client that is in the middle of a request, and for one that has sent
+// nothing, but not for ever; and it is no error that they came to nothing.
+func TestInterruptedRequests(t *testing.T) {
+	for name, sent := range map[string]string{
+		"nothing":        "",
+		"half a request": "PUT /devstoreaccount1/box?restype=container HTTP/1.1\r\n",
+		"half a body":    "PUT /devstoreaccount1/box/blob HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhe",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			l, done := pipes{make(chan net.Conn)}, make(chan error, 1)
+			go func() { done <- serve(ctx, h, l) }()
+			ours, theirs := net.Pipe()
+			defer ours.Close()
+			l.conns <- theirs
+			if _, err := io.WriteString(ours, sent); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			cancel()
+			begin := time.Now()
+			if err := <-done; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if d := time.Since(begin); d != grace {
+				t.Errorf("%s: it ended after %v, want %v", name, d, grace)
+			}
+		})
 	}
 }
