@@ -1,6 +1,7 @@
 package blobtest
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -9,10 +10,14 @@ import (
 // rate of its own. It has the methods of session.Clock, so that one Clock can drive the
 // store, the server and the sessions of a test. Its methods may be called from any number
 // of goroutines.
+//
+// It ends some 292 years after its start, at the longest Duration, and stands still there:
+// beyond that, nobody can count what has elapsed.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // the clock's time at the real time since
 	since   time.Time
+	last    time.Time // its end
 	rate    float64
 	waiters []waiter
 }
@@ -31,7 +36,8 @@ func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 // time: at 1 like the machine's clock, at 60 a minute each second, at 0 not at all. A
 // negative rate counts as 0.
 func NewFastClock(start time.Time, rate float64) *Clock {
-	return &Clock{base: start.Round(0).UTC(), since: time.Now(), rate: max(rate, 0)}
+	start = start.Round(0).UTC()
+	return &Clock{base: start, since: time.Now(), last: start.Add(math.MaxInt64), rate: max(rate, 0)}
 }
 
 // Now returns the time that the clock shows, in UTC. It never decreases.
@@ -46,7 +52,14 @@ func (c *Clock) now() time.Time {
 		return c.base
 	}
 	// Without a bound the product would overflow, and time run backward.
-	return c.base.Add(time.Duration(min(float64(time.Since(c.since))*c.rate, float64(2*century))))
+	return c.within(c.base.Add(time.Duration(min(float64(time.Since(c.since))*c.rate, float64(2*century)))))
+}
+
+func (c *Clock) within(t time.Time) time.Time {
+	if t.After(c.last) {
+		return c.last
+	}
+	return t
 }
 
 // Advance moves the clock forward by d, at once, and wakes whoever waits for a time that
@@ -54,7 +67,7 @@ func (c *Clock) now() time.Time {
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.base = c.base.Add(max(d, 0))
+	c.base = c.within(c.base.Add(max(d, 0)))
 	now, rest := c.now(), c.waiters[:0]
 	for _, w := range c.waiters {
 		if now.Before(w.at) {

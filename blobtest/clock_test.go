@@ -1,6 +1,7 @@
 package blobtest_test
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,4 +69,30 @@ func TestFastClock(t *testing.T) {
 			t.Errorf("it shows %v, want 2h", d)
 		}
 	})
+}
+
+// At its end a clock stands still for all who look at it: the Date header and the leases.
+func TestEndOfClock(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	state := func() string { return c.must(200, "HEAD", path, nil, "").header.Get("x-ms-lease-state") }
+	c.acquire(idA, "15")
+	c.h.Clock().Advance(math.MaxInt64 - 15*time.Second)
+	c.acquire(idA, "15")
+	c.h.Clock().Advance(15*time.Second - 1)
+	if s := state(); s != "leased" {
+		t.Errorf("%s before the end, want leased", s)
+	}
+	c.h.Clock().Advance(1)
+	if s := state(); s != "expired" {
+		t.Errorf("%s at the end, want expired", s)
+	}
+	end := c.h.Clock().Now()
+	if d := end.Sub(start); d != math.MaxInt64 {
+		t.Errorf("it ends after %v", d)
+	}
+	for _, d := range []time.Duration{1, math.MaxInt64, math.MaxInt64} {
+		if c.h.Clock().Advance(d); !c.h.Clock().Now().Equal(end) {
+			t.Errorf("%v after its end %v", c.h.Clock().Now(), end)
+		}
+	}
 }
