@@ -47,7 +47,7 @@ func (c *call) admit(op *operation) error {
 		return nil
 	}
 	switch {
-	case c.r.Header.Get("Authorization") != "":
+	case c.header("Authorization") != "":
 		return c.admitSharedKey()
 	case c.query.Get("sig") != "":
 		return c.admitSignature(op)

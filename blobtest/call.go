@@ -157,7 +157,7 @@ func (c *call) chooseVersion() error {
 		from, value string
 		f           *failure
 	}{
-		{headerVersion, c.r.Header.Get(headerVersion), errInvalidHeader.with("HeaderName", headerVersion).with("HeaderValue", c.r.Header.Get(headerVersion))},
+		{headerVersion, c.header(headerVersion), badHeader(c.r, headerVersion)},
 		{"api-version", c.query.Get("api-version"), badQuery(errInvalidQuery, "api-version", c.query.Get("api-version"), "The version is not supported.")},
 		{"sv", c.query.Get("sv"), badQuery(errInvalidQuery, "sv", c.query.Get("sv"), "The version is not supported.")},
 	} {
@@ -199,8 +199,13 @@ func (c *call) limitTime() (context.CancelFunc, error) {
 	return cancel, nil
 }
 
-// header returns a header's value without the space around it.
-func (c *call) header(name string) string { return strings.TrimSpace(c.r.Header.Get(name)) }
+// header returns a header's value without the space around it; one that was sent more than once
+// has all its values, as they are signed.
+func (c *call) header(name string) string { return headerOf(c.r, name) }
+
+func headerOf(r *http.Request, name string) string {
+	return strings.TrimSpace(strings.Join(r.Header.Values(name), ","))
+}
 
 // leaseName is the name of the lease of the resource.
 func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }

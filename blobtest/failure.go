@@ -91,7 +91,7 @@ var (
 
 // badHeader is the failure for a header whose value cannot be used.
 func badHeader(r *http.Request, name string) *failure {
-	return errInvalidHeader.with("HeaderName", name).with("HeaderValue", r.Header.Get(name))
+	return errInvalidHeader.with("HeaderName", name).with("HeaderValue", headerOf(r, name))
 }
 
 // noHeader is the failure for a header that must be there.

@@ -96,7 +96,7 @@ func (o *outcome) failure(k kind, r *http.Request) *failure {
 		text:   strings.Replace(o.text, "*", name, 1),
 	}
 	if o.header != "" {
-		f = f.with("HeaderName", o.header).with("HeaderValue", r.Header.Get(o.header))
+		f = f.with("HeaderName", o.header).with("HeaderValue", headerOf(r, o.header))
 	}
 	return f
 }

@@ -85,7 +85,7 @@ var unservedParameters = []string{"versionid", "deletetype", "prevsnapshot", "st
 
 func (c *call) refuseUnserved() error {
 	for _, name := range unservedHeaders {
-		if v := c.r.Header.Get(name); v != "" {
+		if v := c.header(name); v != "" {
 			return errHeader.with("HeaderName", name).with("HeaderValue", v)
 		}
 	}

@@ -78,7 +78,8 @@ func (h *Handler) HTTPServer() *http.Server {
 		WriteTimeout:      2 * h.o.Timeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          nil,
+
+		DisableGeneralOptionsHandler: true, // the service knows no OPTIONS *
 	}
 }
 

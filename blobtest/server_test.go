@@ -405,3 +405,42 @@ func TestMetadataNames(t *testing.T) {
 		t.Errorf("in %d answers of 2:\n%s", n, b)
 	}
 }
+
+// A header that is sent twice has both values, as it is signed: no one of them is picked.
+func TestRepeatedHeaders(t *testing.T) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true})
+	c := &client{t, s.Handler, today}
+	c.must(201, "PUT", account+"/box?restype=container", nil, "")
+	c.put(201)
+	for _, o := range []struct {
+		h    []string
+		name string
+	}{
+		{[]string{"x-ms-lease-action", "break", "x-ms-lease-action", "acquire"}, "x-ms-lease-action"},
+		{[]string{"x-ms-lease-action", "renew", "x-ms-lease-id", idA, "x-ms-lease-id", idB}, "x-ms-lease-id"},
+		{[]string{"x-ms-lease-action", "break", "x-ms-version", "2011-08-18"}, "x-ms-version"},
+	} {
+		_, r := dial(t, s, request("PUT", "/box/blob?comp=lease", append(o.h, "Content-Length", "0")...))
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := answerOf(t, res)
+		if m := a.message(t); a.status != 400 || m.HeaderName != o.name || !strings.Contains(m.HeaderValue, ",") {
+			t.Errorf("%q: %d %+v", o.h, a.status, m)
+		}
+	}
+}
+
+// OPTIONS is asked of a resource.
+func TestGeneralOptions(t *testing.T) {
+	s := newServer(t, nil)
+	_, r := dial(t, s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	res, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := answerOf(t, res); a.status != 400 || a.code() != "MissingRequiredHeader" {
+		t.Errorf("%d %s", a.status, a.code())
+	}
+}
