@@ -162,3 +162,27 @@ func TestFailedWritesForgetNothing(t *testing.T) {
 		}
 	}
 }
+
+// Of the conditions, containers know the two with times, and only where they are changed or
+// leased.
+func TestContainerConditions(t *testing.T) {
+	const box, earlier = account + "/box?restype=container", "Thu, 26 Jan 2012 23:30:17 GMT"
+	c := newClient(t, blobtest.Options{})
+	lease := []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}
+	for _, o := range []struct {
+		method, target string
+		h              []string
+		status         int
+	}{
+		{"HEAD", box, []string{"If-Unmodified-Since", earlier}, 200},
+		{"GET", box + "&comp=metadata", []string{"If-Unmodified-Since", earlier}, 200},
+		{"PUT", box + "&comp=metadata", []string{"If-Unmodified-Since", earlier}, 412},
+		{"PUT", box + "&comp=metadata", []string{"If-Match", "x"}, 200},
+		{"PUT", box + "&comp=lease", append(lease, "If-Unmodified-Since", earlier), 412},
+		{"PUT", box + "&comp=lease", append(lease, "If-Match", "x", "If-None-Match", "*"), 201},
+		{"PUT", path + "-not-there?comp=lease", append(lease, "If-Match", "*"), 412},
+		{"PUT", path + "-not-there?comp=lease", lease, 404},
+	} {
+		c.must(o.status, o.method, o.target, o.h, "")
+	}
+}

@@ -383,3 +383,74 @@ func TestContainerLease(t *testing.T) {
 		t.Error(a.code())
 	}
 }
+
+// To delete the snapshots alone is no modification: an expired lease stays, uncommitted blocks too.
+func TestDeleteOnlySnapshots(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	c.must(201, "PUT", path+"?comp=snapshot", nil, "")
+	c.must(201, "PUT", path+"?comp=snapshot", nil, "")
+	c.must(201, "PUT", path+"?comp=block&blockid=MDAx", nil, "block")
+	c.acquire(idA, "15")
+	c.h.Clock().Advance(15 * time.Second)
+	c.must(202, "DELETE", path, []string{"x-ms-delete-snapshots", "only"}, "")
+	c.lease(200, "renew", "x-ms-lease-id", idA)
+	if l := c.list(account + "/box?restype=container&comp=list&include=snapshots"); len(l.Blobs) != 1 {
+		t.Errorf("%+v", l)
+	}
+	if a := c.must(200, "GET", path+"?comp=blocklist&blocklisttype=uncommitted", nil, ""); !strings.Contains(a.body, "MDAx") {
+		t.Error(a.body)
+	}
+}
+
+// One snapshot is deleted and the others stay; a snapshot has no uncommitted blocks.
+func TestDeleteOneSnapshot(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	one := c.must(201, "PUT", path+"?comp=snapshot", nil, "").header
+	two := c.must(201, "PUT", path+"?comp=snapshot", []string{"x-ms-meta-a", "b"}, "").header
+	if one.Get("ETag") == two.Get("ETag") || one.Get("ETag") != c.must(200, "HEAD", path, nil, "").header.Get("ETag") {
+		t.Errorf("%s, and with metadata of its own %s", one.Get("ETag"), two.Get("ETag"))
+	}
+	c.must(201, "PUT", path+"?comp=block&blockid=MDAx", nil, "block")
+	if a := c.must(200, "GET", path+"?comp=blocklist&blocklisttype=all&snapshot="+two.Get("x-ms-snapshot"), nil, ""); strings.Contains(a.body, "Uncommitted") {
+		t.Error(a.body)
+	}
+	c.must(202, "DELETE", path+"?snapshot="+one.Get("x-ms-snapshot"), nil, "")
+	c.must(404, "HEAD", path+"?snapshot="+one.Get("x-ms-snapshot"), nil, "")
+	c.must(200, "HEAD", path+"?snapshot="+two.Get("x-ms-snapshot"), nil, "")
+	c.must(400, "DELETE", path+"?snapshot="+two.Get("x-ms-snapshot"), []string{"x-ms-delete-snapshots", "only"}, "")
+}
+
+// What replaces a blob is younger than the blob.
+func TestCreationTime(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	c.h.Clock().Advance(time.Hour)
+	c.put(201)
+	h := c.must(200, "HEAD", path, nil, "").header
+	if created, modified := h.Get("x-ms-creation-time"), h.Get("Last-Modified"); created != "Thu, 26 Jan 2012 23:30:18 GMT" || modified != "Fri, 27 Jan 2012 00:30:18 GMT" {
+		t.Errorf("created %s, modified %s", created, modified)
+	}
+}
+
+// The sums that a client sends are held against the content, and the sum of a range is asked for
+// up to 4 MiB.
+func TestSums(t *testing.T) {
+	const wrong = "AAAAAAAAAAAAAAAAAAAAAA=="
+	c := newClient(t, blobtest.Options{})
+	if a := c.put(400, "x-ms-blob-content-md5", wrong); a.code() != "Md5Mismatch" {
+		t.Error(a.code())
+	}
+	if a := c.put(400, "x-ms-blob-content-md5", "x"); a.code() != "InvalidHeaderValue" {
+		t.Error(a.code())
+	}
+	if a := c.put(400, "Content-MD5", "x"); a.code() != "InvalidMd5" {
+		t.Error(a.code())
+	}
+	if a := c.put(400, "x-ms-content-crc64", "AAAAAAAAAAA="); a.code() != "Crc64Mismatch" {
+		t.Error(a.code())
+	}
+	const most = 4 << 20
+	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", most+1))
+	wants := []string{"x-ms-range-get-content-md5", "true", "Range"}
+	c.must(206, "GET", path, append(wants, fmt.Sprint("bytes=0-", most-1)), "")
+	c.must(400, "GET", path, append(wants, fmt.Sprint("bytes=0-", most)), "")
+}

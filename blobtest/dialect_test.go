@@ -19,7 +19,7 @@ func TestDialects(t *testing.T) {
 	t.Run("duration", func(t *testing.T) {
 		// "A call to Lease Blob to acquire a lease now must include a lease duration header."
 		c := old(t, "2011-08-18")
-		id := c.lease(201, "acquire", "x-ms-lease-duration", "nothing of this version").header.Get("x-ms-lease-id")
+		id := c.lease(201, "acquire", "x-ms-lease-duration", "nothing of this version", "x-ms-proposed-lease-id", "nor this").header.Get("x-ms-lease-id")
 		c.h.Clock().Advance(60*time.Second - 1)
 		c.put(412)
 		c.put(201, "x-ms-lease-id", id)
@@ -131,6 +131,10 @@ func TestDialects(t *testing.T) {
 			}
 			if got := a.header.Get("x-ms-lease-state") != ""; got != o.state {
 				t.Errorf("%s: state told %v", o.version, got)
+			}
+			l := c.list(account + "/box?restype=container&comp=list")
+			if b := l.Blobs[0]; (b.State != "") != o.state || (b.Duration != "") != o.state || b.Status != "locked" {
+				t.Errorf("%s: a list tells %+v", o.version, b)
 			}
 			if a.header.Get("x-ms-lease-status") != "locked" || a.header.Get("x-ms-version") != o.version {
 				t.Errorf("%s: %v", o.version, a.header)

@@ -2,10 +2,13 @@ package blobtest_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
 )
 
@@ -32,5 +35,25 @@ func TestLog(t *testing.T) {
 	c.do("GET", path+"%0A?comp=%0A", nil, "")
 	if n := strings.Count(b.String(), "\n"); n != 1 {
 		t.Errorf("%d lines: %s", n, &b)
+	}
+}
+
+// The error of an authority is told to nobody but the log.
+func TestLogOfErrors(t *testing.T) {
+	var b bytes.Buffer
+	h, err := blobtest.NewHandler(authorityFunc(func(context.Context, string, lease.Request) (lease.Result, error) {
+		return lease.Result{}, errors.New("the disk is full")
+	}), &blobtest.Options{AllowAnyone: true, Logger: slog.New(slog.NewTextHandler(&b, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t, h, today}
+	a := c.must(500, "PUT", account+"/box?restype=container", nil, "")
+	if strings.Contains(a.body, "disk") || !strings.Contains(b.String(), `error="the disk is full"`) {
+		t.Errorf("%s\n%s", a.body, &b)
+	}
+	c.must(404, "GET", path, nil, "")
+	if n := strings.Count(b.String(), "error="); n != 1 {
+		t.Errorf("%d errors:\n%s", n, &b)
 	}
 }

@@ -387,6 +387,9 @@ func TestCORS(t *testing.T) {
 	if a.code() != "CorsPreflightFailure" {
 		t.Error(a.code())
 	}
+	c.must(403, "OPTIONS", path, []string{"Origin", "https://a.example", "Access-Control-Request-Method", "DELETE"}, "")
+	c.must(403, "OPTIONS", path, []string{"Origin", "https://b.example", "Access-Control-Request-Method", "PUT"}, "")
+	c.must(400, "OPTIONS", path, []string{"Origin", "https://a.example"}, "")
 	c.must(400, "OPTIONS", path, nil, "")
 }
 

@@ -1,0 +1,29 @@
+package blobtest
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// The uncommitted blocks of a blob are no more than the service allows.
+func TestUncommittedBlocks(t *testing.T) {
+	h, err := NewHandler(nil, &Options{AllowAnyone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(target, body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("PUT", "/"+DefaultAccount+"/box"+target, strings.NewReader(body)))
+		return w
+	}
+	send("?restype=container", "")
+	a := h.accounts[DefaultAccount]
+	a.put("box", a.find("box", "").box, "blob", &entry{blocks: make([]block, maxUncommitted-1)})
+	a.find("box", "blob").entry.blocks[0].id = "MDAx"
+	for _, want := range []int{201, 409} {
+		if w := send("/blob?comp=block&blockid=MDAx", "x"); w.Code != want {
+			t.Errorf("%d %s, want %d", w.Code, w.Body, want)
+		}
+	}
+}
