@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +130,49 @@ func TestCloseEndsRequests(t *testing.T) {
 	dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
 	<-entered
 	s.Close()
+}
+
+// When Close returns, nobody uses the authority any more.
+func TestCloseWaits(t *testing.T) {
+	entered := make(chan struct{})
+	var left atomic.Bool
+	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+		close(entered)
+		<-ctx.Done()
+		for range 10_000 {
+			runtime.Gosched()
+		}
+		left.Store(true)
+		return lease.Result{}, ctx.Err()
+	})
+	s, err := blobtest.NewServer(auth, &blobtest.Options{AllowAnyone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
+	<-entered
+	if s.Close(); !left.Load() {
+		t.Error("a request goes on after Close")
+	}
+}
+
+// A server has limits, also against clients that do not take their answer.
+func TestHTTPServer(t *testing.T) {
+	for timeout, header := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 10 * time.Second} {
+		h, err := blobtest.NewHandler(nil, &blobtest.Options{Timeout: timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := h.HTTPServer()
+		if s.ReadHeaderTimeout != header || s.ReadTimeout != timeout || s.WriteTimeout != 2*timeout || s.IdleTimeout != 2*time.Minute {
+			t.Errorf("with %v: %v, %v, %v, %v", timeout, s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout)
+		}
+	}
+	s := newServer(t, &blobtest.Options{AllowAnyone: true})
+	_, r := dial(t, s, request("GET", "/box/blob", "x-ms-meta-a", strings.Repeat("x", 70<<10)))
+	if res, err := http.ReadResponse(r, nil); err != nil || res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%v, %v", res, err)
+	}
 }
 
 type authorityFunc func(context.Context, string, lease.Request) (lease.Result, error)
