@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/xml"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -115,31 +116,46 @@ func putBlockList(c *call) (*reply, error) {
 // A wanted block is named in a block list: by ID, and from where it is to be taken.
 type wanted struct{ from, id string }
 
+// parseBlockList reads token by token, so that it ends where a list goes wrong or on for too
+// long: a body can have millions of elements.
 func parseBlockList(body []byte) (list []wanted, err error) {
-	var doc struct {
-		XMLName xml.Name `xml:"BlockList"`
-		Blocks  []struct {
-			XMLName xml.Name
-			ID      string `xml:",chardata"`
-		} `xml:",any"`
-	}
-	body = bytes.TrimPrefix(body, []byte("\ufeff"))
-	d := xml.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(&doc); err != nil || len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
-		return nil, errXML
-	}
-	for _, b := range doc.Blocks {
-		switch b.XMLName.Local {
-		case "Committed", "Uncommitted", "Latest":
-			list = append(list, wanted{b.XMLName.Local, strings.TrimSpace(b.ID)})
-		default:
+	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
+	var id []byte
+	for depth, ended := 0, false; ; {
+		token, err := d.Token()
+		if err == io.EOF && ended {
+			return list, nil
+		}
+		if err != nil {
 			return nil, errXML
 		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			name := t.Name.Local
+			block := name == "Committed" || name == "Uncommitted" || name == "Latest"
+			switch {
+			case depth == 0 && name == "BlockList" && !ended:
+			case depth == 1 && block && len(list) == maxCommitted:
+				return nil, errBlockListTooLong
+			case depth == 1 && block:
+				list, id = append(list, wanted{from: name}), id[:0]
+			default:
+				return nil, errXML
+			}
+			depth++
+		case xml.EndElement:
+			if depth--; depth == 1 {
+				list[len(list)-1].id = string(bytes.TrimSpace(id))
+			}
+			ended = depth == 0
+		case xml.CharData:
+			if depth == 2 {
+				id = append(id, t...)
+			} else if len(bytes.TrimSpace(t)) > 0 {
+				return nil, errXML
+			}
+		}
 	}
-	if len(list) > maxCommitted {
-		return nil, errBlockListTooLong
-	}
-	return list, nil
 }
 
 // getBlockList is Get Block List. It also reads a blob that has only uncommitted blocks.

@@ -27,3 +27,24 @@ func TestUncommittedBlocks(t *testing.T) {
 		}
 	}
 }
+
+// A list is read no further than it can be good.
+func TestHugeBlockLists(t *testing.T) {
+	for _, o := range []struct {
+		body string
+		want error
+	}{
+		{"<BlockList>" + strings.Repeat("<Latest/>", 1e6) + "</BlockList>", errBlockListTooLong},
+		{"<BlockList><Latest>" + strings.Repeat("<a>", 1e6), errXML},
+	} {
+		body := []byte(o.body)
+		took := testing.AllocsPerRun(1, func() {
+			if _, err := parseBlockList(body); err != o.want {
+				t.Errorf("%.30s: %v, want %v", body, err, o.want)
+			}
+		})
+		if took > 10*maxCommitted {
+			t.Errorf("%.30s: %v allocations", body, took)
+		}
+	}
+}

@@ -191,7 +191,9 @@ func TestBlocks(t *testing.T) {
 	if a := list(400, "<Uncommitted>"+id(1)+"</Uncommitted>"); a.code() != "InvalidBlockList" {
 		t.Error(a.code())
 	}
-	for _, body := range []string{"<BlockList></BlockList><BlockList></BlockList>", "<BlockList></BlockList>x", "<BlockList>", "x"} {
+	list(201, " <Latest>\n"+id(1)[:2]+"<!-- split -->"+id(1)[2:]+" </Latest><!-- and no more --> ")
+	for _, body := range []string{"<BlockList></BlockList><BlockList></BlockList>", "<BlockList></BlockList>x", "<BlockList>x</BlockList>", "<BlockList>", "<List></List>", "x", "",
+		"<BlockList><Latest>MDAx<Latest>MDAx</Latest></Latest></BlockList>", "<BlockList><Latest>MDAx</BlockList>"} {
 		if a := c.must(400, "PUT", path+"?comp=blocklist", nil, body); a.code() != "InvalidXmlDocument" {
 			t.Errorf("%s: %s", body, a.code())
 		}
