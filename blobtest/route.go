@@ -75,8 +75,9 @@ func (c *call) route() (*operation, error) {
 // one would be to do the operation by half.
 var unservedHeaders = []string{
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags", "x-ms-access-tier",
-	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-structured-body",
-	"x-ms-immutability-policy-until-date", "x-ms-legal-hold", "x-ms-blob-public-access",
+	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",
+	"x-ms-immutability-policy-until-date", "x-ms-immutability-policy-mode", "x-ms-legal-hold", "x-ms-blob-public-access",
+	"x-ms-copy-source-tag-option", "x-ms-seal-blob", "x-ms-rehydrate-priority",
 	"x-ms-copy-source-authorization", "x-ms-expiry-option",
 	"x-ms-source-content-md5", "x-ms-source-content-crc64", "x-ms-range-get-content-crc64",
 }
