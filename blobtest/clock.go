@@ -34,10 +34,15 @@ func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
 // NewFastClock returns a clock that shows start and then runs rate times as fast as real
 // time: at 1 like the machine's clock, at 60 a minute each second, at 0 not at all. A
-// negative rate counts as 0.
+// negative rate counts as 0, and so does one that is no number.
 func NewFastClock(start time.Time, rate float64) *Clock {
 	start = start.Round(0).UTC()
-	return &Clock{base: start, since: time.Now(), last: start.Add(math.MaxInt64), rate: max(rate, 0)}
+	if math.IsNaN(rate) {
+		rate = 0
+	}
+	// No time at an infinite rate would be no number again.
+	rate = min(max(rate, 0), math.MaxFloat64)
+	return &Clock{base: start, since: time.Now(), last: start.Add(math.MaxInt64), rate: rate}
 }
 
 // Now returns the time that the clock shows, in UTC. It never decreases.

@@ -96,3 +96,19 @@ func TestEndOfClock(t *testing.T) {
 		}
 	}
 }
+
+// No rate makes a clock show a time before its start.
+func TestRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, rate := range []float64{-1, 0, math.NaN(), math.Inf(-1), math.Inf(1), math.MaxFloat64} {
+			c := blobtest.NewFastClock(start, rate)
+			if now := c.Now(); !now.Equal(start) {
+				t.Errorf("at rate %v it begins at %v", rate, now)
+			}
+			time.Sleep(time.Second)
+			if now := c.Now(); now.Equal(start) != !(rate > 0) || now.Before(start) {
+				t.Errorf("at rate %v it shows %v after a second", rate, now)
+			}
+		}
+	})
+}
