@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,28 +131,38 @@ func TestCloseEndsRequests(t *testing.T) {
 	s.Close()
 }
 
-// When Close returns, nobody uses the authority any more.
+// Close returns when nobody uses the authority any more.
 func TestCloseWaits(t *testing.T) {
-	entered := make(chan struct{})
-	var left atomic.Bool
+	entered, release := make(chan struct{}), make(chan struct{})
 	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 		close(entered)
-		<-ctx.Done()
-		for range 10_000 {
-			runtime.Gosched()
-		}
-		left.Store(true)
+		<-release
 		return lease.Result{}, ctx.Err()
 	})
 	s, err := blobtest.NewServer(auth, &blobtest.Options{AllowAnyone: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
+	_, r := dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
 	<-entered
-	if s.Close(); !left.Load() {
-		t.Error("a request goes on after Close")
+	closed := make(chan struct{})
+	go func() {
+		s.Close()
+		close(closed)
+	}()
+	if _, err := r.ReadByte(); err == nil { // the connection is closed: only the waiting is left
+		t.Error("an answer")
 	}
+	for range 100_000 {
+		runtime.Gosched()
+		select {
+		case <-closed:
+			t.Fatal("a request goes on after Close")
+		default:
+		}
+	}
+	close(release)
+	<-closed
 }
 
 // A server has limits, also against clients that do not take their answer.
