@@ -1,6 +1,8 @@
 package blobtest_test
 
 import (
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,5 +186,23 @@ func TestContainerConditions(t *testing.T) {
 		{"PUT", path + "-not-there?comp=lease", lease, 404},
 	} {
 		c.must(o.status, o.method, o.target, o.h, "")
+	}
+}
+
+// A condition may name many tags, in one header or in several, weak ones and bare ones too.
+func TestETagLists(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	etag := c.must(200, "HEAD", path, nil, "").header.Get("ETag")
+	for _, values := range [][]string{
+		{etag}, {strings.Trim(etag, `"`)}, {"W/" + etag}, {`"x", ` + etag}, {etag + `,"x"`}, {`"x"`, etag}, {"", etag},
+	} {
+		for name, want := range map[string]int{"If-Match": 200, "If-None-Match": 304} {
+			r := httptest.NewRequest("GET", "http://127.0.0.1"+path, nil)
+			r.Header["X-Ms-Version"], r.Header[name] = []string{today}, values
+			w := httptest.NewRecorder()
+			if c.h.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%s: %q: %d, want %d", name, values, w.Code, want)
+			}
+		}
 	}
 }
