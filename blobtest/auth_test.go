@@ -141,11 +141,13 @@ func TestAccounts(t *testing.T) {
 		t.Error(a.code())
 	}
 	// The account may also be the first label of the host.
-	r := httptest.NewRequest("GET", "http://one.blob.example/box?restype=container", nil)
-	r.Header.Set("x-ms-version", today)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	if w.Code != 200 || w.Header().Get("x-ms-lease-state") != "leased" {
-		t.Errorf("%d %v", w.Code, w.Header())
+	for _, address := range []string{"one.blob.example/box", "three.blob.example/one/box", "one.example/one/box"} {
+		r := httptest.NewRequest("GET", "http://"+address+"?restype=container", nil)
+		r.Header.Set("x-ms-version", today)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 200 || w.Header().Get("x-ms-lease-state") != "leased" {
+			t.Errorf("%s: %d %v", address, w.Code, w.Header())
+		}
 	}
 }
