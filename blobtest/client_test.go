@@ -77,11 +77,11 @@ func answerOf(t *testing.T, res *http.Response) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := http.Header{}
-	for name, values := range res.Header { // a recorder's are as they were written
-		h[http.CanonicalHeaderKey(name)] = values
+	header := http.Header{} // as a client of net/http has it
+	for name, values := range res.Header {
+		header[http.CanonicalHeaderKey(name)] = values
 	}
-	return answer{res.StatusCode, h, string(b)}
+	return answer{res.StatusCode, header, string(b)}
 }
 
 // must is do, and fails the test on another status.

@@ -35,5 +35,5 @@
 // The age of a signed request is not looked at, since the test's clock is not the client's.
 // A deleted container can be created again at once, and a copy is complete when it is
 // answered. What a server keeps has an end, [Options.MaxTotal]. Any well-formed date from
-// 2009-09-19 on is taken for a version. Names of metadata come back in lower case.
+// 2009-09-19 on is taken for a version.
 package blobtest

@@ -3,7 +3,6 @@ package blobtest
 import (
 	"encoding/base64"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 	"time"
@@ -57,8 +56,8 @@ func (p *properties) write(h http.Header) {
 }
 
 const (
-	metadataPrefix = "X-Ms-Meta-" // as net/http writes it
-	maxMetadata    = 8 << 10      // bytes of names and values
+	metadataPrefix = "x-ms-meta-"
+	maxMetadata    = 8 << 10 // bytes of names and values
 )
 
 // parseMetadata reads the headers x-ms-meta-*. A name must be an identifier.
@@ -66,22 +65,21 @@ func (c *call) parseMetadata() (metadata, error) {
 	var m metadata
 	size := 0
 	for name, values := range c.r.Header {
-		rest, ok := strings.CutPrefix(textproto.CanonicalMIMEHeaderKey(name), metadataPrefix)
+		rest, ok := strings.CutPrefix(strings.ToLower(name), metadataPrefix)
 		if !ok {
 			continue
 		}
-		rest = strings.ToLower(rest)
 		if !identifier(rest) {
 			return nil, errMetadata
 		}
 		v := strings.TrimSpace(strings.Join(values, ","))
 		size += len(rest) + len(v)
-		m = append(m, [2]string{rest, v})
+		m = append(m, [2]string{spelled(c.ctx, rest), v})
 	}
 	if size > maxMetadata {
 		return nil, errMetadataSize
 	}
-	slices.SortFunc(m, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	slices.SortFunc(m, func(a, b [2]string) int { return strings.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
 	return m, nil
 }
 
@@ -95,11 +93,11 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// write puts the metadata on an answer. The names are written as they are, since some clients
-// give them to programs as they find them: Set would begin each with a capital.
+// write writes the headers of the metadata, past [http.Header.Set]: it would capitalize their
+// names, and there are clients that look for the prefix in lower case only.
 func (m metadata) write(h http.Header) {
 	for _, v := range m {
-		h["x-ms-meta-"+v[0]] = []string{v[1]}
+		h[metadataPrefix+v[0]] = []string{v[1]}
 	}
 }
 

@@ -42,7 +42,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// A reasonListener accepts connections whose reason phrases can be set.
+// A reasonListener accepts connections whose reason phrases can be set, and that know how
+// their requests spell the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {
@@ -50,19 +51,29 @@ func (l reasonListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reasonConn{Conn: c}, nil
+	return &reasonConn{Conn: c, spelling: spelling{answered: true, names: map[string]string{}}}, nil
 }
 
 type reasonConn struct {
 	net.Conn
+	spelling spelling
 
 	mu     sync.Mutex
 	status int // of the response that has a phrase; 0: none has
 	phrase string
 }
 
+func (c *reasonConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.spelling.read(p[:n])
+	return n, err
+}
+
 func (c *reasonConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 100 ")) {
+		c.spelling.answer()
+	}
 	proto, phrase, ok := c.take(line)
 	if !found || !ok {
 		return c.Conn.Write(p)

@@ -64,7 +64,7 @@ type version struct {
 	copied   *copied
 }
 
-// metadata are names, in lower case and in order, and values.
+// metadata are names, as they were spelled, in the order of their lower case, and values.
 type metadata [][2]string
 
 // A block is a part of a blob.

@@ -84,7 +84,8 @@ func (h *Handler) HTTPServer() *http.Server {
 }
 
 // Serve accepts connections on l until s is closed or shut down, and then returns nil. In
-// difference to s.Serve, responses have the reason phrases of the service.
+// difference to s.Serve, responses have the reason phrases of the service, and names of
+// metadata keep their case.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.made()
 	s.ConnContext = reasonContext

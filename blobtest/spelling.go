@@ -1,0 +1,87 @@
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+)
+
+// "Metadata names preserve the case with which they were created, but are case-insensitive
+// when set or read." net/http tells no case of a header's name, so the server's connections
+// read along. A spelling is how the names of metadata are spelled in the head of the request
+// that is to be answered next. What comes between that head and its answer is not looked at:
+// it is a body, or a request sent ahead, whose names are told in lower case.
+type spelling struct {
+	mu       sync.Mutex
+	answered bool              // what comes is in front of a head, or the head itself
+	left     int               // bytes that the head may still have; 0: it has not begun
+	line     []byte            // what has come of a line that goes on; in front of a head its end only
+	names    map[string]string // as spelled, by the lower case
+}
+
+const (
+	maxHead    = 64 << 10
+	requestEnd = " HTTP/1.1" // what the first line of a head ends with
+)
+
+// read reads the next bytes that a client sent.
+func (s *spelling) read(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.answered {
+		line, rest, found := bytes.Cut(p, []byte("\n"))
+		s.line = append(s.line, line...)
+		if !found {
+			if n := len(requestEnd) + len("\r"); s.left == 0 && len(s.line) > n {
+				s.line = append(s.line[:0], s.line[len(s.line)-n:]...)
+			}
+			return
+		}
+		s.readLine(bytes.TrimSuffix(s.line, []byte("\r")))
+		s.line = s.line[:0]
+		p = rest
+	}
+}
+
+func (s *spelling) readLine(line []byte) {
+	if s.left == 0 {
+		if bytes.HasSuffix(line, []byte(requestEnd)) {
+			s.left = maxHead
+		}
+		return
+	}
+	if s.left -= len(line); len(line) == 0 || s.left <= 0 {
+		s.answered, s.left = false, 0
+		return
+	}
+	name, _, _ := strings.Cut(string(line), ":")
+	if n := len(metadataPrefix); len(name) > n && strings.EqualFold(name[:n], metadataPrefix) {
+		s.names[strings.ToLower(name[n:])] = name[n:]
+	}
+}
+
+// answer is called in front of an answer: what comes after it is another request.
+func (s *spelling) answer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.answered {
+		s.answered = true
+		clear(s.names)
+	}
+}
+
+// spelled returns the name of a piece of metadata, given in lower case, as the request with
+// this context spells it.
+func spelled(ctx context.Context, name string) string {
+	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
+	if !ok {
+		return name
+	}
+	c.spelling.mu.Lock()
+	defer c.spelling.mu.Unlock()
+	if s, ok := c.spelling.names[name]; ok {
+		return s
+	}
+	return name
+}
