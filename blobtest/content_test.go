@@ -348,6 +348,22 @@ func TestLists(t *testing.T) {
 	if len(l.Containers) != 1 || l.Containers[0].Name != "another" || l.NextMarker == "" {
 		t.Errorf("%+v", l)
 	}
+	if tag := c.must(200, "HEAD", account+"/another?restype=container", nil, "").header.Get("ETag"); l.Containers[0].Etag != tag || tag[0] != '"' {
+		t.Errorf("a container's tag is listed as %s, and it is %s", l.Containers[0].Etag, tag)
+	}
+	if tag := c.must(200, "HEAD", path, nil, "").header.Get("ETag"); `"`+c.list(box + "&prefix=blob").Blobs[0].Etag+`"` != tag {
+		t.Errorf("a blob's tag is listed otherwise than %s without its quotes", tag)
+	}
+	for target, want := range map[string]string{
+		box + "&prefix=c":                             "<Prefix>c</Prefix><Blobs>",
+		box + "&maxresults=7&delimiter=/":             "<MaxResults>7</MaxResults><Delimiter>/</Delimiter><Blobs>",
+		account + "?comp=list":                        "/\"><Containers>",
+		account + "?comp=list&marker=" + l.NextMarker: "<Marker>" + l.NextMarker + "</Marker><Containers>",
+	} {
+		if a := c.must(200, "GET", target, nil, ""); !strings.Contains(a.body, want) {
+			t.Errorf("%s: no %s in %s", target, want, a.body)
+		}
+	}
 	l = c.list(account + "?comp=list&marker=" + l.NextMarker)
 	if len(l.Containers) != 1 || l.Containers[0].State != "leased" || l.Containers[0].Duration != "infinite" {
 		t.Errorf("%+v", l)

@@ -76,7 +76,7 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// startList begins the document of a list.
+// startList begins the document of a list. What was not asked for is not repeated.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
@@ -86,9 +86,15 @@ func (c *call) startList(p page) *bytes.Buffer {
 		text(b, c.container)
 	}
 	b.WriteString(`">`)
-	element(b, "Prefix", p.prefix)
-	element(b, "Marker", c.query.Get("marker"))
-	element(b, "MaxResults", strconv.Itoa(p.max))
+	if p.prefix != "" {
+		element(b, "Prefix", p.prefix)
+	}
+	if marker := c.query.Get("marker"); marker != "" {
+		element(b, "Marker", marker)
+	}
+	if c.query.Get("maxresults") != "" {
+		element(b, "MaxResults", strconv.Itoa(p.max))
+	}
 	return b
 }
 

@@ -31,7 +31,7 @@ func listContainers(c *call) (*reply, error) {
 		element(b, "Name", it.name)
 		b.WriteString("<Properties>")
 		element(b, "Last-Modified", modifiedText(it.modified))
-		element(b, "Etag", it.etag)
+		element(b, "Etag", c.quoteETag(it.etag)) // as in a header; a blob's is listed without quotes
 		c.writeLease(b, res.Record)
 		b.WriteString("</Properties>")
 		writeMetadata(b, p, it.metadata)
