@@ -182,6 +182,7 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	if c.r.Method != http.MethodHead && rep.status != http.StatusNoContent && header.Get("Content-Length") == "" {
 		header.Set("Content-Length", strconv.FormatInt(rep.body.size(), 10))
 	}
+	spell(c.r.Context(), header)
 	w.WriteHeader(rep.status)
 	if c.r.Method == http.MethodHead {
 		return
@@ -203,12 +204,14 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	}
 	setReason(c.r.Context(), f.status, f.text)
 	if c.r.Method == http.MethodHead || f.status == http.StatusNotModified {
+		spell(c.r.Context(), header)
 		w.WriteHeader(f.status)
 		return
 	}
 	body := f.body(id, h.o.Clock.Now())
 	header.Set("Content-Type", "application/xml")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	spell(c.r.Context(), header)
 	w.WriteHeader(f.status)
 	_, _ = w.Write(body) // a client that is gone cannot be told
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,6 +85,42 @@ func TestReasonPhrases(t *testing.T) {
 		}
 		if o.method == "HEAD" && a.body != "" {
 			t.Errorf("%d: a HEAD with a body: %q", i, a.body)
+		}
+	}
+}
+
+// The names of headers are spelled as the service spells them, and each is sent once.
+func TestHeaderSpelling(t *testing.T) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true})
+	names := func(method, target string, h ...string) (names []string) {
+		t.Helper()
+		_, r := dial(t, s, request(method, target, append(h, "Connection", "close", "Content-Length", "0")...))
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(string(b), "\r\n\r\n")
+		for _, line := range strings.Split(head, "\r\n")[1:] {
+			name, _, _ := strings.Cut(line, ":")
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	names("PUT", "/box?restype=container")
+	for _, o := range []struct {
+		got  []string
+		want string
+	}{
+		{names("PUT", "/box/blob", "x-ms-blob-type", "BlockBlob"),
+			"Connection Content-Length Content-MD5 Date ETag Last-Modified Server x-ms-request-id x-ms-request-server-encrypted x-ms-version"},
+		{names("PUT", "/box/blob?comp=lease", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "15", "x-ms-client-request-id", "a"),
+			"Connection Content-Length Date ETag Last-Modified Server x-ms-client-request-id x-ms-lease-id x-ms-request-id x-ms-version"},
+		{names("DELETE", "/box/blob"), "Connection Content-Length Content-Type Date Server x-ms-error-code x-ms-request-id x-ms-version"},
+		{names("HEAD", "/box/blob", "x-ms-lease-id", idB), "Connection Date Server x-ms-error-code x-ms-request-id x-ms-version"},
+	} {
+		if got := strings.Join(o.got, " "); got != o.want {
+			t.Errorf("%s, want %s", got, o.want)
 		}
 	}
 }
