@@ -28,12 +28,20 @@
 // properties, Copy Blob within the account, Snapshot Blob, Delete Blob and List Blobs, with
 // conditional headers. Shared Key, Shared Key Lite and shared access signatures of accounts
 // and services are verified. Everything else is refused with the codes that the service
-// has for what it does not support.
+// has for what it does not support: append and page blobs, tags, access tiers and policies,
+// batches and the properties of the account among it.
+//
+// The account is the first segment of the path, as in the emulator, or the first label of the
+// host, as in the service, where ".blob." follows it: http://127.0.0.1:10000/name/box and
+// http://name.blob.localhost:10000/box are the same container.
 //
 // # Where it differs from the service
 //
 // The age of a signed request is not looked at, since the test's clock is not the client's.
 // A deleted container can be created again at once, and a copy is complete when it is
 // answered. What a server keeps has an end, [Options.MaxTotal]. Any well-formed date from
-// 2009-09-19 on is taken for a version.
+// 2009-09-19 on is taken for a version. What net/http does not take for a request (400, 431,
+// 501, 505), or for its Expect header (417), it answers itself, without a body of XML. Names of
+// metadata keep their case through [NewServer] and [Handler.Serve]; in another server, and in a
+// request that was sent ahead of the answer before it, they come back in lower case.
 package blobtest

@@ -9,7 +9,11 @@
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'     # move on
 //
 // The clock may be asked by anyone. Blobs and containers ask for a signature, which SDK clients
-// make and curl does not: start it with -allow-anyone to do without.
+// make and curl does not: start it with -allow-anyone to do without. There are clients that
+// sign otherwise for the emulator's account than the service asks (hashicorp/go-azure-sdk, which
+// Terraform uses, is one) and are answered 403: start it with -account, and another name.
+// The Date of answers is the clock's too: a client that compares it with its own time, as rclone
+// does, may warn.
 // An interrupt ends the program when the requests under way are answered, or after 5 s; a second
 // one ends it at once.
 //
