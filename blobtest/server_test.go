@@ -163,18 +163,34 @@ func TestMetadataSpelling(t *testing.T) {
 		}
 	}
 
+	// A request sent ahead of an answer has its names in lower case, and not as the one before.
+	_, r := dial(t, s, request("PUT", "/box/one", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-Same", "1")+
+		request("PUT", "/box/two", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-SAME", "2")+
+		request("GET", "/box?restype=container&comp=list&include=metadata", "Connection", "close"))
+	b, err := io.ReadAll(r)
+	if got := string(b); err != nil || !strings.Contains(got, "<Same>1</Same>") || !strings.Contains(got, "<same>2</same>") {
+		t.Errorf("%s, %v", got, err)
+	}
+
 	// One connection, on which a body without a line end comes before the next request.
 	c, r := dial(t, s, "")
 	for _, o := range []struct{ method, send, want string }{
 		{"PUT", request("PUT", "/box/blob", "Content-Length", "5", "x-ms-blob-type", "BlockBlob", "x-ms-meta-First", "1") + "hello", ""},
 		{"PUT", request("PUT", "/box/blob?comp=metadata", "Content-Length", "0", "x-ms-meta-oneMore", "1"), ""},
 		{"GET", request("GET", "/box?restype=container&comp=list&include=metadata&prefix=blob"), "<Metadata><oneMore>1</oneMore></Metadata>"},
+		{"PUT", request("PUT", "/box/list?comp=blocklist", "Content-Length", "12", "Expect", "100-continue", "x-ms-meta-twoMore", "2") + "<BlockList/>", ""},
+		{"GET", request("GET", "/box?restype=container&comp=list&include=metadata&prefix=list"), "<Metadata><twoMore>2</twoMore></Metadata>"},
 	} {
-		if _, err := c.Write([]byte(o.send)); err != nil {
-			t.Fatal(err)
+		for _, b := range []byte(o.send) { // it comes in pieces
+			if _, err := c.Write([]byte{b}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		req, _ := http.NewRequest(o.method, "/", nil)
 		res, err := http.ReadResponse(r, req)
+		if err == nil && res.StatusCode == http.StatusContinue {
+			res, err = http.ReadResponse(r, req)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
