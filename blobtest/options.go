@@ -44,10 +44,12 @@ type Options struct {
 	// Default: none, and no header of cross-origin resource sharing is sent.
 	CORS []CORSRule
 
-	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB.
+	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or MaxBlob or
+	// MaxTotal if that is less.
 	MaxBody int64
 
-	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB.
+	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is
+	// less, but MaxBody at least.
 	MaxBlob int64
 
 	// MaxTotal is how much the server keeps of everything, in bytes: contents, of snapshots and
@@ -83,11 +85,19 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.DefaultVersion == 0 {
 		r.DefaultVersion = lease.Version20090919
 	}
+	atMost := func(size int64, bounds ...int64) int64 {
+		for _, b := range bounds {
+			if b > 0 {
+				size = min(size, b)
+			}
+		}
+		return size
+	}
 	if r.MaxBody == 0 {
-		r.MaxBody = 64 << 20
+		r.MaxBody = atMost(64<<20, r.MaxBlob, r.MaxTotal)
 	}
 	if r.MaxBlob == 0 {
-		r.MaxBlob = 256 << 20
+		r.MaxBlob = max(r.MaxBody, atMost(256<<20, r.MaxTotal))
 	}
 	if r.MaxTotal == 0 {
 		r.MaxTotal = max(1<<30, r.MaxBlob)

@@ -3,6 +3,7 @@ package blobtest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,9 +19,33 @@ import (
 
 type reasonKey struct{}
 
-// reasonContext makes the connection known to setReason; it is a [http.Server.ConnContext].
-func reasonContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, reasonKey{}, c)
+// A connContext is a [http.Server.ConnContext].
+type connContext = func(context.Context, net.Conn) context.Context
+
+// reasonContext makes the connection known to setReason, in a context that is otherwise what
+// inner makes of it. Inner may be nil.
+func reasonContext(inner connContext) connContext {
+	return func(ctx context.Context, c net.Conn) context.Context {
+		ctx = context.WithValue(ctx, reasonKey{}, c)
+		if inner == nil {
+			return ctx
+		}
+		return inner(ctx, c)
+	}
+}
+
+// secure reports whether the request came over TLS. net/http does not see that of a connection
+// that is wrapped.
+func (c *call) secure() bool {
+	if c.r.TLS != nil {
+		return true
+	}
+	conn, ok := c.ctx.Value(reasonKey{}).(*reasonConn)
+	if !ok {
+		return false
+	}
+	_, ok = conn.Conn.(*tls.Conn)
+	return ok
 }
 
 // setReason sets the phrase of the response that is about to be written on the

@@ -154,7 +154,7 @@ func parseISO(s string) (t time.Time, err error) {
 
 // checkSource: spr bounds the protocol, sip the address of the client.
 func (c *call) checkSource() error {
-	if c.query.Get("spr") == "https" && c.r.TLS == nil {
+	if c.query.Get("spr") == "https" && !c.secure() {
 		return errProtocolScope
 	}
 	sip := c.query.Get("sip")

@@ -88,7 +88,7 @@ func (h *Handler) HTTPServer() *http.Server {
 // metadata keep their case.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.made()
-	s.ConnContext = reasonContext
+	s.ConnContext = reasonContext(s.ConnContext)
 	if err := s.Serve(reasonListener{l}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

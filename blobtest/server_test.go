@@ -3,6 +3,7 @@ package blobtest_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -471,7 +472,7 @@ func TestOptions(t *testing.T) {
 		"Accounts":        {Accounts: map[string]string{"no": "a2V5"}},
 		"MaxBody":         {MaxBody: -1},
 		"MaxBlob":         {MaxBody: 10, MaxBlob: 9},
-		"MaxTotal":        {MaxTotal: 256<<20 - 1},
+		"MaxTotal":        {MaxBlob: 256 << 20, MaxTotal: 256<<20 - 1},
 		"Timeout":         {Timeout: -1},
 		"CORS[0].Origins": {CORS: []blobtest.CORSRule{{Methods: one}}},
 		"CORS[1].Methods": {CORS: []blobtest.CORSRule{fine, {Origins: one}}},
@@ -483,6 +484,51 @@ func TestOptions(t *testing.T) {
 		if fe, ok := err.(*lease.FieldError); !ok || fe.Field != "Options."+field || lease.CodeOf(err) != lease.ErrOption {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// A size that is given alone is no error: the others follow it.
+func TestDefaultSizes(t *testing.T) {
+	const most = 2 << 30
+	for _, o := range []blobtest.Options{{MaxBody: 1}, {MaxBlob: 1}, {MaxTotal: 1}, {MaxBody: most}, {MaxBlob: most}, {MaxTotal: most}, {MaxBody: most, MaxTotal: most}} {
+		if _, err := blobtest.NewHandler(nil, &o); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	c := newClient(t, blobtest.Options{MaxBlob: 10})
+	c.must(413, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", 11))
+}
+
+// Serve takes a listener of TLS, and leaves the server's own contexts to it.
+func TestServeOverTLS(t *testing.T) {
+	c, _ := signedClient(t)
+	lender := httptest.NewTLSServer(nil) // of a certificate, and of a client that trusts it
+	defer lender.Close()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, told := c.h.HTTPServer(), make(chan net.Conn, 1)
+	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		told <- conn
+		return ctx
+	}
+	served := make(chan error, 1)
+	go func() { served <- c.h.Serve(srv, tls.NewListener(plain, lender.TLS)) }()
+	target := path + "?" + accountSignature(t, "ss", "b", "srt", "o", "sp", "r", "sv", today, "spr", "https")
+	res, err := lender.Client().Get("https://" + plain.Addr().String() + target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := answerOf(t, res); a.status != 200 || a.body != "hello" || len(told) != 1 {
+		t.Errorf("%d %s, and %d connections told", a.status, a.body, len(told))
+	}
+	lender.Client().CloseIdleConnections()
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 
