@@ -92,7 +92,7 @@ func (h *Handler) made() {
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.made()
-	c := h.newCall(r.Context(), r)
+	c := h.newCall(lasting(r.Context()), r)
 	c.conn = http.NewResponseController(w)
 	id := uuid.NewString()
 	header := w.Header()

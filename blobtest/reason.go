@@ -27,11 +27,24 @@ type connContext = func(context.Context, net.Conn) context.Context
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, c net.Conn) context.Context {
 		ctx = context.WithValue(ctx, reasonKey{}, c)
-		if inner == nil {
-			return ctx
+		if inner != nil {
+			ctx = inner(ctx, c)
 		}
-		return inner(ctx, c)
+		if c, ok := c.(*reasonConn); ok {
+			c.lasting = ctx
+		}
+		return ctx
 	}
+}
+
+// lasting returns the context of the connection that ctx is of, which the server ends and not
+// the client: the service goes on with what it has been asked by somebody who hangs up. The
+// contexts of net/http end when a client closes its side, even if it waits for the answer.
+func lasting(ctx context.Context) context.Context {
+	if c, ok := ctx.Value(reasonKey{}).(*reasonConn); ok {
+		return c.lasting
+	}
+	return ctx
 }
 
 // secure reports whether the request came over TLS. net/http does not see that of a connection
@@ -81,6 +94,7 @@ func (l reasonListener) Accept() (net.Conn, error) {
 
 type reasonConn struct {
 	net.Conn
+	lasting  context.Context
 	spelling spelling
 
 	mu     sync.Mutex

@@ -84,8 +84,8 @@ func (h *Handler) HTTPServer() *http.Server {
 }
 
 // Serve accepts connections on l until s is closed or shut down, and then returns nil. In
-// difference to s.Serve, responses have the reason phrases of the service, and names of
-// metadata keep their case.
+// difference to s.Serve, responses have the reason phrases of the service, names of metadata
+// keep their case, and what a client has asked for goes on when it hangs up.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.made()
 	s.ConnContext = reasonContext(s.ConnContext)

@@ -532,6 +532,47 @@ func TestServeOverTLS(t *testing.T) {
 	}
 }
 
+// A client that closes its side once it has sent all gets its answer, and what one that hangs
+// up has asked for is done.
+func TestClientThatSendsNoMore(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := c.h.HTTPServer()
+	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done() // net/http has seen that the client sends no more
+		c.h.ServeHTTP(w, r)
+	})
+	served := make(chan error, 1)
+	go func() { served <- c.h.Serve(srv, l) }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request("PUT", "/box/blob?comp=lease", "Content-Length", "0", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := answerOf(t, res); a.status != 201 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 // What nobody made says so.
 func TestZeroServer(t *testing.T) {
 	h, s := new(blobtest.Handler), new(blobtest.Server)

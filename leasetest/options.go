@@ -30,8 +30,9 @@ type Options struct {
 	Unit time.Duration
 
 	// Slack is how late an answer or a timer may be, and how coarse the clock. Where it is not
-	// zero no instant can be hit, and the rules of the last nanosecond are skipped. Default: 0
-	// in a bubble, otherwise a Unit.
+	// zero no instant can be hit, and the rules of the last nanosecond are skipped. It may be
+	// more than a Unit to bear with a busy machine; an implementation that is always later than
+	// a Unit fails scenarios, and needs a longer one. Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep passes time. Default: time.Sleep.
