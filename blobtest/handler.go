@@ -92,7 +92,9 @@ func (h *Handler) made() {
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.made()
-	c := h.newCall(lasting(r.Context()), r)
+	ctx, cancel := lasting(r.Context())
+	defer cancel()
+	c := h.newCall(ctx, r)
 	c.conn = http.NewResponseController(w)
 	id := uuid.NewString()
 	header := w.Header()

@@ -23,28 +23,44 @@ type reasonKey struct{}
 type connContext = func(context.Context, net.Conn) context.Context
 
 // reasonContext makes the connection known to setReason, in a context that is otherwise what
-// inner makes of it. Inner may be nil.
+// inner makes of it, and that ends with the connection. Inner may be nil; it is told the
+// connection that the listener accepted.
 func reasonContext(inner connContext) connContext {
-	return func(ctx context.Context, c net.Conn) context.Context {
-		ctx = context.WithValue(ctx, reasonKey{}, c)
-		if inner != nil {
-			ctx = inner(ctx, c)
+	return func(ctx context.Context, conn net.Conn) context.Context {
+		c, ours := conn.(*reasonConn)
+		if ours {
+			conn = c.Conn
 		}
-		if c, ok := c.(*reasonConn); ok {
-			c.lasting = ctx
+		if inner != nil {
+			ctx = inner(ctx, conn)
+		}
+		if ours {
+			ctx, c.end = context.WithCancel(context.WithValue(ctx, reasonKey{}, c))
+			c.open = ctx
 		}
 		return ctx
 	}
 }
 
-// lasting returns the context of the connection that ctx is of, which the server ends and not
-// the client: the service goes on with what it has been asked by somebody who hangs up. The
-// contexts of net/http end when a client closes its side, even if it waits for the answer.
-func lasting(ctx context.Context) context.Context {
-	if c, ok := ctx.Value(reasonKey{}).(*reasonConn); ok {
-		return c.lasting
+// lasting returns ctx, with its values and its deadline, but ended by the server only: the
+// service goes on with what it has been asked by somebody who hangs up. The contexts of net/http
+// end when a client closes its side, even if it waits for the answer.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
+	if !ok {
+		return ctx, func() {}
 	}
-	return ctx
+	var cancel context.CancelFunc
+	if deadline, bounded := ctx.Deadline(); bounded {
+		ctx, cancel = context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	} else {
+		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+	}
+	stop := context.AfterFunc(c.open, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // secure reports whether the request came over TLS. net/http does not see that of a connection
@@ -94,8 +110,10 @@ func (l reasonListener) Accept() (net.Conn, error) {
 
 type reasonConn struct {
 	net.Conn
-	lasting  context.Context
 	spelling spelling
+
+	open context.Context // until the connection is closed, or the server's context ends
+	end  context.CancelFunc
 
 	mu     sync.Mutex
 	status int // of the response that has a phrase; 0: none has
@@ -106,6 +124,12 @@ func (c *reasonConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.spelling.read(p[:n])
 	return n, err
+}
+
+// Close is not called because a client hangs up, while its request is under way.
+func (c *reasonConn) Close() error {
+	c.end()
+	return c.Conn.Close()
 }
 
 func (c *reasonConn) Write(p []byte) (int, error) {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -520,8 +521,11 @@ func TestServeOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := answerOf(t, res); a.status != 200 || a.body != "hello" || len(told) != 1 {
-		t.Errorf("%d %s, and %d connections told", a.status, a.body, len(told))
+	if a := answerOf(t, res); a.status != 200 || a.body != "hello" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if conn := <-told; fmt.Sprintf("%T", conn) != "*tls.Conn" {
+		t.Errorf("told is a %T, want what the listener accepted", conn)
 	}
 	lender.Client().CloseIdleConnections()
 	if err := srv.Close(); err != nil {
@@ -572,6 +576,81 @@ func TestClientThatSendsNoMore(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A request goes on without its client, but not without its server: it ends with the connection,
+// or at the deadline that a handler around the double's has set, and has the values of that.
+func TestRequestsEndWithTheServer(t *testing.T) {
+	type key struct{}
+	for name, closes := range map[string]bool{"closed": true, "deadline": false} {
+		synctest.Test(t, func(t *testing.T) {
+			begin, ended := time.Now(), make(chan time.Duration, 1)
+			auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+				if ctx.Value(key{}) != "of a handler" {
+					t.Error("a value of the request is lost")
+				}
+				<-ctx.Done()
+				ended <- time.Since(begin)
+				return lease.Result{}, ctx.Err()
+			})
+			h, err := blobtest.NewHandler(auth, &blobtest.Options{AllowAnyone: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := h.HTTPServer()
+			srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ctx := context.WithValue(r.Context(), key{}, "of a handler")
+				if !closes {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, 7*time.Second)
+					defer cancel()
+				}
+				h.ServeHTTP(w, r.WithContext(ctx))
+			})
+			l, served := pipes{make(chan net.Conn)}, make(chan error, 1)
+			go func() { served <- h.Serve(srv, l) }()
+			ours, theirs := net.Pipe()
+			l.conns <- theirs
+			if _, err := io.WriteString(ours, request("PUT", "/box?restype=container", "Content-Length", "0")); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			ours.Close() // the client hangs up
+			time.Sleep(5 * time.Second)
+			if closes {
+				if err := srv.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if d, want := <-ended, map[bool]time.Duration{true: 5 * time.Second, false: 7 * time.Second}[closes]; d != want {
+				t.Errorf("%s: the request ended after %v, want %v", name, d, want)
+			}
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// pipes is a listener whose connections do not leave the process.
+type pipes struct{ conns chan net.Conn }
+
+func (l pipes) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l pipes) Close() error {
+	close(l.conns)
+	return nil
+}
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // What nobody made says so.
 func TestZeroServer(t *testing.T) {
