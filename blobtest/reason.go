@@ -134,7 +134,7 @@ func (c *reasonConn) Close() error {
 
 func (c *reasonConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
-	if !bytes.HasPrefix(line, []byte("HTTP/1.1 100 ")) {
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 1")) { // no answer yet: 100 Continue
 		c.spelling.answer()
 	}
 	proto, phrase, ok := c.take(line)

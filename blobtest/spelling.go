@@ -17,13 +17,13 @@ type spelling struct {
 	mu       sync.Mutex
 	answered bool              // what comes is in front of a head, or the head itself
 	left     int               // bytes that the head may still have; 0: it has not begun
-	line     []byte            // what has come of a line that goes on; in front of a head its end only
+	line     []byte            // what has come of a line that goes on, as far as it can matter
 	names    map[string]string // as spelled, by the lower case
 }
 
 const (
-	maxHead    = 64 << 10
-	requestEnd = " HTTP/1.1" // what the first line of a head ends with
+	maxHead = 64 << 10
+	maxEnd  = len(" HTTP/1.1\r") // of the first line of a head
 )
 
 // read reads the next bytes that a client sent.
@@ -32,11 +32,8 @@ func (s *spelling) read(p []byte) {
 	defer s.mu.Unlock()
 	for s.answered {
 		line, rest, found := bytes.Cut(p, []byte("\n"))
-		s.line = append(s.line, line...)
+		s.keep(line)
 		if !found {
-			if n := len(requestEnd) + len("\r"); s.left == 0 && len(s.line) > n {
-				s.line = append(s.line[:0], s.line[len(s.line)-n:]...)
-			}
 			return
 		}
 		s.readLine(bytes.TrimSuffix(s.line, []byte("\r")))
@@ -45,9 +42,20 @@ func (s *spelling) read(p []byte) {
 	}
 }
 
+// keep keeps a part of a line: in a head no more than the head may have, and in front of one, where
+// a body can come, nothing but what may be the line's end.
+func (s *spelling) keep(part []byte) {
+	if s.left > 0 {
+		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
+		return
+	}
+	s.line = append(s.line, part[max(0, len(part)-maxEnd):]...)
+	s.line = append(s.line[:0], s.line[max(0, len(s.line)-maxEnd):]...)
+}
+
 func (s *spelling) readLine(line []byte) {
 	if s.left == 0 {
-		if bytes.HasSuffix(line, []byte(requestEnd)) {
+		if bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0")) {
 			s.left = maxHead
 		}
 		return
@@ -62,14 +70,13 @@ func (s *spelling) readLine(line []byte) {
 	}
 }
 
-// answer is called in front of an answer: what comes after it is another request.
+// answer is called in front of an answer, and of each of its parts: what comes after it is another
+// request.
 func (s *spelling) answer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.answered {
-		s.answered = true
-		clear(s.names)
-	}
+	s.answered, s.left, s.line = true, 0, s.line[:0]
+	clear(s.names)
 }
 
 // spelled returns the name of a piece of metadata, given in lower case, as the request with
