@@ -77,11 +77,7 @@ func answerOf(t *testing.T, res *http.Response) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := http.Header{} // as a client of net/http has it
-	for name, values := range res.Header {
-		header[http.CanonicalHeaderKey(name)] = values
-	}
-	return answer{res.StatusCode, header, string(b)}
+	return answer{res.StatusCode, res.Header, string(b)}
 }
 
 // must is do, and fails the test on another status.

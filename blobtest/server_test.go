@@ -202,6 +202,25 @@ func TestMetadataSpelling(t *testing.T) {
 	}
 }
 
+// In a server that is not the double's, names of metadata are in lower case, the prefix too.
+func TestMetadataInAnotherServer(t *testing.T) {
+	c := newClient(t, blobtest.Options{})
+	c.put(201, "x-ms-meta-LockID", "1")
+	s := httptest.NewServer(c.h)
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request("HEAD", "/box/blob", "Connection", "close")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(conn); err != nil || !strings.Contains(string(b), "\r\nx-ms-meta-lockid: 1\r\n") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
 // The signed path of a quick start: what the examples of the SDKs do first.
 func TestServerFace(t *testing.T) {
 	s := newServer(t, nil)

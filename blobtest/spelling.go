@@ -95,15 +95,17 @@ func spelled(ctx context.Context, name string) string {
 }
 
 // spell spells the names of an answer's headers as the service does. To HTTP it is all one,
-// but not to a script that searches what curl shows. A program that calls a Handler by itself
-// finds them with [http.Header.Get], and so there they stay.
+// but not to a script that searches what curl shows. A program that calls a Handler without a
+// server is to find them with [http.Header.Get], and so there they are as that looks for them.
 func spell(ctx context.Context, header http.Header) {
-	if _, ok := ctx.Value(reasonKey{}).(*reasonConn); !ok {
-		return
-	}
+	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
+	alone := ctx.Value(http.ServerContextKey) == nil
 	for name, values := range header {
 		s := name
 		switch {
+		case alone:
+			s = http.CanonicalHeaderKey(name)
+		case !ours:
 		case strings.HasPrefix(name, "X-Ms-"):
 			s = strings.ToLower(name)
 		case name == "Etag":
