@@ -56,8 +56,11 @@ func (c *Clock) now() time.Time {
 	if c.rate == 0 {
 		return c.base
 	}
-	// Without a bound the product would overflow, and time run backward.
-	return c.within(c.base.Add(time.Duration(min(float64(time.Since(c.since))*c.rate, float64(2*century)))))
+	run := float64(time.Since(c.since)) * c.rate
+	if run >= math.MaxInt64 { // it would overflow, and time run backward
+		return c.last
+	}
+	return c.within(c.base.Add(time.Duration(run)))
 }
 
 func (c *Clock) within(t time.Time) time.Time {

@@ -97,7 +97,7 @@ func TestEndOfClock(t *testing.T) {
 	}
 }
 
-// No rate makes a clock show a time before its start.
+// No rate makes a clock show a time before its start, or end before its end.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []float64{-1, 0, math.NaN(), math.Inf(-1), math.Inf(1), math.MaxFloat64} {
@@ -108,6 +108,9 @@ func TestRates(t *testing.T) {
 			time.Sleep(time.Second)
 			if now := c.Now(); now.Equal(start) != !(rate > 0) || now.Before(start) {
 				t.Errorf("at rate %v it shows %v after a second", rate, now)
+			}
+			if now := c.Now(); rate > 1e9 && now.Sub(start) != math.MaxInt64 {
+				t.Errorf("at rate %v it ends %v after its start", rate, now.Sub(start))
 			}
 		}
 	})
