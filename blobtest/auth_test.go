@@ -150,4 +150,29 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("%s: %d %v", address, w.Code, w.Header())
 		}
 	}
+	// And then it is not in the path: of a list's endpoint, but of a source that is named.
+	send := func(method, target, version string, more ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, target, nil)
+		r.Header.Set("x-ms-version", version)
+		for i := 0; i < len(more); i += 2 {
+			r.Header.Set(more[i], more[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for host, want := range map[string]string{
+		"http://one.blob.example:1":       "http://one.blob.example:1/",
+		"https://one.blob.example":        "https://one.blob.example/",
+		"http://three.blob.example:1/one": "http://three.blob.example:1/one/",
+		"https://127.0.0.1:10000/one":     "https://127.0.0.1:10000/one/",
+	} {
+		list := send("GET", host+"/box?restype=container&comp=list", today).Body.String()
+		if !strings.Contains(list, `ServiceEndpoint="`+want+`"`) {
+			t.Errorf("%s: %s", host, list)
+		}
+		if w := send("PUT", host+"/box/copy", "2011-08-18", "x-ms-copy-source", "/one/box/blob"); w.Code != 201 {
+			t.Errorf("%s: %d %s", host, w.Code, w.Body)
+		}
+	}
 }

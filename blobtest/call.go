@@ -24,6 +24,7 @@ type call struct {
 	version  lease.Version
 
 	account   *account
+	hosted    bool // the account is named by the host, not by the path
 	kind      kind
 	container string
 	blob      string
@@ -76,8 +77,8 @@ func (c *call) locate() error {
 		return errURI
 	}
 	path = strings.TrimPrefix(path, "/")
-	name, _, hosted := strings.Cut(c.r.Host, ".blob.")
-	if c.accounts[name] == nil || !hosted {
+	name, _, found := strings.Cut(c.r.Host, ".blob.")
+	if c.hosted = found && c.accounts[name] != nil; !c.hosted {
 		name, path, _ = strings.Cut(path, "/")
 	}
 	if c.account = c.accounts[name]; c.account == nil {

@@ -71,15 +71,15 @@ func copyBlob(c *call) (*reply, error) {
 // account may do, and others if the source's own address is signed.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
-	raw := c.header("x-ms-copy-source")
-	if old && strings.HasPrefix(raw, "/") { // "/accountName/containerName/blobName"
-		raw = "http://" + c.r.Host + raw
-	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme == "" || u.Host == "" {
+	u, err := url.Parse(c.header("x-ms-copy-source"))
+	if err != nil {
 		return r, badHeader(c.r, "x-ms-copy-source")
 	}
-	if u.Host != c.r.Host {
+	switch named := u.Scheme == "" && u.Host == "" && strings.HasPrefix(u.Path, "/"); {
+	case named && old: // "/accountName/containerName/blobName"
+	case u.Scheme == "" || u.Host == "":
+		return r, badHeader(c.r, "x-ms-copy-source")
+	case u.Host != c.r.Host:
 		return r, errForeignSource
 	}
 	req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}, RemoteAddr: c.r.RemoteAddr, TLS: c.r.TLS}

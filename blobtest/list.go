@@ -76,11 +76,23 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
+// endpoint is where the account is, as the request addressed it.
+func (c *call) endpoint() string {
+	scheme, path := "http", "/"
+	if c.secure() {
+		scheme = "https"
+	}
+	if !c.hosted {
+		path += c.account.name + "/"
+	}
+	return scheme + "://" + c.r.Host + path
+}
+
 // startList begins the document of a list. What was not asked for is not repeated.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
-	text(b, "http://"+c.r.Host+"/"+c.account.name+"/")
+	text(b, c.endpoint())
 	if c.kind == container {
 		b.WriteString(`" ContainerName="`)
 		text(b, c.container)
