@@ -143,9 +143,15 @@ func (o *Options) valid() error {
 	if err := o.DefaultVersion.Valid(); err != nil {
 		return bad("DefaultVersion", o.DefaultVersion.String(), "must be a date from 2009-09-19 on")
 	}
+	for _, size := range []struct {
+		field string
+		n     int64
+	}{{"MaxBody", o.MaxBody}, {"MaxBlob", o.MaxBlob}, {"MaxTotal", o.MaxTotal}} {
+		if size.n < 0 {
+			return bad(size.field, strconv.FormatInt(size.n, 10), "must not be negative")
+		}
+	}
 	switch {
-	case o.MaxBody < 0:
-		return bad("MaxBody", strconv.FormatInt(o.MaxBody, 10), "must not be negative")
 	case o.MaxBlob < o.MaxBody:
 		return bad("MaxBlob", strconv.FormatInt(o.MaxBlob, 10), "must not be below MaxBody, "+strconv.FormatInt(o.MaxBody, 10))
 	case o.MaxTotal < o.MaxBlob:

@@ -507,8 +507,18 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A size that is given alone is no error: the others follow it.
+// A size that is given alone is no error: the others follow it. One that is negative is, and the
+// error does not tell of a size that nobody gave.
 func TestDefaultSizes(t *testing.T) {
+	for want, o := range map[string]blobtest.Options{
+		"Options.MaxBlob = -1: must not be negative":         {MaxBlob: -1},
+		"Options.MaxTotal = -1: must not be negative":        {MaxTotal: -1},
+		"Options.MaxTotal = 5: must not be below MaxBlob, 9": {MaxBlob: 9, MaxTotal: 5},
+	} {
+		if _, err := blobtest.NewHandler(nil, &o); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 	const most = 2 << 30
 	for _, o := range []blobtest.Options{{MaxBody: 1}, {MaxBlob: 1}, {MaxTotal: 1}, {MaxBody: most}, {MaxBlob: most}, {MaxTotal: most}, {MaxBody: most, MaxTotal: most}} {
 		if _, err := blobtest.NewHandler(nil, &o); err != nil {
