@@ -128,7 +128,7 @@ func (c *reasonConn) Read(p []byte) (int, error) {
 
 // Close is not called because a client hangs up, while its request is under way.
 func (c *reasonConn) Close() error {
-	c.end()
+	defer c.end()
 	return c.Conn.Close()
 }
 

@@ -84,8 +84,9 @@ func (h *Handler) HTTPServer() *http.Server {
 }
 
 // Serve accepts connections on l until s is closed or shut down, and then returns nil. In
-// difference to s.Serve, responses have the reason phrases of the service, names of metadata
-// keep their case, and what a client has asked for goes on when it hangs up.
+// difference to s.Serve, responses have the reason phrases of the service, headers are spelled as
+// it spells them, names of metadata keep their case, and what a client has asked for goes on when
+// it hangs up, until s is closed. Serve adds to s.ConnContext: s must not serve anything yet.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.made()
 	s.ConnContext = reasonContext(s.ConnContext)
