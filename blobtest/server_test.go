@@ -93,8 +93,9 @@ func TestReasonPhrases(t *testing.T) {
 
 // The names of headers are spelled as the service spells them, and each is sent once.
 func TestHeaderSpelling(t *testing.T) {
-	s := newServer(t, &blobtest.Options{AllowAnyone: true})
-	names := func(method, target string, h ...string) (names []string) {
+	s := newServer(t, &blobtest.Options{AllowAnyone: true, CORS: []blobtest.CORSRule{{Origins: []string{"http://a"}, Methods: []string{"GET"}}}})
+	signed := newServer(t, nil)
+	namesOf := func(s *blobtest.Server, method, target string, h ...string) (names []string) {
 		t.Helper()
 		_, r := dial(t, s, request(method, target, append(h, "Connection", "close", "Content-Length", "0")...))
 		b, err := io.ReadAll(r)
@@ -109,6 +110,7 @@ func TestHeaderSpelling(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
+	names := func(method, target string, h ...string) []string { return namesOf(s, method, target, h...) }
 	names("PUT", "/box?restype=container")
 	for _, o := range []struct {
 		got  []string
@@ -120,6 +122,9 @@ func TestHeaderSpelling(t *testing.T) {
 			"Connection Content-Length Date ETag Last-Modified Server x-ms-client-request-id x-ms-lease-id x-ms-request-id x-ms-version"},
 		{names("DELETE", "/box/blob"), "Connection Content-Length Content-Type Date Server x-ms-error-code x-ms-request-id x-ms-version"},
 		{names("HEAD", "/box/blob", "x-ms-lease-id", idB), "Connection Date Server x-ms-error-code x-ms-request-id x-ms-version"},
+		{names("GET", "/box/none", "Origin", "http://a"),
+			"Access-Control-Allow-Credentials Access-Control-Allow-Origin Connection Content-Length Content-Type Date Server Vary x-ms-error-code x-ms-request-id x-ms-version"},
+		{namesOf(signed, "HEAD", "/box/blob"), "Connection Date Server WWW-Authenticate x-ms-error-code x-ms-request-id x-ms-version"},
 	} {
 		if got := strings.Join(o.got, " "); got != o.want {
 			t.Errorf("%s, want %s", got, o.want)

@@ -112,6 +112,8 @@ func spell(ctx context.Context, header http.Header) {
 			s = "ETag"
 		case name == "Content-Md5":
 			s = "Content-MD5"
+		case name == "Www-Authenticate":
+			s = "WWW-Authenticate"
 		}
 		if s != name {
 			delete(header, name)

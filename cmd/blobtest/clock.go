@@ -12,8 +12,8 @@ import (
 const clockPath = "/_clock"
 
 // A clockHandler shows and moves the clock. GET answers {"now":"..."}; POST with the
-// parameter advance, a duration such as 15s or 1m, moves it forward first. It asks for no
-// signature.
+// parameter advance, a duration such as 15s or 1m, moves it forward first, and answers 400 if
+// that is beyond its end, where it stands then. It asks for no signature.
 type clockHandler struct{ clock *blobtest.Clock }
 
 func (h clockHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
