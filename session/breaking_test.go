@@ -184,3 +184,53 @@ func TestBreakingThenSilence(t *testing.T) {
 		h.lostOnce(t, lease.ErrBroken)
 	})
 }
+
+// An elapsing is the client of an authority that tells how long a lease stays locked, and no
+// point in time: that counts from the answer, and what is sure from the sending.
+type elapsing struct{ *network }
+
+func (e elapsing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := e.network.Do(ctx, name, req)
+	left, now := res.Remaining(), time.Now().UTC()
+	if !res.Record.Until.IsZero() {
+		res.Record.Until = now.Add(left)
+	}
+	if !res.Now.IsZero() {
+		res.Now = now
+	}
+	return res, err
+}
+
+// A break that was shortened by as much as its answer took on its way back ends later than before,
+// by the time of the answer: no more than what is sure is believed. SPEC H13, A5.
+func TestShortenedBreakWithASlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		s, err := session.New(elapsing{n}, name, &session.Options{Duration: time.Minute, Interval: 5 * time.Second, Timeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		n.breaks(t, 30*time.Second)
+		time.Sleep(6 * time.Second)
+		if u, _ := s.Until(); time.Until(u) > 24*time.Second || time.Until(u) < 23*time.Second {
+			t.Fatalf("U is in %v", time.Until(u))
+		}
+		n.breaks(t, 20*time.Second) // not 24
+		over := time.Now().Add(20 * time.Second)
+		n.keep(lease.Renew, slow(0, 4500*time.Millisecond))
+		time.Sleep(time.Until(over) - time.Second)
+		if !s.CheckAlive() {
+			t.Error("lost long before its end")
+		}
+		time.Sleep(time.Second)
+		if s.CheckAlive() {
+			t.Error("believes in a lease that is over")
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

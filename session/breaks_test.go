@@ -36,13 +36,14 @@ func TestBreaksAreNeverBelievedTooLong(t *testing.T) {
 			least := h.breaks.Sure - h.o.most(origin.Add(now).Sub(h.breaks.Now))
 			critical := now + time.Duration(float64(least)*(1-rate)/(1+rate)) + 2
 			end = min(end, rapid.SampledFrom([]time.Duration{end, max(now, critical), now + upTo("period", time.Hour)}).Draw(t, "end"))
-			left := end - now
-			if left <= 0 {
+			if end <= now {
 				break
 			}
-			// What is left counts for as much more at the authority as its clock may be faster.
+			// Whose time it shows is not said, only that it is not zero. What is left counts from the
+			// sending, and for as much more at the authority as its clock may be faster.
 			res := lease.Result{Record: lease.Record{State: lease.Breaking, ID: own, Duration: term, Epoch: 7}, Now: origin.Add(now)}
-			most := time.Duration(float64(left) * (1 + rate) / (1 - rate))
+			res.Now = res.Now.Add(rapid.SampledFrom([]time.Duration{0, upTo("ahead", time.Hour), -upTo("behind", time.Hour)}).Draw(t, "its time"))
+			most := time.Duration(float64(end-sent) * (1 + rate) / (1 - rate))
 			res.Sure = rapid.SampledFrom([]time.Duration{0, most, most - upTo("less", most)}).Draw(t, "sure")
 			if observes { // from above, and no later than before
 				shown = rapid.SampledFrom([]time.Duration{shown, end, min(shown, end+upTo("later", time.Hour))}).Draw(t, "shown")

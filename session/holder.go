@@ -37,7 +37,7 @@ const (
 	late                    // granted, but answered when nothing is certain any more
 	undo                    // not held, but the ID may be in force and must be released
 	breaking                // held until the break is over, which is news
-	told                    // still breaking, as it was told before
+	told                    // still breaking, as it was told before, or less of that is certain
 	lost                    // no longer held
 	failed                  // certainly not granted, but not because another has the lease
 )
@@ -116,34 +116,35 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 		}
 		h.held, h.breaks = &b, lease.Result{}
 		return granted, 0
-	case own && r.State == lease.Breaking && (res.Sure > 0 || h.knows(res)):
-		return h.ends(sent, res), 0
+	case own && r.State == lease.Breaking && res.Sure > 0:
+		return h.ends(&b, now, res), 0
 	case own && (r.State == lease.Breaking || r.State == lease.Broken):
 		return lost, lease.ErrBroken
 	}
 	return lost, code
 }
 
-// knows reports whether res shows the break that was told before: it is not sooner over, and no
-// less of it is certain than the passing of time accounts for. Then what was certain still is. Of
-// one that was shortened, an observer without the authority's clock may know no sooner end.
-func (h *holder) knows(res lease.Result) bool {
-	b := &h.breaks
-	return !b.Now.IsZero() && !res.Record.Until.Before(b.Record.Until) && res.Sure >= b.Sure-h.o.most(res.Now.Sub(b.Now))
-}
-
-// ends takes note of a break: the belief ends with the lock, if not before.
-func (h *holder) ends(sent time.Time, res lease.Result) verdict {
+// ends takes note of a break, by which b is what may be believed: the belief ends with what is
+// certain of the lock, if not before. What was certain earlier is not, since the break may have
+// been shortened without a sign of it.
+func (h *holder) ends(b *belief, now time.Time, res lease.Result) verdict {
+	if b.left(h.o, now) < h.held.left(h.o, now) {
+		h.held = b
+	}
 	if h.knows(res) {
 		return told
 	}
 	h.breaks = res
-	end := h.o.budget(res.Sure)
-	if b := *h.held; b.budget == lease.Infinite || sent.Add(end).Before(b.until()) {
-		b.sent, b.budget = sent, end
-		h.held = &b
-	}
 	return breaking
+}
+
+// knows reports whether res shows the break that was told before: it is not sooner over, and no
+// less of it is certain than the passing of time accounts for. Of one that was shortened, an
+// observer without the authority's clock may know no sooner end. What depends on it is only who
+// is told: the times of a Result need not be of one clock, nor of the moment of the decision.
+func (h *holder) knows(res lease.Result) bool {
+	b := &h.breaks
+	return !b.Now.IsZero() && !res.Record.Until.Before(b.Record.Until) && res.Sure >= b.Sure-h.o.most(res.Now.Sub(b.Now))
 }
 
 // over reports whether what is held has come to its end at now, and why.
