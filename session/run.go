@@ -109,7 +109,8 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 }
 
 // Acquire is an Acquire that waits: it contends until the lease is held, and returns its
-// fencing token. It fails as Run does while it contends.
+// fencing token. It fails as Run does while it contends, and then gives up what others have or try
+// with the same Lease: use a Lease for each.
 func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	set, err := o.complete()
 	switch {
@@ -120,7 +121,10 @@ func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, er
 	}
 	tok, unsettled, err := set.contend(ctx, l)
 	if unsettled {
-		_ = l.Release(ctx) // which ctx, if it is done, does not keep from being sent
+		released := l.Release(ctx) // which ctx, if it is done, does not keep from being sent
+		if ctx.Err() == nil {
+			err = errors.Join(err, released)
+		}
 	}
 	return tok, err
 }
@@ -162,13 +166,18 @@ func (o *RunOptions) release(ctx context.Context, l lease.Lease) error {
 func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Token, unsettled bool, err error) {
 	var failed error // of the last try, if it was not ctx that ended it
 	for {
+		over := ctx.Err() // then l asks nobody
 		tok, ok, err := lease.AcquireWithToken(ctx, l)
-		unsettled = unsettled || err != nil && !certain(err)
-		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		ended := ctx.Err()
+		switch {
+		case over != nil && errors.Is(err, over):
+		case ended != nil && errors.Is(err, ended):
 			// What ctx ended, l undoes itself; but the try may have failed just before. This waits for
 			// nothing, since ctx is done.
 			_ = l.Release(ctx)
 			unsettled = false
+		case err != nil && !certain(err):
+			unsettled = true
 		}
 		switch {
 		case ok:

@@ -175,6 +175,67 @@ func TestRunTellsWhatItCouldNotRelease(t *testing.T) {
 	})
 }
 
+// Under a context that is done already nothing is asked for, nothing released, and neither
+// another Acquire nor the ID that a lease may be handed over to is given up. SPEC H2.
+func TestContendUnderADoneContext(t *testing.T) {
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	for how, contend := range map[string]func(lease.Lease) error{
+		"Run": func(l lease.Lease) error {
+			return session.Run(done, l, func(context.Context, lease.Token) error { panic("called") }, nil)
+		},
+		"Acquire": func(l lease.Lease) error {
+			_, err := session.Acquire(done, l, nil)
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.meet(lease.Acquire, slow(0, 3*time.Second))
+				id := h.ID()
+				began := time.Now()
+				time.AfterFunc(time.Second, func() {
+					if err := contend(h); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+				})
+				if h.acquire(t); h.ID() != id {
+					t.Error("the ID was retired")
+				}
+				n.meet(lease.Release, failRequest)
+				if h.Release(t.Context()) == nil {
+					t.Error("released")
+				}
+				id = h.ID()
+				sent := n.count()
+				if err := contend(h); !errors.Is(err, context.Canceled) || h.ID() != id {
+					t.Errorf("%v; the ID was retired: %v", err, h.ID() != id)
+				}
+				if synctest.Wait(); n.count() != sent {
+					t.Errorf("sent: %v", n.requests()[sent:])
+				}
+			})
+		})
+	}
+}
+
+// A Lease whose try is unknown, and the next refused for ever, is released; if that fails, it is
+// told. SPEC N3.
+func TestAcquireTellsWhatItCouldNotRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.meet(lease.Acquire, failAnswer, refuse(lease.ErrDuration, lease.Result{}))
+		n.meet(lease.Release, refuse(lease.ErrConflict, lease.Result{}))
+		_, err := session.Acquire(t.Context(), h, nil)
+		if !errors.Is(err, lease.ErrDuration) || !errors.Is(err, lease.ErrConflict) {
+			t.Errorf("acquire: %v", err)
+		}
+	})
+}
+
 // No release is sent for what was certainly refused. SPEC N3.
 func TestContextEndsAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
