@@ -39,7 +39,13 @@ func (h *holder) owe(id lease.ID, doubtful bool) {
 
 func (h *holder) remember(d debt) {
 	if len(h.unsettled) == mostUnsettled {
-		i := max(0, slices.IndexFunc(h.unsettled, func(d debt) bool { return d.waived }))
+		i := slices.IndexFunc(h.unsettled, func(d debt) bool { return d.waived })
+		switch {
+		case i < 0 && d.waived:
+			return
+		case i < 0:
+			i = 0
+		}
 		h.unsettled = slices.Delete(h.unsettled, i, i+1)
 	}
 	h.unsettled = append(h.unsettled, d)

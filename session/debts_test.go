@@ -100,6 +100,19 @@ func TestWhatIsWaivedIsForgottenFirst(t *testing.T) {
 	}
 }
 
+// If all that is remembered is due, what is waived is not worth any of it. SPEC H7.
+func TestWhatIsWaivedDrivesOutNothingDue(t *testing.T) {
+	h := newHolder(nil)
+	for i := range mostUnsettled {
+		h.owe(lease.ID{9, byte(i >> 8), byte(i)}, false)
+	}
+	h.proposal, h.shown = own, true
+	h.retire()
+	if len(h.unsettled) != mostUnsettled || h.unsettled[0].id != (lease.ID{9}) || h.owes(own) != nil {
+		t.Errorf("%d are remembered: %v, ...", len(h.unsettled), h.unsettled[0])
+	}
+}
+
 // Only a code says that nothing has changed. SPEC A1.
 func TestCertain(t *testing.T) {
 	for _, err := range []error{nil, errNet, lease.ErrConflict, lease.ErrCorrupt} {
