@@ -221,10 +221,8 @@ func (p *probe) together(n int, f func(i int)) {
 // under the name of its place, and requires that no swap is lost.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
-	began := map[string]uint64{}
-	for _, name := range names {
-		began[name] = s.load(name).Record.Epoch
-	}
+	var mu sync.Mutex
+	began := map[string]uint64{} // the epoch that the first swap raised: until then it may rise by itself
 	s.together(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
 		for range each {
@@ -239,6 +237,11 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 				}
 				_, err = c.Swap(s.ctx, name, old, s.leased(old, 100*s.D))
 				if err == nil {
+					mu.Lock()
+					if first, ok := began[name]; !ok || old.Record.Epoch < first {
+						began[name] = old.Record.Epoch
+					}
+					mu.Unlock()
 					break
 				}
 				if !errors.Is(err, lease.ErrConflict) {

@@ -39,6 +39,28 @@ func TestStoreConforms(t *testing.T) {
 	})
 }
 
+// A far is a client whose loads take a while to get to the engine.
+type far struct{ *observe.Store }
+
+func (f far) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	time.Sleep(time.Millisecond)
+	return f.Store.Load(ctx, name)
+}
+
+// SPEC S: two clients of one engine, in which the epoch of a name that is not known rises with every
+// write. One of them is slow.
+func TestClientsConform(t *testing.T) {
+	var e *engine
+	leasetest.TestStore(t, func(t testing.TB) lease.Store {
+		e = newEngine()
+		return newStore(t, e, observe.Options{})
+	}, &leasetest.Options{
+		Bubble: true, Slack: 100 * time.Millisecond,
+		Lacks:   leasetest.OwnClock | leasetest.Watching | leasetest.Durable | leasetest.Forgetting,
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return far{newStore(t, e, observe.Options{})} },
+	})
+}
+
 // A newcomer counts from first sight, whatever the time of day is elsewhere.
 func TestCountsFromFirstSight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
