@@ -71,9 +71,12 @@ var contentionRules = []rule{
 		for i := range 16 {
 			id := p.id()
 			a.grant(acquire(id, p.D))
-			granted, _ := a.race(i, lease.Request{Action: lease.Break, Period: lease.In(0)}, renew(id))
+			granted, _, code := a.race(i, lease.Request{Action: lease.Break, Period: lease.In(0)}, renew(id))
 			if state := a.inspect().Record.State; granted == 0 || state != lease.Broken {
 				p.Fatalf("%d were granted, and after a break of period 0 the lease is %v", granted, state)
+			}
+			if code != 0 && code != lease.ErrBroken {
+				p.Fatalf("the renewal after the break is refused as %v", code)
 			}
 		}
 	}},
@@ -82,7 +85,7 @@ var contentionRules = []rule{
 		for i := range 16 {
 			id, other := p.id(), p.id()
 			a.grant(acquire(id, p.D))
-			granted, _ := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
+			granted, _, _ := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
 			if state := a.inspect().Record.State; granted != 1 || state != lease.Leased && state != lease.Available {
 				p.Fatalf("%d were granted, and the lease is %v", granted, state)
 			}
@@ -97,7 +100,7 @@ var contentionRules = []rule{
 			a.grant(acquire(id, d))
 			p.pass(d + p.Slack/4)
 			began := time.Now()
-			granted, sure := a.race(i, renew(id), acquire(other, p.D))
+			granted, sure, _ := a.race(i, renew(id), acquire(other, p.D))
 			if granted == 0 || granted == 2 && time.Since(began) < sure { // or else what was renewed may be over
 				p.Fatalf("%d were granted", granted)
 			}
@@ -180,8 +183,8 @@ var contentionRules = []rule{
 
 // race makes two requests at the same time, in the n-th round the first or the second a little
 // sooner, and returns how many were granted, and for how long all of that is certain; the others
-// must be refused.
-func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration) {
+// must be refused, as code says.
+func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite
 	if n%2 == 1 {
@@ -189,14 +192,16 @@ func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sur
 	}
 	a.together(len(requests), func(i int) {
 		res, err := a.ask(requests[i])
-		switch {
+		mu.Lock()
+		defer mu.Unlock()
+		switch refusal := lease.CodeOf(err); {
 		case err == nil:
-			mu.Lock()
-			defer mu.Unlock()
 			granted, sure = granted+1, min(sure, res.Sure)
-		case !lease.CodeOf(err).Refusal():
+		case refusal.Refusal():
+			code = refusal
+		default:
 			a.Errorf("%s: %v", requestText(requests[i]), err)
 		}
 	})
-	return granted, sure
+	return granted, sure, code
 }

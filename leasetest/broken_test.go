@@ -133,6 +133,7 @@ var brokenAuthorities = []mutant{
 	{"a renewal forgets the owner", "R3/what-is-granted-is-shown"},
 	{"a break forgets the owner", "R3/what-is-granted-is-shown"},
 	{"is sure of an infinite lease for ever", "A5/sure-of-an-infinite-lease"},
+	{"takes a break meanwhile for another's lease", "A2/break-races-renewal"},
 	{"releases in three steps", "A2/a-release-races-a-change"},
 	{"renews in three steps", "A2/a-renewal-races-an-acquire"},
 	{"tells the time of another node for a read", "A2/time-never-decreases"},

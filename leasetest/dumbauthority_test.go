@@ -81,6 +81,14 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 		time.Sleep(time.Nanosecond)
 		a.mu.Lock()
 	}
+	if a.bug == "takes a break meanwhile for another's lease" && req.Action == lease.Renew {
+		a.mu.Unlock()
+		time.Sleep(time.Nanosecond)
+		a.mu.Lock()
+		if now := a.records[name]; now != r {
+			return lease.Result{}, fail(lease.ErrIDMismatch)
+		}
+	}
 	next, err := a.step(r, req, now)
 	if err == nil || a.bug == "writes what it refuses" {
 		a.signal(name, req, next != r)
