@@ -136,8 +136,9 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, 
 
 // OnBreaking registers f to be called when the Session learns that its lease is breaking:
 // somebody has revoked it, and it will be lost at until, on the Session's clock. It is the
-// time to finish and to Release. If the break is shortened f is called again. Handlers run
-// as those of OnLost do.
+// time to finish and to Release. If the break is shortened f is called again. An answer that
+// takes longer than those before may end the lease sooner, by that time at most, without a call
+// ([Session.Until]). Handlers run as those of OnLost do.
 //
 // The Session learns of a break when it next renews, at most Interval and Timeout later, or
 // with Options.Watch as soon as it has asked. A break with less grace than that ends the lease
