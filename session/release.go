@@ -14,21 +14,45 @@ import (
 // for an Acquire that it supersedes to be undone.
 func (s *Session) Release(ctx context.Context) error {
 	over := ctx.Err() != nil
-	detached := context.WithoutCancel(ctx)
 	s.lock()
 	s.supersede()
 	if b := s.end(); b != nil {
 		s.drop(lease.ErrReleased)
 		s.owe(b.id, b.doubtful)
-	} else if id, doubtful := s.proposal, s.doubtful; doubtful || s.shown {
-		s.retire()
-		s.owe(id, doubtful)
+	} else if s.shown {
+		s.forgo()
 	}
 	s.handing = lease.ID{}
+	return s.pay(ctx, over)
+}
+
+// releaseUnknown releases what tries of unknown outcome may be granted yet. In difference to
+// Release it leaves alone what others hold with the Session, or try.
+func (s *Session) releaseUnknown(ctx context.Context) error {
+	over := ctx.Err() != nil
+	s.lock()
+	return s.pay(ctx, over)
+}
+
+// forgo gives the proposal up, which may be in force or come to be.
+func (s *Session) forgo() {
+	id, doubtful := s.proposal, s.doubtful
+	s.retire()
+	s.owe(id, doubtful)
+}
+
+// pay settles what is owed, with the proposal if that may be in force and nobody tries it, and
+// waits for the outcome as Release says; over: not even that, since ctx had ended before the call.
+// It is called with mu held, and unlocks it.
+func (s *Session) pay(ctx context.Context, over bool) error {
+	if s.held == nil && s.acquiring == nil && s.doubtful {
+		s.forgo()
+	}
 	if s.due() == nil && len(s.turn) == 0 {
 		s.unlock()
 		return nil
 	}
+	detached := context.WithoutCancel(ctx)
 	done := s.detach(detached, s.settle)
 	s.unlock()
 	if !over && endedByRelease(ctx) {

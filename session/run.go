@@ -93,7 +93,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	for {
 		tok, unsettled, err := set.contend(ctx, l)
 		if unsettled {
-			err = errors.Join(err, set.release(ctx, l))
+			err = errors.Join(err, set.release(ctx, l, releaseUnknown))
 		}
 		if err != nil {
 			return err
@@ -109,8 +109,8 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 }
 
 // Acquire is an Acquire that waits: it contends until the lease is held, and returns its
-// fencing token. It fails as Run does while it contends, and then gives up what others have or try
-// with the same Lease: use a Lease for each.
+// fencing token. It fails as Run does while it contends. Then it gives up what others have or try
+// with the same Lease, if that is no [Session].
 func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	set, err := o.complete()
 	switch {
@@ -121,7 +121,7 @@ func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, er
 	}
 	tok, unsettled, err := set.contend(ctx, l)
 	if unsettled {
-		released := l.Release(ctx) // which ctx, if it is done, does not keep from being sent
+		released := releaseUnknown(l, ctx) // which ctx, if it is done, does not keep from being sent
 		if ctx.Err() == nil {
 			err = errors.Join(err, released)
 		}
@@ -142,7 +142,7 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 		case !errors.Is(err, cause):
 			err = errors.Join(err, cause)
 		}
-		if released := o.release(ctx, l); released != nil {
+		if released := o.release(ctx, l, lease.Lease.Release); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
@@ -155,10 +155,19 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 }
 
 // release has a time of its own, whatever becomes of ctx.
-func (o *RunOptions) release(ctx context.Context, l lease.Lease) error {
+func (o *RunOptions) release(ctx context.Context, l lease.Lease, f func(lease.Lease, context.Context) error) error {
 	bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.Timeout)
 	defer done()
-	return l.Release(bounded)
+	return f(l, bounded)
+}
+
+// releaseUnknown releases what a try of unknown outcome may be granted yet. A Session can do that
+// without giving up what others have or try with it.
+func releaseUnknown(l lease.Lease, ctx context.Context) error {
+	if s, ok := l.(interface{ releaseUnknown(context.Context) error }); ok { // or what embeds one
+		return s.releaseUnknown(ctx)
+	}
+	return l.Release(ctx)
 }
 
 // contend asks until the lease is held. If it fails and is unsettled, a try may yet be granted,
@@ -174,7 +183,7 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Toke
 		case ended != nil && errors.Is(err, ended):
 			// What ctx ended, l undoes itself; but the try may have failed just before. This waits for
 			// nothing, since ctx is done.
-			_ = l.Release(ctx)
+			_ = releaseUnknown(l, ctx)
 			unsettled = false
 		case err != nil && !certain(err):
 			unsettled = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,6 +216,35 @@ func TestContendUnderADoneContext(t *testing.T) {
 				}
 				if synctest.Wait(); n.count() != sent {
 					t.Errorf("sent: %v", n.requests()[sent:])
+				}
+			})
+		})
+	}
+}
+
+// Who gives up contending with a Session leaves alone what another has with it, or tries. SPEC H2.
+func TestContendBesideAnotherCall(t *testing.T) {
+	for what, f := range map[string]fault{"a try under way": slow(0, 3*time.Second), "an unknown try": failAnswer} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.meet(lease.Acquire, f)
+				var other sync.WaitGroup
+				other.Go(func() {
+					time.Sleep(time.Second)
+					if ok, err := h.Acquire(t.Context()); !ok {
+						t.Error(err)
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if _, err := session.Acquire(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				other.Wait()
+				if synctest.Wait(); !h.CheckAlive() || n.record(t).State != lease.Leased {
+					t.Errorf("alive: %v; the record is %+v; sent: %v", h.CheckAlive(), n.record(t), n.requests())
 				}
 			})
 		})
