@@ -100,6 +100,31 @@ func TestWhatIsWaivedIsForgottenFirst(t *testing.T) {
 	}
 }
 
+// If all that is remembered is waived, the oldest makes room for the newest. SPEC H7.
+func TestOldestOfWhatIsWaivedIsForgotten(t *testing.T) {
+	h := newHolder(nil)
+	id := func(i int) lease.ID { return lease.ID{1, byte(i >> 8), byte(i)} }
+	for i := range mostUnsettled + 1 {
+		h.proposal, h.shown = id(i), true
+		h.retire()
+	}
+	if len(h.unsettled) != mostUnsettled || h.owes(id(0)) != nil || h.owes(id(mostUnsettled)) == nil {
+		t.Errorf("%d are remembered: %v, ...", len(h.unsettled), h.unsettled[0])
+	}
+}
+
+// A proposal that is given up is owed once, as doubtful as it was, and stays one that was told.
+// SPEC H6, H7.
+func TestForgo(t *testing.T) {
+	for _, was := range []debt{{id: own, doubtful: true}, {id: own, shown: true}, {id: own, doubtful: true, shown: true}} {
+		s := &Session{holder: *newHolder(nil)}
+		s.doubtful, s.shown = was.doubtful, was.shown
+		if s.forgo(); len(s.unsettled) != 1 || s.unsettled[0] != was || !s.proposal.IsZero() || s.doubtful || s.shown {
+			t.Errorf("%+v: owed are %+v; the proposal is %v", was, s.unsettled, s.proposal)
+		}
+	}
+}
+
 // If all that is remembered is due, what is waived is not worth any of it. SPEC H7.
 func TestWhatIsWaivedDrivesOutNothingDue(t *testing.T) {
 	h := newHolder(nil)

@@ -296,6 +296,22 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
+// Which of two beliefs ends earlier is asked at the answer: a machine that slept before the question
+// and again before its answer has slept through more of the older one. SPEC H13, H10.
+func TestBreakOfAHolderThatSlept(t *testing.T) {
+	h := newHolder(func(o *Options) { o.Pause = time.Second })
+	began := time.Now()
+	if v := h.acquired(own, began, began, leased(own, term), nil); v != granted {
+		t.Fatalf("not granted, but %d", v)
+	}
+	sent := asleep(t, began, 3*time.Second, 600*time.Millisecond)
+	now := asleep(t, sent, 2*time.Second, 600*time.Millisecond)
+	v, _ := h.renewed(sent, now, breakingUntil(3*time.Second, 10*time.Second, 7*time.Second), lease.ErrBroken)
+	if left := h.held.left(h.o, now); v != breaking || left != 4*time.Second {
+		t.Errorf("verdict %d; %v are left", v, left)
+	}
+}
+
 // What is broken is one incarnation; the end of the next is an expiry. SPEC H13, H19.
 func TestNextGrantIsNotBroken(t *testing.T) {
 	h := holding(t, nil)

@@ -96,8 +96,9 @@ func TestReleaseWithADoneContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		n.meet(lease.Release, slow(time.Second, 0))
-		if err := h.Release(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("release: %v", err)
+		want := lease.OpError{Op: "release", Name: name, Err: context.Canceled}
+		if err := h.Release(ctx); !errors.Is(err, context.Canceled) || err.Error() != want.Error() {
+			t.Errorf("release: %v, want %v", err, &want)
 		}
 		h.alive(t, false)
 		time.Sleep(time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,17 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
+// contenders are the two ways to contend.
+var contenders = map[string]func(context.Context, lease.Lease, *session.RunOptions) error{
+	"Run": func(ctx context.Context, l lease.Lease, o *session.RunOptions) error {
+		return session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, o)
+	},
+	"Acquire": func(ctx context.Context, l lease.Lease, o *session.RunOptions) error {
+		_, err := session.Acquire(ctx, l, o)
+		return err
+	},
+}
+
 // What a try came to is unknown when the context ends: whoever contended releases what the try
 // may have been granted. SPEC N3, H3.
 func TestContextEndsAfterAnUnknownTry(t *testing.T) {
@@ -20,26 +32,20 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 		name  string
 		fault fault
 	}{{"lost answer", loseAnswer}, {"failed answer", failAnswer}, {"late request", late(time.Second)}}
-	contend := map[string]func(context.Context, lease.Lease) error{
-		"Run": func(ctx context.Context, l lease.Lease) error {
-			return session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, &session.RunOptions{Interval: time.Hour})
-		},
-		"Acquire": func(ctx context.Context, l lease.Lease) error {
-			_, err := session.Acquire(ctx, l, &session.RunOptions{Interval: time.Hour})
-			return err
-		},
-	}
-	for how, contend := range contend {
-		for _, c := range unknown {
+	for how, contend := range contenders {
+		for i, c := range unknown {
 			t.Run(how+"/"+c.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, &session.Options{Duration: lease.Infinite})
+					if i == 1 { // also if the ID was told
+						h.ID()
+					}
 					n.meet(lease.Acquire, c.fault)
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 					defer cancel()
 					began := time.Now()
-					if err := contend(ctx, h); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 20*time.Second {
+					if err := contend(ctx, h, &session.RunOptions{Interval: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 20*time.Second {
 						t.Errorf("%v after %v", err, time.Since(began))
 					}
 					synctest.Wait()
@@ -179,17 +185,8 @@ func TestRunTellsWhatItCouldNotRelease(t *testing.T) {
 // Under a context that is done already nothing is asked for, nothing released, and neither
 // another Acquire nor the ID that a lease may be handed over to is given up. SPEC H2.
 func TestContendUnderADoneContext(t *testing.T) {
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
-	for how, contend := range map[string]func(lease.Lease) error{
-		"Run": func(l lease.Lease) error {
-			return session.Run(done, l, func(context.Context, lease.Token) error { panic("called") }, nil)
-		},
-		"Acquire": func(l lease.Lease) error {
-			_, err := session.Acquire(done, l, nil)
-			return err
-		},
-	} {
+	done := done(context.Background())
+	for how, contend := range contenders {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
@@ -198,7 +195,7 @@ func TestContendUnderADoneContext(t *testing.T) {
 				id := h.ID()
 				began := time.Now()
 				time.AfterFunc(time.Second, func() {
-					if err := contend(h); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+					if err := contend(done, h, nil); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
 						t.Errorf("%v after %v", err, time.Since(began))
 					}
 				})
@@ -211,7 +208,7 @@ func TestContendUnderADoneContext(t *testing.T) {
 				}
 				id = h.ID()
 				sent := n.count()
-				if err := contend(h); !errors.Is(err, context.Canceled) || h.ID() != id {
+				if err := contend(done, h, nil); !errors.Is(err, context.Canceled) || h.ID() != id {
 					t.Errorf("%v; the ID was retired: %v", err, h.ID() != id)
 				}
 				if synctest.Wait(); n.count() != sent {
@@ -224,46 +221,231 @@ func TestContendUnderADoneContext(t *testing.T) {
 
 // Who gives up contending with a Session leaves alone what another has with it, or tries. SPEC H2.
 func TestContendBesideAnotherCall(t *testing.T) {
-	for what, f := range map[string]fault{"a try under way": slow(0, 3*time.Second), "an unknown try": failAnswer} {
-		t.Run(what, func(t *testing.T) {
+	for what, faults := range map[string][]fault{
+		"its own try under way":                        {slow(0, 3*time.Second)},
+		"an unknown try":                               {failAnswer},
+		"a try under way of what was tried unknowably": {failRequest, slow(0, 3*time.Second)},
+	} {
+		for how, contend := range contenders {
+			t.Run(how+"/"+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, nil)
+					n.meet(lease.Acquire, faults...)
+					var other sync.WaitGroup
+					other.Go(func() {
+						time.Sleep(time.Second)
+						if ok, err := h.Acquire(t.Context()); !ok {
+							t.Error(err)
+						}
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+					defer cancel()
+					if err := contend(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+					other.Wait()
+					if synctest.Wait(); !h.CheckAlive() || n.record(t).State != lease.Leased {
+						t.Errorf("alive: %v; the record is %+v; sent: %v", h.CheckAlive(), n.record(t), n.requests())
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who gives up contending while a release is under way leaves the ID alone that was told since:
+// somebody may hand the lease over to it. SPEC H2, H14.
+func TestContendBesideARelease(t *testing.T) {
+	for how, contend := range contenders {
+		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
-				n.meet(lease.Acquire, f)
+				h.acquire(t)
+				n.meet(lease.Release, slow(0, 3*time.Second))
 				var other sync.WaitGroup
-				other.Go(func() {
-					time.Sleep(time.Second)
-					if ok, err := h.Acquire(t.Context()); !ok {
-						t.Error(err)
-					}
-				})
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				other.Go(func() { h.release(t) })
+				synctest.Wait()
+				id := h.ID()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if _, err := session.Acquire(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+				if err := contend(ctx, h, nil); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
 				other.Wait()
-				if synctest.Wait(); !h.CheckAlive() || n.record(t).State != lease.Leased {
-					t.Errorf("alive: %v; the record is %+v; sent: %v", h.CheckAlive(), n.record(t), n.requests())
+				if h.ID() != id || n.count(lease.Release) != 1 {
+					t.Errorf("the ID was retired: %v; sent: %v", h.ID() != id, n.requests())
 				}
 			})
 		})
 	}
 }
 
-// A Lease whose try is unknown, and the next refused for ever, is released; if that fails, it is
-// told. SPEC N3.
-func TestAcquireTellsWhatItCouldNotRelease(t *testing.T) {
+// Who gives up contending leaves a hand-over alone, also one whose outcome is unknown and which is
+// called again, and releases what he tried himself. SPEC H14, N3.
+func TestContendBesideAHandOver(t *testing.T) {
+	for when, again := range map[string]time.Duration{"under way": time.Second, "to be called again": 3 * time.Second} {
+		for how, contend := range contenders {
+			t.Run(how+"/"+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h, to := n.open(t, nil), n.open(t, nil)
+					h.acquire(t)
+					given := h.ID()
+					n.meet(lease.Change, failRequest, slow(0, 3*time.Second))
+					if h.HandOver(t.Context(), to.ID()) == nil {
+						t.Fatal("handed over")
+					}
+					n.meet(lease.Acquire, failRequest)
+					var other sync.WaitGroup
+					other.Go(func() {
+						time.Sleep(again)
+						h.handOver(t, to.ID())
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+					defer cancel()
+					if err := contend(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+					other.Wait()
+					synctest.Wait()
+					if sent := n.requests(lease.Release); len(sent) != 1 || sent[0].ID == given {
+						t.Errorf("released: %v", sent)
+					}
+					to.acquire(t)
+				})
+			})
+		}
+	}
+}
+
+// A lease that is over is noticed also by whoever gives up contending. SPEC N3, H15.
+func TestContendWithALeaseThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Clock: timerless{}})
+		n.meet(lease.Acquire, failRequest)
+		time.AfterFunc(time.Second, func() { h.acquire(t) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := session.Acquire(ctx, h, &session.RunOptions{Interval: 3 * time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		h.lostOnce(t, lease.ErrExpired)
+	})
+}
+
+// The end of its context ends Acquire at once, whoever ended it, though the release of an unknown
+// try takes time; of what becomes of that nothing is told. SPEC H2, N3.
+func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
+	for name, end := range map[string]func(*testing.T) context.Context{
+		"cancelled": func(t *testing.T) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(3*time.Second, cancel)
+			return ctx
+		},
+		"of another lease that is released": func(t *testing.T) context.Context {
+			other := overMemory().open(t, nil)
+			other.acquire(t)
+			time.AfterFunc(3*time.Second, func() { other.release(t) })
+			ctx, cancel := other.WhileHeld(t.Context())
+			t.Cleanup(cancel)
+			return ctx
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, &session.Options{Duration: lease.Infinite})
+				n.meet(lease.Acquire, failAnswer)
+				n.meet(lease.Release, slow(0, 2*time.Second))
+				ctx, began := end(t), time.Now()
+				_, err := session.Acquire(ctx, h, &session.RunOptions{Interval: time.Hour})
+				if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "release") || time.Since(began) != 3*time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if synctest.Wait(); n.record(t).State != lease.Available {
+					t.Errorf("the record is %+v", n.record(t))
+				}
+			})
+		})
+	}
+}
+
+// Run waits for the release of an unknown try, but for its Timeout only. SPEC N3.
+func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Acquire, failAnswer, refuse(lease.ErrDuration, lease.Result{}))
-		n.meet(lease.Release, refuse(lease.ErrConflict, lease.Result{}))
-		_, err := session.Acquire(t.Context(), h, nil)
-		if !errors.Is(err, lease.ErrDuration) || !errors.Is(err, lease.ErrConflict) {
-			t.Errorf("acquire: %v", err)
+		n.meet(lease.Acquire, failAnswer)
+		n.meet(lease.Release, n.hang)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		err := contenders["Run"](ctx, h, &session.RunOptions{Interval: time.Hour, Timeout: 3 * time.Second})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
+}
+
+// The context may end with the pause before a try, which then asks nobody: what an earlier one may
+// be granted is released all the same. SPEC N3.
+func TestContextEndsWithThePause(t *testing.T) {
+	for range 50 { // each of the two may be noticed first
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, &session.Options{Duration: lease.Infinite})
+			n.meet(lease.Acquire, failAnswer)
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := session.Acquire(ctx, h, &session.RunOptions{Clock: ending{cancel}}); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			if synctest.Wait(); n.record(t).State != lease.Available {
+				t.Errorf("the record is %+v", n.record(t))
+			}
+		})
+	}
+}
+
+// ending is a Clock that ends a context when it is waited for, which it need not be.
+type ending struct{ cancel context.CancelFunc }
+
+func (ending) Now() time.Time { return time.Now() }
+
+func (c ending) After(time.Duration) <-chan time.Time {
+	c.cancel()
+	up := make(chan time.Time, 1)
+	up <- time.Now()
+	return up
+}
+
+// A Lease that asks although the context is done is released if that is unknown. SPEC N3.
+func TestUnknownTryUnderADoneContext(t *testing.T) {
+	for how, contend := range contenders {
+		l := &refusing{err: errNet}
+		if err := contend(done(t.Context()), l, nil); !errors.Is(err, context.Canceled) || !l.released {
+			t.Errorf("%s: %v; released: %v", how, err, l.released)
+		}
+	}
+}
+
+// A Lease whose try is unknown, and the next refused for ever, is released; if that fails, it is
+// told. SPEC N3.
+func TestHopelessTellsWhatItCouldNotRelease(t *testing.T) {
+	for how, contend := range contenders {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			n.meet(lease.Acquire, failAnswer, refuse(lease.ErrDuration, lease.Result{}))
+			n.meet(lease.Release, refuse(lease.ErrConflict, lease.Result{}))
+			err := contend(t.Context(), h, nil)
+			if !errors.Is(err, lease.ErrDuration) || !errors.Is(err, lease.ErrConflict) {
+				t.Errorf("%s: %v", how, err)
+			}
+		})
+	}
 }
 
 // No release is sent for what was certainly refused. SPEC N3.
