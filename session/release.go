@@ -41,19 +41,24 @@ func (s *Session) forgo() {
 	s.owe(id, doubtful)
 }
 
-// pay settles what is owed, with the proposal if that may be in force and nobody tries it, and
+// pay settles what is owed, with the proposal if that may be in force, once nobody tries it, and
 // waits for the outcome as Release says; over: not even that, since ctx had ended before the call.
 // It is called with mu held, and unlocks it.
 func (s *Session) pay(ctx context.Context, over bool) error {
-	if s.held == nil && s.acquiring == nil && s.doubtful {
+	settle := s.settle
+	switch {
+	case !s.doubtful: // as whenever something is held
+	case s.acquiring == nil:
 		s.forgo()
+	default:
+		settle = s.settleUnknown
 	}
 	if s.due() == nil && len(s.turn) == 0 {
 		s.unlock()
 		return nil
 	}
 	detached := context.WithoutCancel(ctx)
-	done := s.detach(detached, s.settle)
+	done := s.detach(detached, settle)
 	s.unlock()
 	if !over && endedByRelease(ctx) {
 		ctx = detached
@@ -148,6 +153,17 @@ func (s *Session) settle(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// settleUnknown is settle, with the proposal if that may still be in force: whoever has tried it
+// meanwhile has the lease, or does not have the turn any more.
+func (s *Session) settleUnknown(ctx context.Context) error {
+	s.mu.Lock()
+	if s.doubtful {
+		s.forgo()
+	}
+	s.mu.Unlock()
+	return s.settle(ctx)
 }
 
 // free releases one ID that is owed. A refusal settles it: the ID is not in force. But a

@@ -254,6 +254,36 @@ func TestContendBesideAnotherCall(t *testing.T) {
 	}
 }
 
+// What who gives up contending leaves to another, who tries the same ID, is released if that one is
+// refused: nobody else would. SPEC N3.
+func TestContendBesideATryThatIsRefused(t *testing.T) {
+	for how, contend := range contenders {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h, before := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
+				before.acquire(t)
+				n.meet(lease.Acquire, late(1700*time.Millisecond), slow(0, 3*time.Second))
+				var other sync.WaitGroup
+				other.Go(func() {
+					time.Sleep(time.Second)
+					h.refused(t) // and told so after the first try was granted
+				})
+				time.AfterFunc(1500*time.Millisecond, func() { before.release(t) })
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if err := contend(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				other.Wait()
+				if synctest.Wait(); n.record(t).State != lease.Available {
+					t.Errorf("the record is %+v; sent: %v", n.record(t), n.requests())
+				}
+			})
+		})
+	}
+}
+
 // Who gives up contending while a release is under way leaves the ID alone that was told since:
 // somebody may hand the lease over to it. SPEC H2, H14.
 func TestContendBesideARelease(t *testing.T) {
