@@ -110,7 +110,8 @@ func (s *Session) Until() (time.Time, bool) {
 
 // Confirmed returns when the request was sent whose answer last showed that the lease is
 // held, and false if nothing is held. In good order it is never older than Interval and
-// Timeout together; once the lease is known to be breaking, it is when that was asked.
+// Timeout together; once the lease is known to be breaking, it is when that was asked by whose
+// answer the belief ends.
 func (s *Session) Confirmed() (time.Time, bool) {
 	b := s.current()
 	if b == nil {
