@@ -259,9 +259,10 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	}
 }
 
-// breathe lets time pass now and then, in a loop that may take none.
+// breathe lets time pass now and then, in a loop that may take none and has come to its n-th
+// round: more and more, so that it does not go round for ever beside something that is slow.
 func (p *probe) breathe(n int) {
 	if n%50 == 49 {
-		p.Sleep(p.Unit / 1000)
+		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)
 	}
 }
