@@ -109,7 +109,12 @@ func (s *Session) detach(ctx context.Context, f func(context.Context) error) <-c
 		s.turn <- struct{}{}
 		defer func() { <-s.turn }()
 		err := errGone
-		defer func() { done <- err }()
+		defer func() {
+			if p := recover(); p != nil {
+				panic(p) // which ends the process: nobody is to go on meanwhile
+			}
+			done <- err
+		}()
 		err = f(ctx)
 	}()
 	return done
