@@ -19,6 +19,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/pipes"
 )
 
 func newServer(t testing.TB, o *blobtest.Options) *blobtest.Server {
@@ -640,10 +641,9 @@ func TestRequestsEndWithTheServer(t *testing.T) {
 				}
 				h.ServeHTTP(w, r.WithContext(ctx))
 			})
-			l, served := pipes{make(chan net.Conn)}, make(chan error, 1)
+			l, served := pipes.Listen(), make(chan error, 1)
 			go func() { served <- h.Serve(srv, l) }()
-			ours, theirs := net.Pipe()
-			l.conns <- theirs
+			ours := l.Dial()
 			if _, err := io.WriteString(ours, request("PUT", "/box?restype=container", "Content-Length", "0")); err != nil {
 				t.Fatal(err)
 			}
@@ -667,24 +667,6 @@ func TestRequestsEndWithTheServer(t *testing.T) {
 		})
 	}
 }
-
-// pipes is a listener whose connections do not leave the process.
-type pipes struct{ conns chan net.Conn }
-
-func (l pipes) Accept() (net.Conn, error) {
-	c, ok := <-l.conns
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-func (l pipes) Close() error {
-	close(l.conns)
-	return nil
-}
-
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // What nobody made says so.
 func TestZeroServer(t *testing.T) {

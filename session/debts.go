@@ -14,8 +14,9 @@ type debt struct {
 	waived   bool // it is not in force, so that it is of interest only if it comes to be
 }
 
-// mostUnsettled bounds the memory of a Session that can never reach its authority; those that
-// are waived are forgotten first, and of these, or else of all, the oldest.
+// mostUnsettled bounds the memory of a Session that can never reach its authority. What is waived
+// is forgotten first, the oldest of it or, if nothing else is, what is to be added; if all must be
+// released, the oldest.
 const mostUnsettled = 256
 
 // owes returns the debt of that ID, or nil.

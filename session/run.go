@@ -109,8 +109,8 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 }
 
 // Acquire is an Acquire that waits: it contends until the lease is held, and returns its
-// fencing token. It fails as Run does while it contends. Then it gives up what others have or try
-// with the same Lease, if that is no [Session].
+// fencing token. It fails as Run does while it contends. A try that may yet be granted is then
+// released; with a Lease that is no [Session] that ends what others hold or try with it too.
 func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	set, err := o.complete()
 	switch {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/pipes"
 )
 
 // A program is run with arguments until the test ends.
@@ -176,24 +177,6 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections do not leave the process.
-type pipes struct{ conns chan net.Conn }
-
-func (l pipes) Accept() (net.Conn, error) {
-	c, ok := <-l.conns
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-func (l pipes) Close() error {
-	close(l.conns)
-	return nil
-}
-
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
 // An interrupt waits for a client that is in the middle of a request, and for one that has sent
 // nothing, but not for ever; and it is no error that they came to nothing.
 func TestInterruptedRequests(t *testing.T) {
@@ -208,11 +191,10 @@ func TestInterruptedRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			l, done := pipes{make(chan net.Conn)}, make(chan error, 1)
+			l, done := pipes.Listen(), make(chan error, 1)
 			go func() { done <- serve(ctx, h, l) }()
-			ours, theirs := net.Pipe()
+			ours := l.Dial()
 			defer ours.Close()
-			l.conns <- theirs
 			if _, err := io.WriteString(ours, sent); err != nil {
 				t.Fatal(err)
 			}
