@@ -43,17 +43,17 @@ type Result struct {
 // infinite lease.
 func (r Result) Remaining() time.Duration { return r.Record.Remaining(r.Now) }
 
-// Revoke breaks the lease under name without knowing its ID, and returns how long it stays
+// Break breaks the lease under name without knowing its ID, and returns how long it stays
 // locked: 0 if the break is immediate. The holder keeps the lease for the period, if that is
 // shorter than what is left of it, and learns of the break when it next asks: a session.Session
 // within its Interval and Timeout, 15 s by default, or with its Options.Watch as soon as it has
 // asked.
 // A shorter period may be over before the holder knows; until then it goes on believing.
-func Revoke(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
+func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
-		return 0, missing("Revoke.a")
+		return 0, missing("Break.a")
 	}
-	res, err := a.Do(ctx, name, Request{Action: Break, Period: p})
+	res, err := a.Do(ctx, name, Request{Action: ActionBreak, Period: p})
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if a == nil {
 		return Result{}, missing("Inspect.a")
 	}
-	return a.Do(ctx, name, Request{Action: Read})
+	return a.Do(ctx, name, Request{Action: ActionRead})
 }
 
 // NewAuthority makes an Authority of a Store: it loads the record, steps it, and swaps the
@@ -76,7 +76,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 //
 // If s is a [Limiter], every request is held against its Limits, and a record that claims
 // more than the longest duration counts as ending after that duration from when it is
-// first seen by a request other than a Read. If s is a [Watcher], so is the Authority.
+// first seen by a request other than an [ActionRead]. If s is a [Watcher], so is the Authority.
 // NewAuthority panics if s is nil, and with the error of [Limits.Valid] if there is one.
 func NewAuthority(s Store) Authority {
 	if s == nil {
@@ -138,8 +138,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		refusal := step(&next, req, now)
 		// A renewal is written even if it changes nothing: a holder believes nothing that no swap
 		// confirmed.
-		if refusal != 0 || req.Action != Renew && next == seen {
-			if seen.Until != claimed && req.Action != Read {
+		if refusal != 0 || req.Action != ActionRenew && next == seen {
+			if seen.Until != claimed && req.Action != ActionRead {
 				// The record claims too much: what counts from this first sight is written down, or
 				// it would count anew from every other. If it cannot be, the next request tries.
 				_, _ = a.store.Swap(ctx, name, old, seen)

@@ -86,10 +86,10 @@ func (s *dumbStore) did() string {
 }
 
 var (
-	acquireA = lease.Request{Action: lease.Acquire, Proposed: ids["A"], Owner: "one", Duration: time.Minute}
-	acquireB = lease.Request{Action: lease.Acquire, Proposed: ids["B"], Owner: "two", Duration: time.Minute}
-	renewA   = lease.Request{Action: lease.Renew, ID: ids["A"]}
-	read     = lease.Request{Action: lease.Read}
+	acquireA = lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Owner: "one", Duration: time.Minute}
+	acquireB = lease.Request{Action: lease.ActionAcquire, Proposed: ids["B"], Owner: "two", Duration: time.Minute}
+	renewA   = lease.Request{Action: lease.ActionRenew, ID: ids["A"]}
+	read     = lease.Request{Action: lease.ActionRead}
 	leasedA  = lease.Record{State: lease.Leased, ID: ids["A"], Owner: "one", Duration: time.Minute, Until: noon.Add(time.Minute), Epoch: 7}
 )
 
@@ -124,7 +124,7 @@ func TestAuthority(t *testing.T) {
 		t.Errorf("held: %+v", got)
 	}
 	for _, req := range []lease.Request{
-		read, {Action: lease.Read, ID: ids["A"]}, {Action: lease.Write, ID: ids["A"]}, {Action: lease.Change, ID: ids["B"], Proposed: ids["A"]},
+		read, {Action: lease.ActionRead, ID: ids["A"]}, {Action: lease.ActionWrite, ID: ids["A"]}, {Action: lease.ActionChange, ID: ids["B"], Proposed: ids["A"]},
 	} {
 		if got := do(t, s, auth, req, "load", 0); got != want {
 			t.Errorf("%v writes nothing: %+v", req.Action, got)
@@ -142,15 +142,15 @@ func TestAuthority(t *testing.T) {
 	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
 		t.Errorf("renewed at the same time: %+v", got)
 	}
-	if left, err := lease.Revoke(t.Context(), auth, "a", lease.In(5*time.Second)); left != 5*time.Second || err != nil {
-		t.Errorf("revoked: %v, %v", left, err)
+	if left, err := lease.Break(t.Context(), auth, "a", lease.Grace(5*time.Second)); left != 5*time.Second || err != nil {
+		t.Errorf("broken: %v, %v", left, err)
 	}
 	s.did()
 	if got := do(t, s, auth, renewA, "load", lease.ErrBroken); got.Record.State != lease.Breaking || got.Sure != 5*time.Second {
 		t.Errorf("renewed after the break: %+v", got)
 	}
-	if left, err := lease.Revoke(t.Context(), auth, "b", lease.In(0)); left != 0 || !errors.Is(err, lease.ErrNotPresent) {
-		t.Errorf("revoked where nothing is: %v, %v", left, err)
+	if left, err := lease.Break(t.Context(), auth, "b", lease.Grace(0)); left != 0 || !errors.Is(err, lease.ErrNotPresent) {
+		t.Errorf("broken where nothing is: %v, %v", left, err)
 	}
 	s.did()
 	// Breaking has come to its end: what is seen is broken, although nobody wrote it.
@@ -164,7 +164,7 @@ func TestAuthority(t *testing.T) {
 }
 
 // SPEC A8.
-func TestRevokeInfinite(t *testing.T) {
+func TestBreakInfinite(t *testing.T) {
 	r := leasedA
 	r.Duration, r.Until = lease.Infinite, time.Time{}
 	s := newStore(r)
@@ -172,8 +172,8 @@ func TestRevokeInfinite(t *testing.T) {
 	if got := do(t, s, auth, read, "load", 0); got.Sure != lease.Infinite || got.Remaining() != lease.Infinite {
 		t.Errorf("infinite: %+v", got)
 	}
-	if left, err := lease.Revoke(t.Context(), auth, "a", lease.Period{}); left != 0 || err != nil || s.kept["a"].Record.State != lease.Broken {
-		t.Errorf("revoked: %v, %v", left, err)
+	if left, err := lease.Break(t.Context(), auth, "a", lease.Period{}); left != 0 || err != nil || s.kept["a"].Record.State != lease.Broken {
+		t.Errorf("broken: %v, %v", left, err)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	for _, req := range []lease.Request{
-		{}, {Action: 99}, {Action: lease.Acquire}, {Action: lease.Renew}, {Action: lease.Break, Period: lease.In(-1)}, {Action: lease.Read, Version: 1},
+		{}, {Action: 99}, {Action: lease.ActionAcquire}, {Action: lease.ActionRenew}, {Action: lease.ActionBreak, Period: lease.Grace(-1)}, {Action: lease.ActionRead, Version: 1},
 	} {
 		if res, err := auth.Do(t.Context(), "a", req); err == nil || res != (lease.Result{}) || lease.CodeOf(err).Refusal() {
 			t.Errorf("%+v: %+v, %v", req, res, err)
@@ -363,11 +363,11 @@ func TestHostileRecords(t *testing.T) {
 		end    time.Time // in the store, afterwards
 	}{
 		{"refused", minute, hostile, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
-		{"granted, without a change", minute, hostile, lease.Request{Action: lease.Write, ID: ids["A"]}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"granted, without a change", minute, hostile, lease.Request{Action: lease.ActionWrite, ID: ids["A"]}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
 		{"granted", minute, hostile, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
 		{"read", minute, hostile, read, "load", 0, time.Minute, hostile.Until},
-		{"read with another ID", minute, hostile, lease.Request{Action: lease.Read, ID: ids["B"]}, "load", lease.ErrIDMismatch, time.Minute, hostile.Until},
-		{"broken", minute, hostile, lease.Request{Action: lease.Break}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
+		{"read with another ID", minute, hostile, lease.Request{Action: lease.ActionRead, ID: ids["B"]}, "load", lease.ErrIDMismatch, time.Minute, hostile.Until},
+		{"broken", minute, hostile, lease.Request{Action: lease.ActionBreak}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
 		{"breaking", minute, breaking, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
 		{"breaking, infinite", minute, breakingForever, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
 		{"breaking, infinite, any period", lease.Limits{MaxDuration: time.Minute}, breakingForever, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
@@ -444,7 +444,7 @@ func TestContention(t *testing.T) {
 	granted := make(chan lease.Token, 100)
 	for i := range 100 {
 		group.Go(func() {
-			res, err := auth.Do(t.Context(), "a", lease.Request{Action: lease.Acquire, Proposed: lease.ID{byte(i + 1)}, Duration: time.Minute})
+			res, err := auth.Do(t.Context(), "a", lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{byte(i + 1)}, Duration: time.Minute})
 			if err == nil {
 				granted <- res.Record.Token()
 			} else if !errors.Is(err, lease.ErrHeld) {

@@ -62,19 +62,19 @@ func azure() []lease.Request {
 			}
 		}
 		for _, id := range []lease.ID{{}, ids["A"], ids["B"]} {
-			for _, a := range []lease.Action{lease.Renew, lease.Release, lease.Read, lease.Write} {
+			for _, a := range []lease.Action{lease.ActionRenew, lease.ActionRelease, lease.ActionRead, lease.ActionWrite} {
 				all = append(all, lease.Request{Version: v, Action: a, ID: id})
 			}
 			for _, d := range durations {
-				all = append(all, lease.Request{Version: v, Action: lease.Acquire, Proposed: id, Owner: "two", Duration: d})
+				all = append(all, lease.Request{Version: v, Action: lease.ActionAcquire, Proposed: id, Owner: "two", Duration: d})
 			}
 			for _, p := range []lease.ID{{}, ids["A"], ids["B"], ids["C"]} {
-				all = append(all, lease.Request{Version: v, Action: lease.Change, ID: id, Proposed: p})
+				all = append(all, lease.Request{Version: v, Action: lease.ActionChange, ID: id, Proposed: p})
 			}
 		}
-		all = append(all, lease.Request{Version: v, Action: lease.Break})
+		all = append(all, lease.Request{Version: v, Action: lease.ActionBreak})
 		for _, p := range periods {
-			all = append(all, lease.Request{Version: v, Action: lease.Break, Period: lease.In(p)})
+			all = append(all, lease.Request{Version: v, Action: lease.ActionBreak, Period: lease.Grace(p)})
 		}
 	}
 	return all

@@ -81,21 +81,21 @@ func (d *dumb) row(req *lease.Request, old bool) *[5]lease.Code {
 		return b
 	}
 	switch req.Action {
-	case lease.Acquire:
+	case lease.ActionAcquire:
 		return choose(same(req.Proposed), rowAcquireA, rowAcquireB)
-	case lease.Renew:
+	case lease.ActionRenew:
 		return choose(same(req.ID), choose(old, rowRenewOld, rowRenewA), rowMismatch)
-	case lease.Release:
+	case lease.ActionRelease:
 		return choose(same(req.ID), rowReleaseA, rowMismatch)
-	case lease.Change:
+	case lease.ActionChange:
 		return choose(same(req.ID), rowChangeAB, choose(same(req.Proposed), rowChangeBA, rowChangeBC))
-	case lease.Break:
+	case lease.ActionBreak:
 		return choose(old && d.id == none, rowBreak, choose(old, rowBreakOld, rowBreak))
 	}
 	if req.ID != none {
 		return choose(same(req.ID), rowWriteA, rowWriteB)
 	}
-	return choose(req.Action == lease.Write, rowWrite, rowRead)
+	return choose(req.Action == lease.ActionWrite, rowWrite, rowRead)
 }
 
 // arguments returns the code of the first argument that is missing or out of range.
@@ -103,15 +103,15 @@ func arguments(req *lease.Request, old bool) lease.Code {
 	none := lease.ID{}
 	p, _ := req.Period.Get()
 	switch a := req.Action; {
-	case a == lease.Change && old:
+	case a == lease.ActionChange && old:
 		return lease.ErrVersion
-	case req.ID == none && (a == lease.Renew || a == lease.Change || a == lease.Release):
+	case req.ID == none && (a == lease.ActionRenew || a == lease.ActionChange || a == lease.ActionRelease):
 		return lease.ErrID
-	case req.Proposed == none && (a == lease.Acquire || a == lease.Change):
+	case req.Proposed == none && (a == lease.ActionAcquire || a == lease.ActionChange):
 		return lease.ErrProposed
-	case req.Duration <= 0 && a == lease.Acquire && !old:
+	case req.Duration <= 0 && a == lease.ActionAcquire && !old:
 		return lease.ErrDuration
-	case p < 0 && a == lease.Break && !old:
+	case p < 0 && a == lease.ActionBreak && !old:
 		return lease.ErrPeriod
 	}
 	return ok
@@ -127,16 +127,16 @@ func (d *dumb) do(req lease.Request, now int64) lease.Code {
 		return code
 	}
 	switch req.Action {
-	case lease.Acquire:
+	case lease.ActionAcquire:
 		*d = dumb{id: req.Proposed, owner: req.Owner, duration: req.Duration, epoch: d.epoch + 1}
 		if old {
 			d.duration = time.Minute
 		}
 		d.start(now)
-	case lease.Renew:
+	case lease.ActionRenew:
 		d.released = false
 		d.start(now)
-	case lease.Change:
+	case lease.ActionChange:
 		if req.Proposed != d.id {
 			d.id = req.Proposed
 			d.epoch++
@@ -144,9 +144,9 @@ func (d *dumb) do(req lease.Request, now int64) lease.Code {
 				d.owner = req.Owner
 			}
 		}
-	case lease.Release:
+	case lease.ActionRelease:
 		d.released, d.broken = true, false
-	case lease.Break:
+	case lease.ActionBreak:
 		left, fixed := int64(0), true // what is left, and whether that is known
 		if column == leased || column == breaking {
 			left, fixed = d.end-now, d.end != never
@@ -159,7 +159,7 @@ func (d *dumb) do(req lease.Request, now int64) lease.Code {
 			left = 0
 		}
 		d.broken, d.released, d.end = true, false, now+left
-	case lease.Write:
+	case lease.ActionWrite:
 		if column == broken || column == expired || column == available {
 			*d = dumb{epoch: d.epoch}
 		}

@@ -166,7 +166,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 // A FieldError is a bad argument, or a bad field of a record: which one, its value and
 // the bound that it breaks.
 type FieldError struct {
-	Field string // such as "Request.Duration"; of an argument, such as "Name" or "Revoke.a"
+	Field string // such as "Request.Duration"; of an argument, such as "Name" or "Break.a"
 	Value string
 	Bound string // such as "must be positive"
 	Code  Code

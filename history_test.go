@@ -14,7 +14,7 @@ func requests() *rapid.Generator[lease.Request] {
 	some := rapid.SampledFrom([]lease.ID{ids["A"], ids["B"], ids["C"], ids["-"]})
 	return rapid.Custom(func(t *rapid.T) lease.Request {
 		req := lease.Request{
-			Action:   rapid.SampledFrom([]lease.Action{lease.Acquire, lease.Acquire, lease.Renew, lease.Change, lease.Release, lease.Break, lease.Read, lease.Write}).Draw(t, "action"),
+			Action:   rapid.SampledFrom([]lease.Action{lease.ActionAcquire, lease.ActionAcquire, lease.ActionRenew, lease.ActionChange, lease.ActionRelease, lease.ActionBreak, lease.ActionRead, lease.ActionWrite}).Draw(t, "action"),
 			ID:       some.Draw(t, "id"),
 			Proposed: some.Draw(t, "proposed"),
 			Owner:    rapid.SampledFrom([]string{"", "one", "two"}).Draw(t, "owner"),
@@ -23,7 +23,7 @@ func requests() *rapid.Generator[lease.Request] {
 		}
 		if rapid.Bool().Draw(t, "with a period") {
 			finite := durations().Filter(func(d time.Duration) bool { return d != lease.Infinite })
-			req.Period = lease.In(finite.Draw(t, "period"))
+			req.Period = lease.Grace(finite.Draw(t, "period"))
 		}
 		return req
 	})

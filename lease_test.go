@@ -52,9 +52,9 @@ func TestAcquireWithToken(t *testing.T) {
 // What is nil is refused by name, and nothing is called.
 func TestNilArguments(t *testing.T) {
 	_, ok, acquired := lease.AcquireWithToken(t.Context(), nil)
-	_, revoked := lease.Revoke(t.Context(), nil, "a", lease.Period{})
+	_, broken := lease.Break(t.Context(), nil, "a", lease.Period{})
 	_, inspected := lease.Inspect(t.Context(), nil, "a")
-	for argument, err := range map[string]error{"AcquireWithToken.l": acquired, "Revoke.a": revoked, "Inspect.a": inspected} {
+	for argument, err := range map[string]error{"AcquireWithToken.l": acquired, "Break.a": broken, "Inspect.a": inspected} {
 		var field *lease.FieldError
 		if !errors.As(err, &field) || *field != (lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}) {
 			t.Errorf("%s: %v", argument, err)

@@ -69,13 +69,13 @@ func (l Limits) check(req *Request) error {
 		d = oldDuration
 	}
 	switch {
-	case req.Action == Acquire && d != Infinite && (d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration):
+	case req.Action == ActionAcquire && d != Infinite && (d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration):
 		bound := fmt.Sprintf("must be infinite or at least %v", l.MinDuration)
 		if l.MaxDuration > 0 {
 			bound = fmt.Sprintf("must be infinite or from %v to %v", l.MinDuration, l.MaxDuration)
 		}
 		return &FieldError{"Request.Duration", d.String(), bound, ErrDuration}
-	case req.Action == Break && !req.Version.old() && l.MaxPeriod > 0 && req.Period.d > l.MaxPeriod:
+	case req.Action == ActionBreak && !req.Version.old() && l.MaxPeriod > 0 && req.Period.d > l.MaxPeriod:
 		return &FieldError{"Request.Period", req.Period.String(), fmt.Sprintf("must be from 0s to %v", l.MaxPeriod), ErrPeriod}
 	}
 	return nil

@@ -12,9 +12,11 @@ import (
 // 0 and 60 seconds". SPEC A7.
 func TestAzureLimits(t *testing.T) {
 	acquire := func(d time.Duration) lease.Request {
-		return lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: d}
+		return lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: d}
 	}
-	breaks := func(p time.Duration) lease.Request { return lease.Request{Action: lease.Break, Period: lease.In(p)} }
+	breaks := func(p time.Duration) lease.Request {
+		return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p)}
+	}
 	for _, c := range []struct {
 		req  lease.Request
 		code lease.Code
@@ -30,11 +32,11 @@ func TestAzureLimits(t *testing.T) {
 		{breaks(0), 0, ""},
 		{breaks(60 * time.Second), 0, ""},
 		{breaks(60*time.Second + 1), lease.ErrPeriod, "Request.Period = 1m0.000000001s: must be from 0s to 1m0s"},
-		{lease.Request{Action: lease.Break}, 0, ""},
-		{lease.Request{Action: lease.Renew, ID: ids["A"], Duration: 1, Period: lease.In(time.Hour)}, 0, ""},
-		{lease.Request{Action: lease.Read, Duration: 1}, 0, ""},
-		{lease.Request{Action: lease.Acquire, Proposed: ids["A"], Version: lease.Version20110818}, 0, ""},
-		{lease.Request{Action: lease.Break, Period: lease.In(time.Hour), Version: lease.Version20110818}, 0, ""},
+		{lease.Request{Action: lease.ActionBreak}, 0, ""},
+		{lease.Request{Action: lease.ActionRenew, ID: ids["A"], Duration: 1, Period: lease.Grace(time.Hour)}, 0, ""},
+		{lease.Request{Action: lease.ActionRead, Duration: 1}, 0, ""},
+		{lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Version: lease.Version20110818}, 0, ""},
+		{lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Hour), Version: lease.Version20110818}, 0, ""},
 	} {
 		err := lease.AzureLimits.Check(c.req)
 		if lease.CodeOf(err) != c.code || err != nil && err.Error() != c.says {
@@ -45,7 +47,7 @@ func TestAzureLimits(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	acquire := func(d time.Duration) lease.Request {
-		return lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: d}
+		return lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: d}
 	}
 	for _, c := range []struct {
 		limits lease.Limits
@@ -54,12 +56,12 @@ func TestLimits(t *testing.T) {
 	}{
 		{lease.Limits{}, acquire(1), ""},
 		{lease.Limits{}, acquire(lease.Infinite - 1), ""},
-		{lease.Limits{}, lease.Request{Action: lease.Break, Period: lease.In(lease.Infinite)}, ""},
+		{lease.Limits{}, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(lease.Infinite)}, ""},
 		{lease.Limits{MinDuration: time.Second}, acquire(time.Second), ""},
 		{lease.Limits{MinDuration: time.Second}, acquire(time.Second - 1), "Request.Duration = 999.999999ms: must be infinite or at least 1s"},
 		{lease.Limits{MaxDuration: time.Second}, acquire(time.Second), ""},
 		{lease.Limits{MaxDuration: time.Second}, acquire(time.Second + 1), "Request.Duration = 1.000000001s: must be infinite or from 0s to 1s"},
-		{lease.Limits{MaxDuration: 30 * time.Second}, lease.Request{Action: lease.Acquire, Proposed: ids["A"], Version: lease.Version20110818}, "Request.Duration = 1m0s: must be infinite or from 0s to 30s"},
+		{lease.Limits{MaxDuration: 30 * time.Second}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Version: lease.Version20110818}, "Request.Duration = 1m0s: must be infinite or from 0s to 30s"},
 	} {
 		err := c.limits.Check(c.req)
 		if (err == nil) != (c.says == "") || err != nil && err.Error() != c.says {
@@ -91,7 +93,7 @@ func TestPeriod(t *testing.T) {
 	if d, given := absent.Get(); d != 0 || given || absent.String() != "absent" {
 		t.Errorf("absent: %v, %v, %v", d, given, absent)
 	}
-	if d, given := lease.In(0).Get(); d != 0 || !given || lease.In(0).String() != "0s" || lease.In(0) == absent {
-		t.Errorf("In(0): %v, %v, %v", d, given, lease.In(0))
+	if d, given := lease.Grace(0).Get(); d != 0 || !given || lease.Grace(0).String() != "0s" || lease.Grace(0) == absent {
+		t.Errorf("In(0): %v, %v, %v", d, given, lease.Grace(0))
 	}
 }

@@ -50,7 +50,7 @@ func property(t *testing.T, f func(t *rapid.T, r lease.Record, req lease.Request
 // SPEC M3: while it is locked nobody else gets it.
 func TestLockedExcludes(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
-		req.Action, req.Proposed, req.Duration = lease.Acquire, ids["C"], time.Minute
+		req.Action, req.Proposed, req.Duration = lease.ActionAcquire, ids["C"], time.Minute
 		_, err := step(r, req)
 		if locked := r.At(noon).State.Locked(); locked != errors.Is(err, lease.ErrHeld) {
 			t.Fatalf("locked %v, %v", locked, err)
@@ -63,7 +63,7 @@ func TestLockedExcludes(t *testing.T) {
 func TestBreakArithmetic(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
 		left := r.At(noon).Remaining(noon)
-		req.Action, req.Version = lease.Break, 0
+		req.Action, req.Version = lease.ActionBreak, 0
 		next, err := step(r, req)
 		if err != nil {
 			return
@@ -86,7 +86,7 @@ func TestBrokenStaysBroken(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
 		before := r.At(noon).State
 		next, _ := step(r, req)
-		if next.State == lease.Leased && (before == lease.Breaking || before == lease.Broken && req.Action != lease.Acquire) {
+		if next.State == lease.Leased && (before == lease.Breaking || before == lease.Broken && req.Action != lease.ActionAcquire) {
 			t.Fatalf("%v, %v: %v", before, req.Action, next.State)
 		}
 	})
@@ -105,18 +105,18 @@ func TestRenewalOfExpired(t *testing.T) {
 			next, err := lease.Step(r, req, noon)
 			r = next
 			switch req.Action {
-			case lease.Renew:
+			case lease.ActionRenew:
 				if err == nil {
 					return // it is leased again
 				}
-			case lease.Read:
-			case lease.Write:
+			case lease.ActionRead:
+			case lease.ActionWrite:
 				renewable = renewable && !(req.ID == lease.ID{} && !before.State.Locked())
 			default:
 				renewable = renewable && err != nil
 			}
 		}
-		_, err := lease.Step(r, lease.Request{Action: lease.Renew, ID: ids["A"]}, noon)
+		_, err := lease.Step(r, lease.Request{Action: lease.ActionRenew, ID: ids["A"]}, noon)
 		if r.State == lease.Leased && r.ID == ids["A"] {
 			return // acquired again under its own ID
 		}
@@ -135,18 +135,18 @@ func TestIdempotence(t *testing.T) {
 		}
 		twice, err := step(once, req)
 		switch req.Action {
-		case lease.Release: // the ID is no longer that of a lease
+		case lease.ActionRelease: // the ID is no longer that of a lease
 			if twice != once || !errors.Is(err, lease.ErrIDMismatch) {
 				t.Fatalf("%+v, %v", twice, err)
 			}
-		case lease.Acquire:
+		case lease.ActionAcquire:
 			if once.Epoch == math.MaxInt64 {
 				return
 			}
 			if twice.Epoch--; twice != once || err != nil {
 				t.Fatalf("%+v, %v", twice, err)
 			}
-		case lease.Break:
+		case lease.ActionBreak:
 			if req.Version != 0 {
 				return // refused as already broken: the change list
 			}
@@ -174,7 +174,7 @@ func TestPassingOfTime(t *testing.T) {
 // SPEC M13: only a release or a break ends an infinite lease, however long it takes.
 func TestInfinite(t *testing.T) {
 	end := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
-	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: lease.Infinite}, noon)
+	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: lease.Infinite}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestInfinite(t *testing.T) {
 		if r.At(now) != r || r.Remaining(now) != lease.Infinite {
 			t.Errorf("at %v: %+v", now, r.At(now))
 		}
-		for _, req := range []lease.Request{{Action: lease.Renew, ID: ids["A"]}, {Action: lease.Read}, {Action: lease.Write, ID: ids["A"]}, {Action: lease.Change, ID: ids["B"], Proposed: ids["A"]}} {
+		for _, req := range []lease.Request{{Action: lease.ActionRenew, ID: ids["A"]}, {Action: lease.ActionRead}, {Action: lease.ActionWrite, ID: ids["A"]}, {Action: lease.ActionChange, ID: ids["B"], Proposed: ids["A"]}} {
 			if next, err := lease.Step(r, req, now); next != r || err != nil {
 				t.Errorf("%v at %v: %+v, %v", req.Action, now, next, err)
 			}
@@ -196,8 +196,8 @@ func TestEpochsDoNotWrap(t *testing.T) {
 	for _, epoch := range []uint64{math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64 - 1, math.MaxUint64} {
 		r := lease.Record{State: lease.Leased, ID: ids["A"], Duration: lease.Infinite, Epoch: epoch}
 		for _, req := range []lease.Request{
-			{Action: lease.Acquire, Proposed: ids["A"], Duration: time.Minute},
-			{Action: lease.Change, ID: ids["A"], Proposed: ids["B"]},
+			{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute},
+			{Action: lease.ActionChange, ID: ids["A"], Proposed: ids["B"]},
 		} {
 			if next, err := lease.Step(r, req, noon); next != r || err != lease.ErrEpochLimit {
 				t.Errorf("%v at %d: %+v, %v", req.Action, epoch, next, err)
@@ -211,7 +211,7 @@ func TestSaturation(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	first := time.Time{}
 	acquire := func(d time.Duration) lease.Request {
-		return lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: d}
+		return lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: d}
 	}
 	leased := func(d time.Duration, until time.Time) lease.Record {
 		return lease.Record{State: lease.Leased, ID: ids["A"], Duration: d, Until: until, Epoch: 1}
@@ -238,13 +238,13 @@ func TestSaturation(t *testing.T) {
 		}
 		if c.want == forever {
 			// What was granted as infinite stays so, and a break of it ends.
-			if again, err := lease.Step(got, lease.Request{Action: lease.Renew, ID: ids["A"]}, noon); again != forever || err != nil {
+			if again, err := lease.Step(got, lease.Request{Action: lease.ActionRenew, ID: ids["A"]}, noon); again != forever || err != nil {
 				t.Errorf("%s, renewed: %+v, %v", c.name, again, err)
 			}
 		}
 	}
 	// A finite lease that is renewed when its end can no longer be written.
-	got, err := lease.Step(leased(time.Minute, last), lease.Request{Action: lease.Renew, ID: ids["A"]}, last.Add(-time.Second))
+	got, err := lease.Step(leased(time.Minute, last), lease.Request{Action: lease.ActionRenew, ID: ids["A"]}, last.Add(-time.Second))
 	if got != forever || err != nil {
 		t.Errorf("renewed at the end of time: %+v, %v", got, err)
 	}
@@ -259,14 +259,14 @@ func TestSaturation(t *testing.T) {
 		{math.MaxInt64, last, lease.Broken},
 		{1, last.Add(time.Hour), lease.Broken},
 	} {
-		got, err := lease.Step(forever, lease.Request{Action: lease.Break, Period: lease.In(c.p)}, c.now)
+		got, err := lease.Step(forever, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(c.p)}, c.now)
 		if err != nil || got.State != c.want || got.Valid() != nil || c.want == lease.Breaking && got.Until.After(last) {
 			t.Errorf("break in %v at %v: %+v, %v, %v", c.p, c.now, got, err, got.Valid())
 		}
 	}
 	// Before the year 1 nothing is granted, not even a read.
 	for _, now := range []time.Time{first.Add(-1), time.Unix(math.MinInt64, 0), first.AddDate(-1, 0, 0)} {
-		for _, req := range []lease.Request{acquire(1), {Action: lease.Read}} {
+		for _, req := range []lease.Request{acquire(1), {Action: lease.ActionRead}} {
 			if got, err := lease.Step(forever, req, now); err != error(lease.ErrTime) || got != forever {
 				t.Errorf("%v at %v: %+v, %v", req.Action, now, got, err)
 			}
@@ -278,12 +278,12 @@ func TestSaturation(t *testing.T) {
 // has neither. SPEC R1.
 func TestUntilIsPlain(t *testing.T) {
 	zoned := noon.In(time.FixedZone("elsewhere", -5*3600))
-	got, err := lease.Step(lease.Record{}, lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: time.Minute}, zoned)
+	got, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, zoned)
 	if err != nil || got.Until != noon.Add(time.Minute) {
 		t.Errorf("%v, %v", got.Until, err)
 	}
 	read := time.Now() // the only source of a monotonic reading; its value does not matter
-	got, err = lease.Step(lease.Record{}, lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: time.Minute}, read)
+	got, err = lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, read)
 	if err != nil || got.Valid() != nil || got.Until != read.Add(time.Minute).Round(0).UTC() {
 		t.Errorf("%v, %v, %v", got.Until, err, got.Valid())
 	}
@@ -299,23 +299,23 @@ func TestArguments(t *testing.T) {
 	}{
 		{"no action", lease.Request{}, lease.ErrAction, "Request.Action = Action(0): must be acquire"},
 		{"unknown action", lease.Request{Action: 8}, lease.ErrAction, "Action(8)"},
-		{"no proposed ID", lease.Request{Action: lease.Acquire, Duration: 1}, lease.ErrProposed, "Request.Proposed = none: must be given to acquire"},
-		{"no duration", lease.Request{Action: lease.Acquire, Proposed: ids["A"]}, lease.ErrDuration, "Request.Duration = 0s: must be positive"},
-		{"negative duration", lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: math.MinInt64}, lease.ErrDuration, "must be positive"},
-		{"negative period", lease.Request{Action: lease.Break, Period: lease.In(-1)}, lease.ErrPeriod, "Request.Period = -1ns: must not be negative"},
-		{"owner with NUL", lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: 1, Owner: "a\x00"}, lease.ErrOwner, `Request.Owner = "a\x00"`},
-		{"owner of invalid UTF-8", lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: 1, Owner: "é\xff"}, lease.ErrOwner, "UTF-8"},
-		{"owner with NUL behind UTF-8", lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: 1, Owner: "é\x00"}, lease.ErrOwner, "NUL"},
-		{"owner too long", lease.Request{Action: lease.Change, ID: ids["A"], Proposed: ids["B"], Owner: strings.Repeat("x", 1025)}, lease.ErrOwner, "(1025 bytes): must be valid UTF-8 of 1 to 1024 bytes"},
-		{"renew without ID", lease.Request{Action: lease.Renew}, lease.ErrID, "Request.ID = none: must be given to renew"},
-		{"release without ID", lease.Request{Action: lease.Release}, lease.ErrID, "release"},
-		{"change without ID", lease.Request{Action: lease.Change, Proposed: ids["A"]}, lease.ErrID, "change"},
-		{"change without proposed ID", lease.Request{Action: lease.Change, ID: ids["A"]}, lease.ErrProposed, "change"},
-		{"change in the old dialect", lease.Request{Action: lease.Change, ID: ids["A"], Proposed: ids["B"], Version: lease.Version20090919}, lease.ErrVersion, "Request.Action = change: needs version 2012-02-12 or newer, not 2009-09-19"},
-		{"version before leases", lease.Request{Action: lease.Read, Version: 2009_09_18}, lease.ErrVersion, "Version = 2009-09-18: must be a date from 2009-09-19 on"},
-		{"version that is no date", lease.Request{Action: lease.Read, Version: 2012_02_30}, lease.ErrVersion, "2012-02-30"},
-		{"version that is no month", lease.Request{Action: lease.Read, Version: 2012_13_01}, lease.ErrVersion, "2012-13-01"},
-		{"version beyond the years", lease.Request{Action: lease.Read, Version: 10000_01_01}, lease.ErrVersion, "10000-01-01"},
+		{"no proposed ID", lease.Request{Action: lease.ActionAcquire, Duration: 1}, lease.ErrProposed, "Request.Proposed = none: must be given to acquire"},
+		{"no duration", lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"]}, lease.ErrDuration, "Request.Duration = 0s: must be positive"},
+		{"negative duration", lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: math.MinInt64}, lease.ErrDuration, "must be positive"},
+		{"negative period", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(-1)}, lease.ErrPeriod, "Request.Period = -1ns: must not be negative"},
+		{"owner with NUL", lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1, Owner: "a\x00"}, lease.ErrOwner, `Request.Owner = "a\x00"`},
+		{"owner of invalid UTF-8", lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1, Owner: "é\xff"}, lease.ErrOwner, "UTF-8"},
+		{"owner with NUL behind UTF-8", lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1, Owner: "é\x00"}, lease.ErrOwner, "NUL"},
+		{"owner too long", lease.Request{Action: lease.ActionChange, ID: ids["A"], Proposed: ids["B"], Owner: strings.Repeat("x", 1025)}, lease.ErrOwner, "(1025 bytes): must be valid UTF-8 of 1 to 1024 bytes"},
+		{"renew without ID", lease.Request{Action: lease.ActionRenew}, lease.ErrID, "Request.ID = none: must be given to renew"},
+		{"release without ID", lease.Request{Action: lease.ActionRelease}, lease.ErrID, "release"},
+		{"change without ID", lease.Request{Action: lease.ActionChange, Proposed: ids["A"]}, lease.ErrID, "change"},
+		{"change without proposed ID", lease.Request{Action: lease.ActionChange, ID: ids["A"]}, lease.ErrProposed, "change"},
+		{"change in the old dialect", lease.Request{Action: lease.ActionChange, ID: ids["A"], Proposed: ids["B"], Version: lease.Version20090919}, lease.ErrVersion, "Request.Action = change: needs version 2012-02-12 or newer, not 2009-09-19"},
+		{"version before leases", lease.Request{Action: lease.ActionRead, Version: 2009_09_18}, lease.ErrVersion, "Version = 2009-09-18: must be a date from 2009-09-19 on"},
+		{"version that is no date", lease.Request{Action: lease.ActionRead, Version: 2012_02_30}, lease.ErrVersion, "2012-02-30"},
+		{"version that is no month", lease.Request{Action: lease.ActionRead, Version: 2012_13_01}, lease.ErrVersion, "2012-13-01"},
+		{"version beyond the years", lease.Request{Action: lease.ActionRead, Version: 10000_01_01}, lease.ErrVersion, "10000-01-01"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, s := range columns {
@@ -339,7 +339,7 @@ func TestArguments(t *testing.T) {
 	}
 	// An owner that is as long as it may be, and one that is not ASCII.
 	for _, owner := range []string{strings.Repeat("x", 1024), "émile", "\ufffd"} {
-		req := lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: 1, Owner: owner}
+		req := lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1, Owner: owner}
 		if next, err := lease.Step(lease.Record{}, req, noon); err != nil || next.Owner != owner {
 			t.Errorf("%q: %v", owner, err)
 		}
@@ -364,7 +364,7 @@ func FuzzStep(f *testing.F) {
 				Duration: time.Duration(c[2]>>1) * time.Second,
 			}
 			if c[1]&16 != 0 {
-				req.Period = lease.In(time.Duration(c[2]) * time.Second / 2)
+				req.Period = lease.Grace(time.Duration(c[2]) * time.Second / 2)
 			}
 			if c[1]&32 != 0 {
 				req.Version = lease.Version20110818
@@ -392,7 +392,7 @@ func FuzzStep(f *testing.F) {
 // SPEC M14.
 func TestLastSecond(t *testing.T) {
 	now := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.Acquire, Proposed: ids["A"], Duration: 1}, now)
+	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1}, now)
 	if want := now.Add(1); err != nil || r.Duration != 1 || !r.Until.Equal(want) {
 		t.Errorf("%+v, %v, want an end at %v", r, err, want)
 	}

@@ -80,7 +80,7 @@ type Record struct {
 	ID       ID // in force, or the last one; zero: none known
 	State    State
 	Owner    string        // a label for people; never a proof of anything
-	Duration time.Duration // as granted; what Renew grants again; zero only where ID is
+	Duration time.Duration // as granted; what a renewal grants again; zero only where ID is
 	Until    time.Time     // when State ends by itself, UTC; zero if it does not
 	Epoch    uint64        // rises with every grant; never falls, not even at Release
 }

@@ -22,7 +22,7 @@ func BenchmarkStep(b *testing.B) {
 	b.Run("limit", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			same(held, lease.Request{Action: lease.Read}, now)
+			same(held, lease.Request{Action: lease.ActionRead}, now)
 		}
 	})
 	for _, c := range []struct {
@@ -30,20 +30,20 @@ func BenchmarkStep(b *testing.B) {
 		r    lease.Record
 		req  lease.Request
 	}{
-		{"acquire/granted", free, lease.Request{Action: lease.Acquire, Proposed: a, Owner: "worker-1", Duration: time.Minute}},
-		{"acquire/refused", held, lease.Request{Action: lease.Acquire, Proposed: other, Owner: "worker-1", Duration: time.Minute}},
-		{"renew/granted", held, lease.Request{Action: lease.Renew, ID: a}},
-		{"renew/refused", held, lease.Request{Action: lease.Renew, ID: other}},
-		{"change/granted", held, lease.Request{Action: lease.Change, ID: a, Proposed: other}},
-		{"change/refused", free, lease.Request{Action: lease.Change, ID: a, Proposed: other}},
-		{"release/granted", held, lease.Request{Action: lease.Release, ID: a}},
-		{"release/refused", held, lease.Request{Action: lease.Release, ID: other}},
-		{"break/granted", held, lease.Request{Action: lease.Break, Period: lease.In(time.Second)}},
-		{"break/refused", free, lease.Request{Action: lease.Break}},
-		{"read/granted", held, lease.Request{Action: lease.Read}},
-		{"read/refused", held, lease.Request{Action: lease.Read, ID: other}},
-		{"write/granted", held, lease.Request{Action: lease.Write, ID: a}},
-		{"write/refused", held, lease.Request{Action: lease.Write}},
+		{"acquire/granted", free, lease.Request{Action: lease.ActionAcquire, Proposed: a, Owner: "worker-1", Duration: time.Minute}},
+		{"acquire/refused", held, lease.Request{Action: lease.ActionAcquire, Proposed: other, Owner: "worker-1", Duration: time.Minute}},
+		{"renew/granted", held, lease.Request{Action: lease.ActionRenew, ID: a}},
+		{"renew/refused", held, lease.Request{Action: lease.ActionRenew, ID: other}},
+		{"change/granted", held, lease.Request{Action: lease.ActionChange, ID: a, Proposed: other}},
+		{"change/refused", free, lease.Request{Action: lease.ActionChange, ID: a, Proposed: other}},
+		{"release/granted", held, lease.Request{Action: lease.ActionRelease, ID: a}},
+		{"release/refused", held, lease.Request{Action: lease.ActionRelease, ID: other}},
+		{"break/granted", held, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Second)}},
+		{"break/refused", free, lease.Request{Action: lease.ActionBreak}},
+		{"read/granted", held, lease.Request{Action: lease.ActionRead}},
+		{"read/refused", held, lease.Request{Action: lease.ActionRead, ID: other}},
+		{"write/granted", held, lease.Request{Action: lease.ActionWrite, ID: a}},
+		{"write/refused", held, lease.Request{Action: lease.ActionWrite}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

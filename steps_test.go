@@ -60,7 +60,7 @@ func walk(t *testing.T, rng *rand.Rand, steps int) {
 		req := lease.Request{Action: lease.Action(1 + draw(7)), ID: some[draw(4)], Proposed: some[draw(4)],
 			Duration: durations[draw(6)], Owner: owners[draw(3)]}
 		if draw(3) > 0 {
-			req.Period = lease.In(time.Duration(draw(30)) * time.Second)
+			req.Period = lease.Grace(time.Duration(draw(30)) * time.Second)
 		}
 		if draw(8) == 0 {
 			req.Version = lease.Version20110818

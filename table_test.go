@@ -192,19 +192,19 @@ func checkStep(t interface {
 		}
 	}
 	rise := uint64(0)
-	if err == nil && (req.Action == lease.Acquire || req.Action == lease.Change && next.ID != seen.ID) {
+	if err == nil && (req.Action == lease.ActionAcquire || req.Action == lease.ActionChange && next.ID != seen.ID) {
 		rise = 1
 	}
 	if next.Epoch-r.Epoch != rise {
 		bad("the epoch is wrong")
 	}
-	if req.Action == lease.Read && next != seen {
+	if req.Action == lease.ActionRead && next != seen {
 		bad("a read changes the record")
 	}
-	if req.Action == lease.Break && next.Remaining(now) > seen.Remaining(now) {
+	if req.Action == lease.ActionBreak && next.Remaining(now) > seen.Remaining(now) {
 		bad("a break lengthens")
 	}
-	if seen.State.Locked() && next.ID != seen.ID && req.Action != lease.Change {
+	if seen.State.Locked() && next.ID != seen.ID && req.Action != lease.ActionChange {
 		bad("the ID in force was replaced")
 	}
 	if next.State.Locked() && !next.Until.IsZero() {

@@ -127,7 +127,7 @@ func (r *row) request(words []string) (err error) {
 		case "period":
 			var d time.Duration
 			d, err = duration(value)
-			r.req.Period = lease.In(d)
+			r.req.Period = lease.Grace(d)
 		case "version":
 			_, err = fmt.Sscanf(strings.ReplaceAll(value, "-", ""), "%d", &r.req.Version)
 		default:

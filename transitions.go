@@ -6,22 +6,23 @@ import (
 )
 
 // An Action is something that is done to a lease or to the resource behind it. The first
-// five are the modes of the Lease Blob operation; Read and Write are the uses of the
+// five are the modes of the Lease Blob operation; ActionRead and ActionWrite are the uses of the
 // resource, the other half of the machine.
 type Action uint8
 
 const (
-	Acquire Action = iota + 1
-	Renew
-	Change
-	Release
-	Break
-	Read
-	Write
+	ActionAcquire Action = iota + 1
+	ActionRenew
+	ActionChange
+	ActionRelease
+	ActionBreak
+	ActionRead
+	ActionWrite
 )
 
 var actionNames = [...]string{
-	Acquire: "acquire", Renew: "renew", Change: "change", Release: "release", Break: "break", Read: "read", Write: "write",
+	ActionAcquire: "acquire", ActionRenew: "renew", ActionChange: "change", ActionRelease: "release",
+	ActionBreak: "break", ActionRead: "read", ActionWrite: "write",
 }
 
 // String returns the name of the action in lower case.
@@ -44,17 +45,17 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Period is the break period of a Break: "the proposed duration of seconds that the
+// A Period is the break period of a break: "the proposed duration of seconds that the
 // lease should continue before it is broken". The zero Period is an absent one, which is
-// not In(0): without a period a lease of finite duration breaks when its time is up, and
+// not Grace(0): without a period a lease of finite duration breaks when its time is up, and
 // an infinite one at once.
 type Period struct {
 	d   time.Duration
 	set bool
 }
 
-// In returns the Period d; In(0) breaks at once.
-func In(d time.Duration) Period { return Period{d, true} }
+// Grace returns the Period d; Grace(0) breaks at once.
+func Grace(d time.Duration) Period { return Period{d, true} }
 
 // Get returns the period, and false if it is absent.
 func (p Period) Get() (time.Duration, bool) { return p.d, p.set }
@@ -74,11 +75,11 @@ type Request struct {
 	_ struct{} // fields by name only
 
 	Action   Action
-	ID       ID            // Renew, Change, Release; optional for Read and Write
-	Proposed ID            // Acquire, Change
-	Owner    string        // Acquire; Change, where empty keeps the record's; a label, may be empty
-	Duration time.Duration // Acquire; positive, or Infinite
-	Period   Period        // Break
+	ID       ID            // ActionRenew, ActionChange, ActionRelease; optional for ActionRead and ActionWrite
+	Proposed ID            // ActionAcquire, ActionChange
+	Owner    string        // ActionAcquire; ActionChange, where empty keeps the record's; a label, may be empty
+	Duration time.Duration // ActionAcquire; positive, or Infinite
+	Period   Period        // ActionBreak
 	Version  Version       // the dialect; zero is the newest; a native authority may refuse old ones
 }
 
@@ -116,17 +117,17 @@ func step(r *Record, req *Request, now time.Time) Code {
 		return ErrTime
 	}
 	switch req.Action {
-	case Acquire:
+	case ActionAcquire:
 		return acquire(r, req, now)
-	case Renew:
+	case ActionRenew:
 		return renew(r, req, now)
-	case Change:
+	case ActionChange:
 		return change(r, req)
-	case Release:
+	case ActionRelease:
 		return release(r, req)
-	case Break:
+	case ActionBreak:
 		return breaks(r, req, now)
-	case Write:
+	case ActionWrite:
 		return write(r, req)
 	}
 	return use(r, req)
@@ -138,19 +139,19 @@ func check(req *Request) Code {
 		return ErrVersion
 	}
 	switch req.Action {
-	case Acquire:
+	case ActionAcquire:
 		if req.Proposed.IsZero() {
 			return ErrProposed
 		}
 		if req.Version.DurationRequired() && req.Duration <= 0 {
 			return ErrDuration
 		}
-	case Renew, Release:
+	case ActionRenew, ActionRelease:
 		if req.ID.IsZero() {
 			return ErrID
 		}
 		return 0
-	case Change:
+	case ActionChange:
 		if req.Version.old() {
 			return ErrVersion // "change: Version 2012-02-12 and newer."
 		}
@@ -160,12 +161,12 @@ func check(req *Request) Code {
 		if req.Proposed.IsZero() {
 			return ErrProposed
 		}
-	case Break:
+	case ActionBreak:
 		if req.Period.d < 0 && !req.Version.old() {
 			return ErrPeriod
 		}
 		return 0
-	case Read, Write:
+	case ActionRead, ActionWrite:
 		return 0
 	default:
 		return ErrAction

@@ -42,7 +42,7 @@ func createContainer(c *call) (*reply, error) {
 
 // getContainer is Get Container Properties and Get Container Metadata.
 func getContainer(c *call) (*reply, error) {
-	f, res, leave, err := c.enterContainer(lease.Read)
+	f, res, leave, err := c.enterContainer(lease.ActionRead)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func setContainerMetadata(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, res, leave, err := c.enterContainer(lease.Read)
+	f, res, leave, err := c.enterContainer(lease.ActionRead)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func setContainerMetadata(c *call) (*reply, error) {
 // have active leases. Use the Lease Container operation to control rights to delete a
 // container."
 func deleteContainer(c *call) (*reply, error) {
-	_, _, leave, err := c.enterContainer(lease.Write)
+	_, _, leave, err := c.enterContainer(lease.ActionWrite)
 	if err != nil {
 		return nil, err
 	}

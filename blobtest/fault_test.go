@@ -33,7 +33,7 @@ func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 // SPEC W11.
 func TestLostAnswer(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
-		return leasetest.Script(a, leasetest.Nth(1, lease.Acquire, leasetest.FailAnswer), leasetest.Nth(1, lease.Renew, leasetest.FailRequest))
+		return leasetest.Script(a, leasetest.Nth(1, lease.ActionAcquire, leasetest.FailAnswer), leasetest.Nth(1, lease.ActionRenew, leasetest.FailRequest))
 	})
 	h := []string{"x-ms-proposed-lease-id", idA, "x-ms-lease-duration", "15"}
 	if a := c.lease(500, "acquire", h...); a.code() != "InternalError" {
@@ -53,7 +53,7 @@ func TestLostAnswer(t *testing.T) {
 func TestUnknownWrite(t *testing.T) {
 	for _, fault := range []leasetest.Fault{leasetest.FailRequest, leasetest.FailAnswer} {
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.From(3, lease.Write, fault)) // after the container's and the blob's
+			return leasetest.Script(a, leasetest.From(3, lease.ActionWrite, fault)) // after the container's and the blob's
 		})
 		c.acquire(idA, "15")
 		c.must(500, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}, "changed")
@@ -68,7 +68,7 @@ func TestUnknownWrite(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.Always(lease.Acquire, leasetest.LoseRequest))
+			return leasetest.Script(a, leasetest.Always(lease.ActionAcquire, leasetest.LoseRequest))
 		})
 		for target, want := range map[string]time.Duration{"": 30 * time.Second, "&timeout=7": 7 * time.Second, "&timeout=99": 30 * time.Second} {
 			begin := time.Now()

@@ -247,7 +247,7 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 // if the lease admits it. The lease is only read: a write that fails is no
 // modification, and leaves an expired lease as it is.
 func (c *call) wouldRefuse(use lease.Action) error {
-	res, err := c.do(lease.Request{Action: lease.Read})
+	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (c *call) wouldRefuse(use lease.Action) error {
 func (c *call) forget() (time.Time, error) {
 	name := c.leaseName()
 	for range 3 { // again only if somebody leases the name meanwhile
-		res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.Write})
+		res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.ActionWrite})
 		if err == nil {
 			if res.Now.IsZero() {
 				return c.o.Clock.Now(), nil
@@ -269,10 +269,10 @@ func (c *call) forget() (time.Time, error) {
 			return res.Now, nil
 		}
 		if lease.CodeOf(err) != lease.ErrIDMissing {
-			return time.Time{}, c.refused(lease.Write, res, err)
+			return time.Time{}, c.refused(lease.ActionWrite, res, err)
 		}
-		if res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.Break, Period: lease.In(0)}); err != nil && !lease.CodeOf(err).Refusal() {
-			return time.Time{}, c.refused(lease.Break, res, err)
+		if res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}); err != nil && !lease.CodeOf(err).Refusal() {
+			return time.Time{}, c.refused(lease.ActionBreak, res, err)
 		}
 	}
 	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q is taken again and again", name)

@@ -18,7 +18,7 @@ func leaseResource(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.access.any("w") && (req.Action != lease.Break || !c.access.mayBreak()) {
+	if !c.access.any("w") && (req.Action != lease.ActionBreak || !c.access.mayBreak()) {
 		return nil, errPermission
 	}
 	cond, err := c.parseConditions("")
@@ -46,11 +46,11 @@ func leaseResource(c *call) (*reply, error) {
 		rep.header.Del("ETag") // "returned for requests made against version 2013-08-15 and later"
 	}
 	switch req.Action {
-	case lease.Acquire, lease.Change:
+	case lease.ActionAcquire, lease.ActionChange:
 		rep.header.Set(headerID, req.Proposed.String())
-	case lease.Renew:
+	case lease.ActionRenew:
 		rep.header.Set(headerID, req.ID.String())
-	case lease.Break:
+	case lease.ActionBreak:
 		// "Approximate time remaining in the lease period, in seconds." The service cuts off.
 		rep.header.Set(headerLeft, strconv.FormatInt(int64(res.Remaining()/time.Second), 10))
 	}
@@ -58,11 +58,11 @@ func leaseResource(c *call) (*reply, error) {
 }
 
 var leaseStatus = map[lease.Action]int{
-	lease.Acquire: http.StatusCreated,
-	lease.Renew:   http.StatusOK,
-	lease.Change:  http.StatusOK,
-	lease.Release: http.StatusOK,
-	lease.Break:   http.StatusAccepted,
+	lease.ActionAcquire: http.StatusCreated,
+	lease.ActionRenew:   http.StatusOK,
+	lease.ActionChange:  http.StatusOK,
+	lease.ActionRelease: http.StatusOK,
+	lease.ActionBreak:   http.StatusAccepted,
 }
 
 // leased returns the entity tag and time of the resource, if it is there and the
@@ -107,17 +107,17 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	}
 	req.Version, req.Owner = c.version, owner(c.r)
 	switch req.Action {
-	case lease.Renew, lease.Change, lease.Release:
+	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
 		if req.ID = c.id; req.ID.IsZero() {
 			return req, noHeader(headerID)
 		}
 	}
-	if (req.Action == lease.Acquire || req.Action == lease.Change) && !old {
+	if (req.Action == lease.ActionAcquire || req.Action == lease.ActionChange) && !old {
 		if req.Proposed, err = c.proposed(req.Action); err != nil {
 			return req, err
 		}
 	}
-	if req.Action == lease.Acquire {
+	if req.Action == lease.ActionAcquire {
 		if old || req.Proposed.IsZero() {
 			// "The Blob service will generate a lease ID if one is not specified."
 			req.Proposed = lease.ID(uuid.New())
@@ -126,7 +126,7 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 			return req, err
 		}
 	}
-	if req.Action == lease.Break && !old {
+	if req.Action == lease.ActionBreak && !old {
 		if req.Period, err = c.period(); err != nil {
 			return req, err
 		}
@@ -143,7 +143,7 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 func (c *call) proposed(a lease.Action) (id lease.ID, err error) {
 	s := c.header(headerProposed)
 	switch {
-	case s == "" && a == lease.Change:
+	case s == "" && a == lease.ActionChange:
 		return id, noHeader(headerProposed)
 	case s == "":
 		return id, nil
@@ -178,7 +178,7 @@ func (c *call) period() (lease.Period, error) {
 		return lease.Period{}, nil
 	}
 	d, err := c.seconds(headerPeriod, s)
-	return lease.In(d), err
+	return lease.Grace(d), err
 }
 
 func (c *call) seconds(header, s string) (time.Duration, error) {

@@ -33,19 +33,19 @@ type outcome struct {
 }
 
 var (
-	operations = []lease.Action{lease.Acquire, lease.Renew, lease.Change, lease.Release, lease.Break}
-	uses       = []lease.Action{lease.Read, lease.Write}
+	operations = []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionChange, lease.ActionRelease, lease.ActionBreak}
+	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
 // outcomes is total: the first row that fits is the answer, and the last one fits all. A
 // lease operation is in conflict with the state of the lease (409), a use fails a
 // precondition (412).
 var outcomes = []outcome{
-	{only(lease.Acquire), nil, lease.ErrHeld, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
-	{only(lease.Acquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
-	{only(lease.Change), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeChanged", "The lease ID matched, but the lease is currently in breaking state and cannot be changed.", ""},
-	{only(lease.Renew), nil, lease.ErrBroken, 409, "LeaseIsBrokenAndCannotBeRenewed", "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.", ""},
-	{only(lease.Break), nil, lease.ErrAlreadyBroken, 409, "LeaseAlreadyBroken", "The lease has already been broken and cannot be broken again.", ""},
+	{only(lease.ActionAcquire), nil, lease.ErrHeld, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
+	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
+	{only(lease.ActionChange), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeChanged", "The lease ID matched, but the lease is currently in breaking state and cannot be changed.", ""},
+	{only(lease.ActionRenew), nil, lease.ErrBroken, 409, "LeaseIsBrokenAndCannotBeRenewed", "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.", ""},
+	{only(lease.ActionBreak), nil, lease.ErrAlreadyBroken, 409, "LeaseAlreadyBroken", "The lease has already been broken and cannot be broken again.", ""},
 	{operations, nil, lease.ErrIDMismatch, 409, "LeaseIdMismatchWithLeaseOperation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{operations, nil, lease.ErrNotPresent, 409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the *.", ""},
 
@@ -70,7 +70,7 @@ var outcomes = []outcome{
 // answers otherwise: a mismatch there is a conflict.
 var published = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
-	{only(lease.Read), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
+	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 }
 
 func only(a lease.Action) []lease.Action { return []lease.Action{a} }

@@ -67,7 +67,7 @@ func TestOutcomesFitTheMachine(t *testing.T) {
 			for _, id := range ids {
 				for _, proposed := range ids {
 					for _, d := range []time.Duration{0, time.Minute} {
-						for _, p := range []lease.Period{{}, lease.In(-1), lease.In(time.Second)} {
+						for _, p := range []lease.Period{{}, lease.Grace(-1), lease.Grace(time.Second)} {
 							for _, v := range []lease.Version{1, lease.Version20110818, lease.Version20120212} {
 								req := lease.Request{Action: action, ID: id, Proposed: proposed, Duration: d, Period: p, Version: v}
 								_, err := lease.Step(r, req, now)

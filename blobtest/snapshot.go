@@ -70,7 +70,7 @@ func deleteSnapshot(c *call) (*reply, error) {
 	if v == nil {
 		return nil, errBlobNotFound
 	}
-	if err := c.useSnapshot(lease.Write); err != nil {
+	if err := c.useSnapshot(lease.ActionWrite); err != nil {
 		return nil, err
 	}
 	if err := cond.forWrite(v.etag, v.modified); err != nil {

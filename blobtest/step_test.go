@@ -29,7 +29,7 @@ func TestOneStep(t *testing.T) {
 		admitted, goOn := make(chan struct{}), make(chan struct{})
 		auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 			res, err := real.Do(ctx, name, req)
-			if req.Action == lease.Write && req.ID == lease.MustParseID(idA) {
+			if req.Action == lease.ActionWrite && req.ID == lease.MustParseID(idA) {
 				close(admitted)
 				<-goOn
 			}
@@ -97,7 +97,7 @@ func TestContainersHaveOneLife(t *testing.T) {
 		goOn := make(chan struct{})
 		var slow atomic.Bool
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.Always(lease.Write, func(ctx context.Context, call *leasetest.Call) error {
+			return leasetest.Script(a, leasetest.Always(lease.ActionWrite, func(ctx context.Context, call *leasetest.Call) error {
 				err := call.Send(ctx)
 				if slow.Load() && strings.HasSuffix(call.Name, "/blob") {
 					<-goOn

@@ -77,16 +77,16 @@ func (c *call) writeBlob(w write) (*reply, error) {
 // it was not looked at.
 func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
-		return time.Time{}, c.refused(lease.Write, lease.Result{}, lease.ErrNotPresent)
+		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
 	}
 	return c.forget()
 }
 
 func (w *write) action() lease.Action {
 	if w.reads {
-		return lease.Read
+		return lease.ActionRead
 	}
-	return lease.Write
+	return lease.ActionWrite
 }
 
 func (c *call) admitWrite(w write) (time.Time, error) {
@@ -133,12 +133,12 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 		return r, errBlobNotFound
 	}
 	if !c.snapshot.IsZero() {
-		if err := c.useSnapshot(lease.Read); err != nil {
+		if err := c.useSnapshot(lease.ActionRead); err != nil {
 			return r, err
 		}
 		return r, cond.forRead(r.etag, r.modified)
 	}
-	res, err := c.do(lease.Request{Action: lease.Read, ID: c.id})
+	res, err := c.do(lease.Request{Action: lease.ActionRead, ID: c.id})
 	if err != nil {
 		return r, err
 	}

@@ -177,7 +177,7 @@ func TestANewTermFencesOutTheOneBefore(t *testing.T) {
 	now := record.Until
 	for term := range 20 {
 		var err error
-		record, err = lease.Step(record, lease.Request{Action: lease.Acquire, Proposed: lease.ID{1}, Owner: "worker", Duration: 1}, now)
+		record, err = lease.Step(record, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{1}, Owner: "worker", Duration: 1}, now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,9 +15,9 @@ const (
 	Watching                       // it is a lease.Watcher
 	Durable                        // what it acknowledged survives Options.Reopen
 	Forgetting                     // Options.Forget makes it forget idle records
-	Breaking                       // lease.Break, with a period
-	Changing                       // lease.Change
-	Using                          // lease.Read and lease.Write with and without an ID
+	Breaking                       // lease.ActionBreak, with a period
+	Changing                       // lease.ActionChange
+	Using                          // lease.ActionRead and lease.ActionWrite with and without an ID
 	Infinite                       // leases of infinite duration
 	Dialects                       // versions before 2012-02-12
 	Disclosing                     // results show the whole record, refusals included

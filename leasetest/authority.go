@@ -67,25 +67,25 @@ func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result 
 
 func (a authorityProbe) inspect() lease.Result {
 	a.Helper()
-	return a.grant(lease.Request{Action: lease.Read})
+	return a.grant(lease.Request{Action: lease.ActionRead})
 }
 
 func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.Acquire, Proposed: id, Duration: d}
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d}
 }
 
-func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.Renew, ID: id} }
+func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRenew, ID: id} }
 
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
 // cannot reports whether a request needs what the authority lacks.
 func (p *probe) cannot(req lease.Request) bool {
 	switch req.Action {
-	case lease.Break:
+	case lease.ActionBreak:
 		return p.Lacks&Breaking != 0
-	case lease.Change:
+	case lease.ActionChange:
 		return p.Lacks&Changing != 0
-	case lease.Write:
+	case lease.ActionWrite:
 		return p.Lacks&Using != 0
 	}
 	return false

@@ -13,7 +13,7 @@ var answerRules = []rule{
 	{"A1/granted-shows-the-record", "a grant shows the record after the action, and the authority's time", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
-		res := a.grant(lease.Request{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: p.D})
+		res := a.grant(lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D})
 		r := res.Record
 		if r.State != lease.Leased || r.ID != id || r.Epoch == 0 || res.Now.IsZero() || r.Valid() != nil {
 			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Valid())
@@ -33,13 +33,13 @@ var answerRules = []rule{
 			durations[1] = p.Limits.MaxDuration
 		}
 		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), ""} {
-			requests := []lease.Request{{Action: lease.Acquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.Break, Period: lease.In(p.D / 4)}, release(id)}
+			requests := []lease.Request{{Action: lease.ActionAcquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(id)}
 			for _, req := range requests {
 				if p.cannot(req) {
 					continue
 				}
 				a.grant(req)
-				if r := a.inspect().Record; req.Action != lease.Release && (r.Owner != owner || r.Duration != durations[i]) {
+				if r := a.inspect().Record; req.Action != lease.ActionRelease && (r.Owner != owner || r.Duration != durations[i]) {
 					p.Errorf("after %s the owner is %q and the duration %v; granted were %q and %v", requestText(req), r.Owner, r.Duration, owner, durations[i])
 				}
 			}
@@ -58,9 +58,9 @@ var answerRules = []rule{
 		valid(a.inspect())
 		for _, requests := range [][]lease.Request{
 			{acquire(id, p.D), renew(id), release(id)},
-			{acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: p.id()}, {Action: lease.Break, Period: lease.In(p.D / 4)}, {Action: lease.Break, Period: lease.In(0)}},
-			{acquire(id, p.D), {Action: lease.Break, Period: lease.In(p.D / 4)}},
-			{{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: p.D}, release(id), {Action: lease.Write}},
+			{acquire(id, p.D), {Action: lease.ActionChange, ID: id, Proposed: p.id()}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, {Action: lease.ActionBreak, Period: lease.Grace(0)}},
+			{acquire(id, p.D), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}},
+			{{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D}, release(id), {Action: lease.ActionWrite}},
 			{acquire(id, p.D)},
 		} {
 			for _, req := range requests {
@@ -111,8 +111,8 @@ var answerRules = []rule{
 		before := a.inspect()
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
-		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id), {Action: lease.Read}, {Action: lease.Write, ID: id},
-			{Action: lease.Change, ID: id, Proposed: p.id()}, {Action: lease.Break, Period: lease.In(0)}} {
+		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id), {Action: lease.ActionRead}, {Action: lease.ActionWrite, ID: id},
+			{Action: lease.ActionChange, ID: id, Proposed: p.id()}, {Action: lease.ActionBreak, Period: lease.Grace(0)}} {
 			if p.cannot(req) {
 				continue
 			}
@@ -137,19 +137,19 @@ var answerRules = []rule{
 				req  lease.Request
 			}{
 				{lease.ErrAction, lease.Request{}},
-				{lease.ErrAction, lease.Request{Action: lease.Write + 1}},
+				{lease.ErrAction, lease.Request{Action: lease.ActionWrite + 1}},
 				{lease.ErrProposed, acquire(lease.ID{}, p.D)},
 				{lease.ErrDuration, acquire(id, 0)},
 				{lease.ErrDuration, acquire(id, -p.D)},
-				{lease.ErrOwner, lease.Request{Action: lease.Acquire, Proposed: id, Duration: p.D, Owner: "a\x00b"}},
-				{lease.ErrOwner, lease.Request{Action: lease.Acquire, Proposed: id, Duration: p.D, Owner: strings.Repeat("o", lease.MaxLabel+1)}},
+				{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: p.D, Owner: "a\x00b"}},
+				{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: p.D, Owner: strings.Repeat("o", lease.MaxLabel+1)}},
 				{lease.ErrID, renew(lease.ID{})},
 				{lease.ErrID, release(lease.ID{})},
-				{lease.ErrID, lease.Request{Action: lease.Change, Proposed: id}},
-				{lease.ErrProposed, lease.Request{Action: lease.Change, ID: id}},
-				{lease.ErrOwner, lease.Request{Action: lease.Change, ID: id, Proposed: p.id(), Owner: "a\x00b"}},
-				{lease.ErrPeriod, lease.Request{Action: lease.Break, Period: lease.In(-1)}},
-				{lease.ErrVersion, lease.Request{Action: lease.Renew, ID: id, Version: 1}},
+				{lease.ErrID, lease.Request{Action: lease.ActionChange, Proposed: id}},
+				{lease.ErrProposed, lease.Request{Action: lease.ActionChange, ID: id}},
+				{lease.ErrOwner, lease.Request{Action: lease.ActionChange, ID: id, Proposed: p.id(), Owner: "a\x00b"}},
+				{lease.ErrPeriod, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(-1)}},
+				{lease.ErrVersion, lease.Request{Action: lease.ActionRenew, ID: id, Version: 1}},
 			} {
 				if p.cannot(bad.req) {
 					continue

@@ -71,7 +71,7 @@ var contentionRules = []rule{
 		for i := range 16 {
 			id := p.id()
 			a.grant(acquire(id, p.D))
-			granted, _, code := a.race(i, lease.Request{Action: lease.Break, Period: lease.In(0)}, renew(id))
+			granted, _, code := a.race(i, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, renew(id))
 			if state := a.inspect().Record.State; granted == 0 || state != lease.Broken {
 				p.Fatalf("%d were granted, and after a break of period 0 the lease is %v", granted, state)
 			}
@@ -85,7 +85,7 @@ var contentionRules = []rule{
 		for i := range 16 {
 			id, other := p.id(), p.id()
 			a.grant(acquire(id, p.D))
-			granted, _, _ := a.race(i, release(id), lease.Request{Action: lease.Change, ID: id, Proposed: other})
+			granted, _, _ := a.race(i, release(id), lease.Request{Action: lease.ActionChange, ID: id, Proposed: other})
 			if state := a.inspect().Record.State; granted != 1 || state != lease.Leased && state != lease.Available {
 				p.Fatalf("%d were granted, and the lease is %v", granted, state)
 			}
@@ -113,7 +113,7 @@ var contentionRules = []rule{
 		var last time.Time
 		for range 5 {
 			id := p.id()
-			for _, req := range []lease.Request{acquire(id, p.D), {Action: lease.Read}, renew(id), acquire(p.id(), p.D), release(id), {Action: lease.Read}, renew(id)} {
+			for _, req := range []lease.Request{acquire(id, p.D), {Action: lease.ActionRead}, renew(id), acquire(p.id(), p.D), release(id), {Action: lease.ActionRead}, renew(id)} {
 				res, err := a.ask(req)
 				if res.Now.IsZero() {
 					continue

@@ -11,8 +11,8 @@ var authorityNameRules = []rule{
 	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *probe) {
 		a := p.authority()
 		for _, h := range hostile {
-			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.Read}, {Action: lease.Write},
-				{Action: lease.Change, ID: p.id(), Proposed: p.id()}, {Action: lease.Break}} {
+			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.ActionRead}, {Action: lease.ActionWrite},
+				{Action: lease.ActionChange, ID: p.id(), Proposed: p.id()}, {Action: lease.ActionBreak}} {
 				if p.cannot(req) {
 					continue
 				}
@@ -50,10 +50,10 @@ var authorityNameRules = []rule{
 		watch := p.listen(ctx, a.bare, p.name)
 		id, other := p.id(), p.id()
 		for _, req := range []lease.Request{
-			acquire(id, p.D), acquire(id, p.D), {Action: lease.Change, ID: id, Proposed: other}, release(other),
-			acquire(id, p.D), {Action: lease.Break, Period: lease.In(p.D / 2)}, {Action: lease.Break, Period: lease.In(0)}, {Action: lease.Write},
+			acquire(id, p.D), acquire(id, p.D), {Action: lease.ActionChange, ID: id, Proposed: other}, release(other),
+			acquire(id, p.D), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, {Action: lease.ActionBreak, Period: lease.Grace(0)}, {Action: lease.ActionWrite},
 		} {
-			if req.Action == lease.Release && p.Lacks&Changing != 0 {
+			if req.Action == lease.ActionRelease && p.Lacks&Changing != 0 {
 				req.ID = id
 			}
 			if p.cannot(req) {
@@ -64,7 +64,7 @@ var authorityNameRules = []rule{
 			if !watch.hears() {
 				p.Fatalf("%s was not signalled", requestText(req))
 			}
-			if req.Action == lease.Write {
+			if req.Action == lease.ActionWrite {
 				break
 			}
 		}

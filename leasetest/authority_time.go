@@ -35,23 +35,23 @@ var certaintyRules = []rule{
 			}
 		}
 		p.pass(p.D / 4)
-		certain(lease.Request{Action: lease.Read}, 0)
+		certain(lease.Request{Action: lease.ActionRead}, 0)
 		certain(acquire(p.id(), p.D), lease.ErrHeld)
 		certain(renew(p.id()), lease.ErrIDMismatch)
 		if p.Lacks&Changing == 0 {
-			certain(lease.Request{Action: lease.Change, ID: id, Proposed: other}, 0)
+			certain(lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, 0)
 			id = other
 		}
 		if p.Lacks&Breaking != 0 {
 			return
 		}
 		// The break is over a quarter after its answer at the latest.
-		breaks := lease.Request{Action: lease.Break, Period: lease.In(p.D / 4)}
+		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)
 		end = time.Now().Add(p.D / 4)
 		p.pass(p.D / 8)
-		certain(lease.Request{Action: lease.Read}, 0)
+		certain(lease.Request{Action: lease.ActionRead}, 0)
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
 	}},
@@ -70,12 +70,12 @@ var certaintyRules = []rule{
 			long = p.Limits.MaxPeriod
 		}
 		a.grant(acquire(id, lease.Infinite))
-		if left := a.grant(lease.Request{Action: lease.Break, Period: lease.In(long)}).Remaining(); left > long || left < long-p.Slack {
+		if left := a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)}).Remaining(); left > long || left < long-p.Slack {
 			p.Errorf("%v remain of an infinite lease, after a break of period %v", left, long)
 		}
 		a.grant(release(id))
 		a.grant(acquire(id, lease.Infinite))
-		a.grant(lease.Request{Action: lease.Break, Period: lease.In(p.D / 4)})
+		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)})
 		res, err := a.ask(acquire(p.id(), p.D))
 		p.history.Printf("refused: %v", err)
 		for what, sure := range map[string]time.Duration{"a read": a.inspect().Sure, "a refusal": res.Sure} {
@@ -118,7 +118,7 @@ var certaintyRules = []rule{
 			a.refuse(acquire(p.id(), lease.Infinite-1), lease.ErrDuration)
 		}
 		if l.MaxPeriod > 0 && p.Lacks&Breaking == 0 {
-			a.refuse(lease.Request{Action: lease.Break, Period: lease.In(l.MaxPeriod + 1)}, lease.ErrPeriod)
+			a.refuse(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(l.MaxPeriod + 1)}, lease.ErrPeriod)
 		}
 		if state := a.inspect().Record.State; state != lease.Available {
 			p.Errorf("what was refused left the lease %v", state)
@@ -133,7 +133,7 @@ var certaintyRules = []rule{
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
-		left, err := lease.Revoke(p.ctx, a, p.name, lease.In(p.D/4))
+		left, err := lease.Break(p.ctx, a, p.name, lease.Grace(p.D/4))
 		if err != nil || left <= 0 || left > p.D/4 {
 			p.Fatalf("a break of period %v leaves %v: %v", p.D/4, left, err)
 		}

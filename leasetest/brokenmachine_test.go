@@ -13,7 +13,7 @@ func brokenMachines(bug string) *suite {
 	s := stepSuite(func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 		next, err := lease.Step(r, req, now)
 		switch {
-		case bug == "writes ends that cannot be written" && err == nil && req.Action == lease.Acquire:
+		case bug == "writes ends that cannot be written" && err == nil && req.Action == lease.ActionAcquire:
 			next.Until = now.Add(req.Duration)
 		case bug == "breaks for ever" && next.Until.Equal(last):
 			next.Until = time.Time{}

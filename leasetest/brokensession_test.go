@@ -40,10 +40,10 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 		})
 	case "takes over whatever the state":
 		over = Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-			if *err != nil && req.Action == lease.Acquire {
+			if *err != nil && req.Action == lease.ActionAcquire {
 				res.Record.State = lease.Leased
 			}
-			if *err != nil && req.Action == lease.Change {
+			if *err != nil && req.Action == lease.ActionChange {
 				*err = context.DeadlineExceeded
 			}
 		})
@@ -62,7 +62,7 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "keeps what it took over from a break":
 		over = keeps{over}
 	case "tires of renewing":
-		over = Script(over, From(64, lease.Renew, FailRequest))
+		over = Script(over, From(64, lease.ActionRenew, FailRequest))
 	case "believes a renewal for what was asked for":
 		over = believes(over, func(time.Duration) time.Duration { return h.Duration })
 	case "believes a renewal to the last":
@@ -88,7 +88,7 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 // believes shows what f makes of what is sure of a renewal.
 func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.Authority {
 	return Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-		if req.Action == lease.Renew && *err == nil && res.Sure != lease.Infinite {
+		if req.Action == lease.ActionRenew && *err == nil && res.Sure != lease.Infinite {
 			res.Sure = f(res.Sure)
 		}
 	})
@@ -98,9 +98,9 @@ func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.A
 type changesFirst struct{ lease.Authority }
 
 func (a changesFirst) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.Acquire {
+	if req.Action == lease.ActionAcquire {
 		if res, err := lease.Inspect(ctx, a.Authority, name); err == nil && res.Record.Owner == req.Owner && res.Record.State == lease.Leased {
-			_, _ = a.Authority.Do(ctx, name, lease.Request{Action: lease.Change, ID: res.Record.ID, Proposed: req.Proposed})
+			_, _ = a.Authority.Do(ctx, name, lease.Request{Action: lease.ActionChange, ID: res.Record.ID, Proposed: req.Proposed})
 		}
 	}
 	return a.Authority.Do(ctx, name, req)
@@ -110,7 +110,7 @@ func (a changesFirst) Do(ctx context.Context, name string, req lease.Request) (l
 type keeps struct{ lease.Authority }
 
 func (a keeps) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.Release {
+	if req.Action == lease.ActionRelease {
 		return lease.Result{Now: time.Now()}, nil
 	}
 	return a.Authority.Do(ctx, name, req)
@@ -210,7 +210,7 @@ func (b *brokenSession) HandOver(ctx context.Context, to lease.ID) error {
 		return b.Session.Release(ctx)
 	case "hands over behind a done context, and goes on":
 		if ctx.Err() != nil {
-			_, _ = b.over.Do(context.WithoutCancel(ctx), b.Name(), lease.Request{Action: lease.Change, ID: b.ID(), Proposed: to})
+			_, _ = b.over.Do(context.WithoutCancel(ctx), b.Name(), lease.Request{Action: lease.ActionChange, ID: b.ID(), Proposed: to})
 			return ctx.Err()
 		}
 	case "takes a done context for a hand-over":

@@ -64,7 +64,7 @@
 // [Script] wraps a [lease.Authority], and [ScriptStore] a [lease.Store], so that chosen calls
 // meet a [Fault]. "The answer to the third renewal is lost" is
 //
-//	auth = leasetest.Script(auth, leasetest.Nth(3, lease.Renew, leasetest.LoseAnswer))
+//	auth = leasetest.Script(auth, leasetest.Nth(3, lease.ActionRenew, leasetest.LoseAnswer))
 //
 // [Lossy] and [LossyStore] do the same to watches: "the watch is lost after a minute" is
 //

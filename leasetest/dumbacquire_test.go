@@ -67,7 +67,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 	answers := make(chan answer, 1)
 	l.tasks.Go(func() {
 		sent := l.clock.Now()
-		res, err := l.do(context.WithoutCancel(ctx), lease.Request{Action: lease.Acquire, Proposed: id, Owner: l.Owner, Duration: l.Duration})
+		res, err := l.do(context.WithoutCancel(ctx), lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: l.Owner, Duration: l.Duration})
 		if l.bug == "counts belief from the answer" {
 			sent = l.clock.Now()
 		}
@@ -136,7 +136,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 			<-l.clock.After(l.timeout())
 		case "waits for its own duration":
 			if granted := a.res.Record.Until.Add(-a.res.Record.Duration); a.res.Now.Sub(granted) > l.Duration {
-				_, _ = l.do(ctx, lease.Request{Action: lease.Break, Period: lease.In(0)})
+				_, _ = l.do(ctx, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
 				return l.AcquireWithToken(ctx)
 			}
 		}
@@ -160,10 +160,10 @@ func (l *dumbLease) undo(ctx context.Context, id lease.ID, doubtful bool) {
 	if l.bug != "undoes under the caller's context" {
 		ctx = context.WithoutCancel(ctx)
 	}
-	_, err := l.do(ctx, lease.Request{Action: lease.Release, ID: id})
+	_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
 	if lease.CodeOf(err) == lease.ErrIDMismatch && doubtful && l.Duration == lease.Infinite && l.bug != "leaves an infinite orphan" {
-		if _, err = l.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: l.Owner, Duration: l.Duration}); err == nil {
-			_, err = l.do(ctx, lease.Request{Action: lease.Release, ID: id})
+		if _, err = l.do(ctx, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: l.Owner, Duration: l.Duration}); err == nil {
+			_, err = l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
 		}
 	}
 	if err != nil && !lease.CodeOf(err).Refusal() {
@@ -179,9 +179,9 @@ func (l *dumbLease) settle(ctx context.Context) error {
 	debts := l.debts
 	l.unlock()
 	for _, id := range debts {
-		req := lease.Request{Action: lease.Release, ID: id}
+		req := lease.Request{Action: lease.ActionRelease, ID: id}
 		if l.bug == "breaks what it releases" {
-			req = lease.Request{Action: lease.Break, Period: lease.In(0)}
+			req = lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}
 		}
 		_, err := l.do(ctx, req)
 		if err != nil && !lease.CodeOf(err).Refusal() {

@@ -27,22 +27,22 @@ type dumbAuthority struct {
 
 func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
-	changes := req.Action == lease.Acquire || req.Action == lease.Renew || req.Action == lease.Release
+	changes := req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew || req.Action == lease.ActionRelease
 	if err := ctx.Err(); err != nil && a.bug != "does not look at the context" && (changes || a.bug != "looks at the context of a holder only") {
 		return lease.Result{}, fail(err)
 	}
-	if err := lease.CheckName(name); err != nil && a.bug != "takes any name" && (req.Action != lease.Break || a.bug != "breaks under any name") {
+	if err := lease.CheckName(name); err != nil && a.bug != "takes any name" && (req.Action != lease.ActionBreak || a.bug != "breaks under any name") {
 		return lease.Result{}, fail(err)
 	}
 	switch valid := lease.CheckOwner(req.Owner) == nil; {
-	case !valid && req.Action == lease.Change && a.bug == "takes any owner for a change":
+	case !valid && req.Action == lease.ActionChange && a.bug == "takes any owner for a change":
 		req.Owner = ""
 	case valid && a.bug == "cuts owners":
 		req.Owner = req.Owner[:min(255, len(req.Owner))]
 	case valid && a.bug == "trims owners":
 		req.Owner = strings.TrimSpace(req.Owner)
 	}
-	if a.bug == "keeps durations in 32 bits of milliseconds" && req.Action == lease.Acquire && req.Duration != lease.Infinite {
+	if a.bug == "keeps durations in 32 bits of milliseconds" && req.Action == lease.ActionAcquire && req.Duration != lease.Infinite {
 		req.Duration = min(req.Duration, math.MaxInt32*time.Millisecond)
 	}
 	if err := (lease.Limits{}).Check(req); err != nil && a.bug != "does not look at arguments" {
@@ -54,7 +54,7 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 	case "shortens names":
 		name = name[:min(63, len(name))]
 	}
-	if a.bug == "carries out again what was given up" && req.Action == lease.Acquire {
+	if a.bug == "carries out again what was given up" && req.Action == lease.ActionAcquire {
 		time.Sleep(time.Millisecond) // on the way there, and back
 		if ctx.Err() != nil {
 			for range 2 {
@@ -75,13 +75,13 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 	if r.State == lease.Leased && r.At(now).State != lease.Leased && now.Sub(r.Until) > 24*time.Hour && a.bug == "a lease has a time to live" {
 		r = lease.Record{}
 	}
-	if a.bug == "loads, decides and writes in three steps" || a.bug == "releases in three steps" && req.Action == lease.Release ||
-		a.bug == "renews in three steps" && req.Action == lease.Renew {
+	if a.bug == "loads, decides and writes in three steps" || a.bug == "releases in three steps" && req.Action == lease.ActionRelease ||
+		a.bug == "renews in three steps" && req.Action == lease.ActionRenew {
 		a.mu.Unlock()
 		time.Sleep(time.Nanosecond)
 		a.mu.Lock()
 	}
-	if a.bug == "takes a break meanwhile for another's lease" && req.Action == lease.Renew {
+	if a.bug == "takes a break meanwhile for another's lease" && req.Action == lease.ActionRenew {
 		a.mu.Unlock()
 		time.Sleep(time.Nanosecond)
 		a.mu.Lock()
@@ -120,7 +120,7 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 	case "tells no time":
 		res.Now = time.Time{}
 	case "tells the time of another node for a read":
-		if req.Action == lease.Read {
+		if req.Action == lease.ActionRead {
 			res.Now = now.Add(-time.Second)
 		}
 	case "is sure of an infinite lease for ever":
@@ -136,8 +136,8 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 
 // signal tells the watches of a name of a change. The mutex is held.
 func (a *dumbAuthority) signal(name string, req lease.Request, changed bool) {
-	holders := req.Action == lease.Acquire || req.Action == lease.Release
-	if !changed || a.bug == "signals no break and no change of the ID" && !holders || a.bug == "signals no write" && req.Action == lease.Write {
+	holders := req.Action == lease.ActionAcquire || req.Action == lease.ActionRelease
+	if !changed || a.bug == "signals no break and no change of the ID" && !holders || a.bug == "signals no write" && req.Action == lease.ActionWrite {
 		return
 	}
 	for _, w := range a.watches[name] {
@@ -168,9 +168,9 @@ func (a *dumbAuthority) Watch(ctx context.Context, name string) (<-chan struct{}
 func (a *dumbAuthority) sureOfAll(req lease.Request, r lease.Record, err error) bool {
 	switch a.bug {
 	case "is as sure of a read as of a grant":
-		return req.Action == lease.Read && r.State == lease.Leased
+		return req.Action == lease.ActionRead && r.State == lease.Leased
 	case "is as sure of a change as of a grant":
-		return req.Action == lease.Change && err == nil
+		return req.Action == lease.ActionChange && err == nil
 	case "is as sure of a refusal as of a grant":
 		return err != nil && r.State == lease.Leased
 	case "is as sure of a breaking lease as of a leased one":

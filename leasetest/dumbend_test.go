@@ -155,7 +155,7 @@ func (l *dumbLease) Release(ctx context.Context) error {
 	idle := len(l.debts) == 0 && len(l.turn) == 0
 	l.unlock()
 	if l.bug == "releases what it does not hold" && h == nil {
-		_, err := l.do(ctx, lease.Request{Action: lease.Release, ID: l.mint()})
+		_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: l.mint()})
 		return err
 	}
 	if idle {

@@ -106,9 +106,9 @@ func (l *dumbLease) keep(life context.Context, h *dumbHolding) {
 			flying = true
 			l.tasks.Go(func() {
 				sent := l.clock.Now()
-				req := lease.Request{Action: lease.Renew, ID: h.id}
+				req := lease.Request{Action: lease.ActionRenew, ID: h.id}
 				if l.bug == "renews by acquiring" {
-					req = lease.Request{Action: lease.Acquire, Proposed: h.id, Owner: l.Owner, Duration: l.Duration}
+					req = lease.Request{Action: lease.ActionAcquire, Proposed: h.id, Owner: l.Owner, Duration: l.Duration}
 				}
 				res, err := l.do(life, req)
 				if l.bug == "counts belief from the answer" {

@@ -100,7 +100,7 @@ func (l *dumbLease) unlock() { <-l.mu }
 // do makes a request with a bound of its own.
 func (l *dumbLease) do(ctx context.Context, req lease.Request) (lease.Result, error) {
 	bound := l.timeout()
-	if req.Action == lease.Renew && l.bug == "gives a renewal all the time that is left" {
+	if req.Action == lease.ActionRenew && l.bug == "gives a renewal all the time that is left" {
 		bound = l.Duration
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)

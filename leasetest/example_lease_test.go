@@ -69,7 +69,7 @@ func ExampleTestLease_outside() {
 				leasetest.HandingOver | leasetest.Warning | leasetest.Waiting | leasetest.Closing |
 				leasetest.Binding | leasetest.Confirming,
 			Revoke: func(t testing.TB, name string, period time.Duration) {
-				if _, err := lease.Revoke(context.Background(), services[name], name, lease.In(period)); err != nil {
+				if _, err := lease.Break(context.Background(), services[name], name, lease.Grace(period)); err != nil {
 					t.Error(err)
 				}
 			},

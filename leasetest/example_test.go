@@ -18,7 +18,7 @@ import (
 func ExampleScript() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	auth := leasetest.Script(store, leasetest.Nth(2, lease.Acquire, leasetest.FailAnswer))
+	auth := leasetest.Script(store, leasetest.Nth(2, lease.ActionAcquire, leasetest.FailAnswer))
 
 	for _, name := range []string{"jobs/first", "jobs/second"} {
 		l, err := session.New(auth, name, nil)
@@ -44,8 +44,8 @@ func ExampleScript() {
 func ExampleBefore() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	auth := leasetest.Script(store, leasetest.Nth(1, lease.Renew, leasetest.Before(func() {
-		_, _ = lease.Revoke(ctx, store, "jobs/nightly", lease.In(0))
+	auth := leasetest.Script(store, leasetest.Nth(1, lease.ActionRenew, leasetest.Before(func() {
+		_, _ = lease.Break(ctx, store, "jobs/nightly", lease.Grace(0))
 	})))
 	l, err := session.New(auth, "jobs/nightly", &session.Options{Interval: 50 * time.Millisecond})
 	if err != nil {

@@ -144,7 +144,7 @@ func Duplicate(ctx context.Context, c *Call) error {
 
 // Stale is a read that was answered by something which lags behind: it gets the answer that
 // the operation last got under this name, and asks nobody. The first call under a name is
-// carried out. It is meant for [Load] and [lease.Read].
+// carried out. It is meant for [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

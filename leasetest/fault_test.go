@@ -18,10 +18,10 @@ var (
 )
 
 func acquire(id lease.ID) lease.Request {
-	return lease.Request{Action: lease.Acquire, Proposed: id, Duration: time.Minute}
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Minute}
 }
 
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
 // epoch looks behind the faults.
 func epoch(t *testing.T, a lease.Authority) uint64 {
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				truth := lease.NewAuthority(memory.New(nil))
-				auth := leasetest.Script(truth, leasetest.Nth(1, lease.Acquire, c.fault(t)))
+				auth := leasetest.Script(truth, leasetest.Nth(1, lease.ActionAcquire, c.fault(t)))
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				began := time.Now()
@@ -104,7 +104,7 @@ func plain(f leasetest.Fault) func(*testing.T) leasetest.Fault {
 
 // A caller who would wait for ever gets an error.
 func TestLostWithoutAnEnd(t *testing.T) {
-	auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.Always(lease.Acquire, leasetest.LoseAnswer))
+	auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.Always(lease.ActionAcquire, leasetest.LoseAnswer))
 	if _, err := auth.Do(context.Background(), "job", acquire(idA)); !errors.Is(err, leasetest.ErrInjected) {
 		t.Error(err)
 	}

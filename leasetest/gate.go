@@ -10,8 +10,8 @@ import (
 //
 //	gate := leasetest.NewGate()
 //	auth = leasetest.Script(auth,
-//		leasetest.Nth(2, lease.Renew, gate.HoldRequest), // the second renewal is overtaken
-//		leasetest.Nth(1, lease.Release, gate.OpenAfter)) // by the release
+//		leasetest.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
+//		leasetest.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
 // A call whose context ends at the gate leaves it with the context's error; inside a
 // [Detach] it stays. A Gate is opened once and then stays open. The zero Gate is closed.

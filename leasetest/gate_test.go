@@ -17,13 +17,13 @@ func TestGateReorders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := leasetest.NewGate()
 		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)),
-			leasetest.Nth(1, lease.Renew, gate.HoldRequest), leasetest.Nth(1, lease.Release, gate.OpenAfter))
+			leasetest.Nth(1, lease.ActionRenew, gate.HoldRequest), leasetest.Nth(1, lease.ActionRelease, gate.OpenAfter))
 		if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
 			t.Fatal(err)
 		}
 		renewed := make(chan error, 1)
 		go func() {
-			_, err := auth.Do(t.Context(), "job", lease.Request{Action: lease.Renew, ID: idA})
+			_, err := auth.Do(t.Context(), "job", lease.Request{Action: lease.ActionRenew, ID: idA})
 			renewed <- err
 		}()
 		<-gate.Reached()
@@ -41,7 +41,7 @@ func TestGateHoldsAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := leasetest.NewGate()
 		truth := lease.NewAuthority(memory.New(nil))
-		auth := leasetest.Script(truth, leasetest.Nth(1, lease.Acquire, gate.HoldAnswer), leasetest.Nth(1, lease.Read, gate.OpenBefore))
+		auth := leasetest.Script(truth, leasetest.Nth(1, lease.ActionAcquire, gate.HoldAnswer), leasetest.Nth(1, lease.ActionRead, gate.OpenBefore))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := auth.Do(ctx, "job", acquire(idA)); !errors.Is(err, context.DeadlineExceeded) {
@@ -61,16 +61,16 @@ func TestBeforeAndAfter(t *testing.T) {
 	truth := lease.NewAuthority(memory.New(nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	auth := leasetest.Script(truth,
-		leasetest.Nth(1, lease.Renew, leasetest.Before(func() {
-			if _, err := lease.Revoke(t.Context(), truth, "job", lease.In(0)); err != nil {
+		leasetest.Nth(1, lease.ActionRenew, leasetest.Before(func() {
+			if _, err := lease.Break(t.Context(), truth, "job", lease.Grace(0)); err != nil {
 				t.Error(err)
 			}
 		})),
-		leasetest.Nth(2, lease.Acquire, leasetest.After(cancel)))
+		leasetest.Nth(2, lease.ActionAcquire, leasetest.After(cancel)))
 	if _, err := auth.Do(ctx, "job", acquire(idA)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := auth.Do(ctx, "job", lease.Request{Action: lease.Renew, ID: idA}); !errors.Is(err, lease.ErrBroken) {
+	if _, err := auth.Do(ctx, "job", lease.Request{Action: lease.ActionRenew, ID: idA}); !errors.Is(err, lease.ErrBroken) {
 		t.Errorf("the lease was broken before the renewal: %v", err)
 	}
 	if _, err := auth.Do(ctx, "job", acquire(idB)); err != nil || ctx.Err() == nil {

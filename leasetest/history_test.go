@@ -12,7 +12,7 @@ import (
 // machine was told.
 func TestHistoriesShowWhatDecides(t *testing.T) {
 	lying := stepSuite(func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.Read && now.Year() < 1 {
+		if req.Action == lease.ActionRead && now.Year() < 1 {
 			return r, nil
 		}
 		return lease.Step(r, req, now)

@@ -20,7 +20,7 @@ var abandonRules = []rule{
 		} {
 			name := p.name
 			p.name = fmt.Sprint(name, i) // a lease of its own
-			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, fault)), w.join(Holder{Owner: "b"})
+			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
 			a.abandon(p.D / 20)
 			a.deadFor(p.D/2, "after an acquire that was abandoned")
 			w.unlocked("half a duration after an abandoned acquire")
@@ -34,21 +34,21 @@ var abandonRules = []rule{
 	}},
 	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, Detach(p.TB, gate.HoldRequest)))
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, Detach(p.TB, gate.HoldRequest)))
 		a.abandon(p.D / 40)
 		a.abandon(p.D / 40)
 		gate.Open()
 		p.pass(p.D / 2)
-		if n := a.wire.atOnce(lease.Acquire); n > 1 {
+		if n := a.wire.atOnce(lease.ActionAcquire); n > 1 {
 			p.Errorf("%d acquires were in flight at once", n)
 		}
 		a.acquire()
 	}},
 	{"H3/undo-has-a-context-of-its-own", "the undoing of an abandoned acquire is not ended by the caller's context, and does not hang for ever", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, DelayAnswer(p.D/10)), Nth(1, lease.Release, LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(p.D/10)), Nth(1, lease.ActionRelease, LoseRequest))
 		a.abandon(p.D / 20)
 		p.pass(2 * p.D)
-		undos := a.wire.of(lease.Release)
+		undos := a.wire.of(lease.ActionRelease)
 		if len(undos) == 0 {
 			p.Fatalf("nothing was undone")
 		}
@@ -71,11 +71,11 @@ var abandonRules = []rule{
 	{"H4/a-grant-answered-too-late-is-an-error", "a grant that is answered when nothing is certain any more is an error, and undone", Injecting, func(p *probe) {
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, _ *error) {
-			if req.Action == lease.Acquire {
+			if req.Action == lease.ActionAcquire {
 				res.Sure = min(res.Sure, p.D/20)
 			}
 		})
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
 		a.fails(p.ctx, "that was answered too late")
 		a.deadFor(p.D/2, "after a grant that was answered too late")
 		w.unlocked("half a duration after a grant that was answered too late")

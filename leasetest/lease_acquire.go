@@ -32,7 +32,7 @@ var acquireRules = []rule{
 	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", cutting, func(p *probe) {
 		w := p.world()
 		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Acquire, fault))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionAcquire, fault))
 			a.orCut()
 			a.fails(p.ctx, "whose outcome is unknown")
 			a.deadFor(p.D, "after an acquire of unknown outcome")
@@ -44,7 +44,7 @@ var acquireRules = []rule{
 		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt} {
 			truth := w.truth
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
-				if req.Action == lease.Acquire {
+				if req.Action == lease.ActionAcquire {
 					_, _ = truth.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed)) // it was not granted
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}
@@ -120,7 +120,7 @@ var acquireRules = []rule{
 		a.acquire()
 	}},
 	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", cutting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, LoseRequest))
 		a.orCut()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
@@ -138,7 +138,7 @@ var acquireRules = []rule{
 		for i, point := range []func(func()) Fault{Before, After} {
 			p.name = fmt.Sprint(name, i) // a lease of its own
 			ctx, cancel := context.WithCancel(p.ctx)
-			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, point(cancel))), w.join(Holder{Owner: "b"})
+			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, point(cancel))), w.join(Holder{Owner: "b"})
 			if _, ok, err := a.tryAcquire(ctx); ok {
 				a.aliveFor(2*p.D, "after an acquire that was granted as its context ended")
 				p.need(a.release(), "release")

@@ -10,13 +10,13 @@ var againRules = []rule{
 	{"H5/acquire-while-holding-asks-nobody", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
-		asked := len(a.wire.of(lease.Acquire))
+		asked := len(a.wire.of(lease.ActionAcquire))
 		for range 3 {
 			if again := a.acquire(); again != tok {
 				p.Errorf("the token was %q, and is %q", tok, again)
 			}
 		}
-		if n := len(a.wire.of(lease.Acquire)); n != asked {
+		if n := len(a.wire.of(lease.ActionAcquire)); n != asked {
 			p.Errorf("%d more acquires were sent", n-asked)
 		}
 	}},
@@ -34,7 +34,7 @@ var againRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, DelayRequest(p.D/20)))
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayRequest(p.D/20)))
 		tokens := make([]lease.Token, 8)
 		p.together(len(tokens), func(i int) {
 			var ok bool
@@ -48,7 +48,7 @@ var againRules = []rule{
 				p.Errorf("one call has the token %q, and another %q", tokens[0], tok)
 			}
 		}
-		if n := a.wire.atOnce(lease.Acquire); n > 1 {
+		if n := a.wire.atOnce(lease.ActionAcquire); n > 1 {
 			p.Errorf("%d acquires were in flight at once", n)
 		}
 		a.aliveFor(2*p.D, "after acquires at once")
@@ -69,7 +69,7 @@ var againRules = []rule{
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, LoseRequest))
 		seen := map[lease.ID]bool{}
 		a.abandon(p.D / 20)
 		a.wire.fresh(p, seen)
@@ -78,7 +78,7 @@ var againRules = []rule{
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/a-queued-release-retires-the-ID", "an ID for which a release is queued is not proposed again", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, First(2, lease.Release, FailRequest))
+		a := p.world().join(Holder{Owner: "a"}, First(2, lease.ActionRelease, FailRequest))
 		seen := map[lease.ID]bool{}
 		a.acquire()
 		a.wire.fresh(p, seen)
@@ -89,13 +89,13 @@ var againRules = []rule{
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next is not told that another has it", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.Acquire, FailAnswer))
+		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, FailAnswer))
 		a.fails(p.ctx, "whose answer was lost")
 		a.until(3, "after one whose answer was lost")
 	}},
 	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", Injecting, func(p *probe) {
 		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, FailAnswer)), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, FailAnswer)), w.join(Holder{Owner: "b"})
 		seen := map[lease.ID]bool{}
 		a.fails(p.ctx, "whose answer was lost")
 		a.wire.fresh(p, seen)

@@ -27,17 +27,17 @@ var beliefRules = []rule{
 	}},
 	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", Injecting, func(p *probe) {
 		for i, slow := range []Line[lease.Action]{
-			Nth(1, lease.Acquire, DelayAnswer(p.D/12)),
-			Nth(1, lease.Renew, DelayAnswer(p.D/12)),
+			Nth(1, lease.ActionAcquire, DelayAnswer(p.D/12)),
+			Nth(1, lease.ActionRenew, DelayAnswer(p.D/12)),
 		} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, From(1+i, lease.Renew, FailRequest))
+			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, From(1+i, lease.ActionRenew, FailRequest))
 			a.acquire()
 			p.pass(p.D * 6 / 10)
-			sent := a.sent(lease.Acquire, 1)
+			sent := a.sent(lease.ActionAcquire, 1)
 			if i == 1 {
-				sent = a.sent(lease.Renew, 1)
+				sent = a.sent(lease.ActionRenew, 1)
 			}
 			p.pass(p.D*98/100 - time.Since(sent))
 			for time.Since(sent) < p.D {
@@ -59,7 +59,7 @@ var beliefRules = []rule{
 	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, p.D/2) })
-		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
 		sent := time.Now()
 		a.acquire()
 		p.pass(p.D/2 - time.Since(sent))
@@ -79,16 +79,16 @@ var beliefRules = []rule{
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			w.answer(func(req lease.Request, res *lease.Result, _ *error) {
-				if req.Action == lease.Renew {
+				if req.Action == lease.ActionRenew {
 					res.Sure = c.sure(res.Sure)
 				}
 			})
-			a := w.join(Holder{Name: w.name, Owner: "a"}, From(2, lease.Renew, FailRequest))
+			a := w.join(Holder{Name: w.name, Owner: "a"}, From(2, lease.ActionRenew, FailRequest))
 			a.acquire()
-			for deadline := time.Now().Add(p.D); len(a.wire.of(lease.Renew)) == 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(p.D); len(a.wire.of(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
 				p.pass(p.D / 100)
 			}
-			renewals := a.wire.of(lease.Renew)
+			renewals := a.wire.of(lease.ActionRenew)
 			if len(renewals) == 0 {
 				p.Fatalf("no renewal in a duration")
 			}
@@ -100,7 +100,7 @@ var beliefRules = []rule{
 	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
-		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
 		sent := time.Now()
 		a.acquire()
 		p.pass(p.D - time.Since(sent))
@@ -128,7 +128,7 @@ var beliefRules = []rule{
 		clock := NewClock()
 		clock.Rate(1.001 / 0.999)
 		w := p.worldOver(Skew(memory.New(nil), clock))
-		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, FailRequest))
+		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
 		a.acquire()
 		p.pass(p.D * 99 / 100)
 		for range 100 {

@@ -39,7 +39,7 @@ var breakRules = []rule{
 	{"H13/a-break-of-unknown-end-is-a-loss", "where the authority does not tell how long a break lasts, the lease is lost at once", Injecting | Breaking, func(p *probe) {
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action == lease.Renew && *err != nil {
+			if req.Action == lease.ActionRenew && *err != nil {
 				*res = lease.Result{}
 			}
 		})

@@ -45,7 +45,7 @@ var handOverRules = []rule{
 		if err := a.giver().HandOver(ctx, b.giver().ID()); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		if n := len(a.wire.of(lease.Change)); n != 0 {
+		if n := len(a.wire.of(lease.ActionChange)); n != 0 {
 			p.Errorf("%d changes were sent", n)
 		}
 		if a.CheckAlive() {
@@ -63,7 +63,7 @@ var handOverRules = []rule{
 			w.name = fmt.Sprint(p.name, i)
 			var a *party
 			var alive atomic.Bool
-			a = w.join(Holder{Name: w.name, Owner: "a"}, Nth(1, lease.Change, Chain(Before(func() { alive.Store(a.CheckAlive()) }), fault)))
+			a = w.join(Holder{Name: w.name, Owner: "a"}, Nth(1, lease.ActionChange, Chain(Before(func() { alive.Store(a.CheckAlive()) }), fault)))
 			b := w.join(Holder{Name: w.name, Owner: "b"})
 			a.acquire()
 			if err := a.giver().HandOver(p.ctx, b.giver().ID()); err == nil {

@@ -56,7 +56,7 @@ var lossRules = []rule{
 	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", cutting, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		b := w.join(Holder{Owner: "b"}, Nth(2, lease.Acquire, FailAnswer), Nth(3, lease.Acquire, LoseAnswer), Nth(4, lease.Acquire, FailRequest))
+		b := w.join(Holder{Owner: "b"}, Nth(2, lease.ActionAcquire, FailAnswer), Nth(3, lease.ActionAcquire, LoseAnswer), Nth(4, lease.ActionAcquire, FailRequest))
 		a.acquire()
 		b.denied("that another holds")
 		p.need(a.release(), "release")
@@ -67,7 +67,7 @@ var lossRules = []rule{
 	}},
 	{"H15/told-at-the-end-though-a-request-hangs", "a loss is told at the end of what is certain, though a request hangs that does not look at its context", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, From(1, lease.Renew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, From(1, lease.ActionRenew, deaf(gate)))
 		tok := a.acquire()
 		p.pass(p.D + p.Slack)
 		a.dead("a duration after it acquired")
@@ -79,7 +79,7 @@ var lossRules = []rule{
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, sure) })
 		for i := range 21 {
 			delay := sure - 20*time.Millisecond + time.Duration(i)*2*time.Millisecond
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Acquire, DelayAnswer(delay)), From(1, lease.Renew, FailRequest))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(delay)), From(1, lease.ActionRenew, FailRequest))
 			var granted atomic.Bool
 			var early atomic.Int32
 			a.OnLost(func(error) {

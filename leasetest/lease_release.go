@@ -26,7 +26,7 @@ var releaseRules = []rule{
 	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", Injecting, func(p *probe) {
 		var a *party
 		var seen, alive, waits atomic.Bool
-		a = p.world().join(Holder{Owner: "a"}, Nth(1, lease.Release, Before(func() {
+		a = p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionRelease, Before(func() {
 			seen.Store(true)
 			answer := make(chan bool, 1)
 			go func() { answer <- a.CheckAlive() }()
@@ -49,15 +49,15 @@ var releaseRules = []rule{
 	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", cutting, func(p *probe) {
 		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
 			w := p.world()
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, From(1, lease.Release, fault))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, From(1, lease.ActionRelease, fault))
 			a.acquire()
 			a.orCut()
 			if err := a.release(); err == nil {
 				p.Errorf("a release that got no answer returned nil")
 			}
-			renewals := len(a.wire.of(lease.Renew))
+			renewals := len(a.wire.of(lease.ActionRenew))
 			a.deadFor(2*p.D, "after a release that erred")
-			if n := len(a.wire.of(lease.Renew)); n != renewals {
+			if n := len(a.wire.of(lease.ActionRenew)); n != renewals {
 				p.Errorf("%d renewals were sent after the release", n-renewals)
 			}
 			a.toldSoFar(0)
@@ -86,7 +86,7 @@ var releaseRules = []rule{
 		b.aliveFor(p.D, "after another released nothing")
 		p.need(b.release(), "release")
 		p.need(b.release(), "second release")
-		if n := len(a.wire.of(lease.Release)); n != 0 {
+		if n := len(a.wire.of(lease.ActionRelease)); n != 0 {
 			p.Errorf("%d releases of nothing were sent", n)
 		}
 	}},
@@ -101,7 +101,7 @@ var releaseRules = []rule{
 	}},
 	{"H17/releases-at-once", "of releases at the same time none returns nil before the lease was given up", Injecting, func(p *probe) {
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Always(lease.Release, DelayRequest(p.D/20)))
+		a := w.join(Holder{Owner: "a"}, Always(lease.ActionRelease, DelayRequest(p.D/20)))
 		a.acquire()
 		p.together(3, func(i int) {
 			p.Sleep(time.Duration(i) * p.D / 100)
@@ -113,7 +113,7 @@ var releaseRules = []rule{
 	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
 		acquired, released := make(chan bool, 1), make(chan error, 1)
 		go func() {
 			_, ok, _ := a.tryAcquire(p.ctx)
@@ -135,7 +135,7 @@ var releaseRules = []rule{
 	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Nth(1, lease.Release, Repeat(p.TB, gate.HoldRequest)))
+		a := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionRelease, Repeat(p.TB, gate.HoldRequest)))
 		a.acquire()
 		p.need(a.release(), "release")
 		a.acquire()
@@ -210,7 +210,7 @@ var releaseRules = []rule{
 			if !flying {
 				gate.Open()
 			}
-			one := w.join(Holder{Owner: "a"}, Nth(1, lease.Acquire, gate.HoldAnswer))
+			one := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, gate.HoldAnswer))
 			closer, ok := one.Lease.(interface{ Close(context.Context) error })
 			if !ok {
 				p.Fatalf("it has no method Close; it should lack Closing")

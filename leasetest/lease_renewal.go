@@ -28,31 +28,31 @@ var renewalRules = []rule{
 	}},
 	{"H11/one-renewal-at-a-time", "at most one renewal is in flight", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, From(1, lease.Renew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, From(1, lease.ActionRenew, deaf(gate)))
 		a.acquire()
 		p.pass(p.D * 3 / 2)
-		if n := a.wire.atOnce(lease.Renew); n != 1 {
+		if n := a.wire.atOnce(lease.ActionRenew); n != 1 {
 			p.Errorf("%d renewals were in flight at once", n)
 		}
 	}},
 	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", Injecting, func(p *probe) {
 		for i, fault := range []Fault{LoseRequest, LoseAnswer} {
 			w := p.world()
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Renew, fault), Nth(3, lease.Renew, fault))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionRenew, fault), Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after a renewal hung")
 			a.toldSoFar(0)
 		}
 	}},
 	{"H11/errors-are-retried", "an error of a renewal is no loss: it is tried again until what is certain ends", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, First(2, lease.Renew, FailRequest), Nth(5, lease.Renew, FailRequest))
+		a := p.world().join(Holder{Owner: "a"}, First(2, lease.ActionRenew, FailRequest), Nth(5, lease.ActionRenew, FailRequest))
 		a.acquire()
 		a.aliveFor(4*p.D, "after a renewal erred")
 		a.toldSoFar(0)
 	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", Injecting, func(p *probe) {
 		for i, fault := range []Fault{FailAnswer, LoseAnswer, Duplicate} {
-			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.Renew, fault), Nth(3, lease.Renew, fault))
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionRenew, fault), Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after the answer to a renewal was lost")
 			a.toldSoFar(0)
@@ -62,7 +62,7 @@ var renewalRules = []rule{
 		w := p.world()
 		var n atomic.Int32
 		w.answer(func(req lease.Request, _ *lease.Result, err *error) {
-			if req.Action != lease.Renew {
+			if req.Action != lease.ActionRenew {
 				return
 			}
 			if n.Add(1) == 2 {
@@ -104,14 +104,14 @@ var renewalRules = []rule{
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", Injecting, func(p *probe) {
 		w := p.world()
 		began := time.Now()
-		a := w.join(Holder{Owner: "a"}, From(1, lease.Renew, func(ctx context.Context, c *Call) error {
+		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, func(ctx context.Context, c *Call) error {
 			if time.Since(began) < p.D*9/10 {
 				return FailRequest(ctx, c)
 			}
 			return DelayRequest(p.D/7)(ctx, c) // it lands after the end
 		}))
 		a.acquire()
-		p.pass(p.D - time.Since(a.sent(lease.Acquire, 1)))
+		p.pass(p.D - time.Since(a.sent(lease.ActionAcquire, 1)))
 		a.deadFor(p.D/2, "after it was lost")
 		a.told(1)
 		p.pass(p.D / 4)

@@ -92,7 +92,7 @@ var runRules = []rule{
 		p.pass(4 * p.D)
 		instants := map[time.Time]int{}
 		for _, a := range all {
-			renewals := a.wire.of(lease.Renew)
+			renewals := a.wire.of(lease.ActionRenew)
 			if len(renewals) < 8 {
 				p.Fatalf("%d renewals in 4 durations", len(renewals))
 			}

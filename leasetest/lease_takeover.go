@@ -32,12 +32,12 @@ var takeOverRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
-		if n := len(a.wire.of(lease.Change)); n != 0 {
+		if n := len(a.wire.of(lease.ActionChange)); n != 0 {
 			p.Errorf("%d changes of a lease that was free", n)
 		}
 		b.acquire()
 		all := b.wire.of(Any)
-		if len(all) != 3 || all[0].Action != lease.Acquire || all[1].Action != lease.Change || all[2].Action != lease.Acquire {
+		if len(all) != 3 || all[0].Action != lease.ActionAcquire || all[1].Action != lease.ActionChange || all[2].Action != lease.ActionAcquire {
 			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
 		}
 	}},
@@ -58,7 +58,7 @@ var takeOverRules = []rule{
 	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", TakingOver | Changing | Injecting | Breaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "same", TakeOver: true})
-		b := w.join(Holder{Owner: "same", TakeOver: true}, Nth(1, lease.Change, After(func() { w.revoke(p.D * 3 / 4) })))
+		b := w.join(Holder{Owner: "same", TakeOver: true}, Nth(1, lease.ActionChange, After(func() { w.revoke(p.D * 3 / 4) })))
 		a.acquire()
 		if _, ok, _ := b.tryAcquire(p.ctx); ok {
 			p.Errorf("Acquire returned true for a lease that is breaking")

@@ -25,16 +25,16 @@ func TestMistakesPanic(t *testing.T) {
 		f    func()
 		says string
 	}{
-		{"Nth: n is 0", func() { leasetest.Nth(0, lease.Renew, fail) }, count},
+		{"Nth: n is 0", func() { leasetest.Nth(0, lease.ActionRenew, fail) }, count},
 		{"Nth: n is -1", func() { leasetest.Nth(-1, leasetest.Swap, fail) }, count},
-		{"First: n is 0", func() { leasetest.First(0, lease.Renew, fail) }, count},
-		{"First: n is -1", func() { leasetest.First(-1, lease.Renew, fail) }, count},
-		{"From: n is 0", func() { leasetest.From(0, lease.Renew, fail) }, count},
-		{"Nth", func() { leasetest.Nth(1, lease.Renew, none) }, fault},
-		{"First", func() { leasetest.First(1, lease.Renew, none) }, fault},
+		{"First: n is 0", func() { leasetest.First(0, lease.ActionRenew, fail) }, count},
+		{"First: n is -1", func() { leasetest.First(-1, lease.ActionRenew, fail) }, count},
+		{"From: n is 0", func() { leasetest.From(0, lease.ActionRenew, fail) }, count},
+		{"Nth", func() { leasetest.Nth(1, lease.ActionRenew, none) }, fault},
+		{"First", func() { leasetest.First(1, lease.ActionRenew, none) }, fault},
 		{"From", func() { leasetest.From(1, leasetest.Load, none) }, fault},
 		{"Always", func() { leasetest.Always(leasetest.Any, none) }, fault},
-		{"Always: op is 8", func() { leasetest.Always(lease.Write+1, fail) }, "at most 7, write"},
+		{"Always: op is 8", func() { leasetest.Always(lease.ActionWrite+1, fail) }, "at most 7, write"},
 		{"Always: op is 3", func() { leasetest.Always(leasetest.Swap+1, fail) }, "at most 2, swap"},
 		{"Script", func() { leasetest.Script(nil) }, "the authority must not be nil"},
 		{"Script", func() { leasetest.Script(auth, leasetest.Line[lease.Action]{}) }, "made by Nth, First, From or Always"},
@@ -103,7 +103,7 @@ func panics(f func()) (value string) {
 func TestZeroValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gate leasetest.Gate
-		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.Nth(1, lease.Read, gate.HoldRequest))
+		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.Nth(1, lease.ActionRead, gate.HoldRequest))
 		go func() {
 			<-gate.Reached()
 			time.Sleep(time.Second)

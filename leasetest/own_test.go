@@ -112,7 +112,7 @@ func newOutsider(t testing.TB, h leasetest.Holder) lease.Lease {
 
 func revoke(t testing.TB, name string, period time.Duration) {
 	auth, _ := authorities.Load(name)
-	if _, err := lease.Revoke(context.Background(), auth.(lease.Authority), name, lease.In(period)); err != nil {
+	if _, err := lease.Break(context.Background(), auth.(lease.Authority), name, lease.Grace(period)); err != nil {
 		t.Error(err)
 	}
 }

@@ -70,7 +70,7 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	mustFaults(constructor, l.fault)
 	last := Op(Swap)
 	if _, ok := any(l.op).(lease.Action); ok {
-		last = Op(lease.Write)
+		last = Op(lease.ActionWrite)
 	}
 	must(l.op <= last, "%s: op is %d, and must be at most %d, %v", constructor, uint8(l.op), uint8(last), last)
 	return l

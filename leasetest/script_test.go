@@ -20,12 +20,12 @@ func TestLines(t *testing.T) {
 		line leasetest.Line[lease.Action]
 		hit  []int
 	}{
-		{"Nth", leasetest.Nth(3, lease.Read, leasetest.FailRequest), []int{3}},
-		{"First", leasetest.First(2, lease.Read, leasetest.FailRequest), []int{1, 2}},
-		{"From", leasetest.From(5, lease.Read, leasetest.FailRequest), []int{5, 6}},
-		{"Always", leasetest.Always(lease.Read, leasetest.FailRequest), []int{1, 2, 3, 4, 5, 6}},
+		{"Nth", leasetest.Nth(3, lease.ActionRead, leasetest.FailRequest), []int{3}},
+		{"First", leasetest.First(2, lease.ActionRead, leasetest.FailRequest), []int{1, 2}},
+		{"From", leasetest.From(5, lease.ActionRead, leasetest.FailRequest), []int{5, 6}},
+		{"Always", leasetest.Always(lease.ActionRead, leasetest.FailRequest), []int{1, 2, 3, 4, 5, 6}},
 		{"Any", leasetest.Nth(2, leasetest.Any, leasetest.FailRequest), []int{2}},
-		{"another action", leasetest.Always(lease.Write, leasetest.FailRequest), nil},
+		{"another action", leasetest.Always(lease.ActionWrite, leasetest.FailRequest), nil},
 	} {
 		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), c.line)
 		var hit []int
@@ -87,7 +87,7 @@ func TestScriptOfAStore(t *testing.T) {
 func TestScriptCountsEveryCall(t *testing.T) {
 	var mu sync.Mutex
 	met := 0
-	auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.First(50, lease.Read, leasetest.Before(func() {
+	auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.First(50, lease.ActionRead, leasetest.Before(func() {
 		mu.Lock()
 		defer mu.Unlock()
 		met++

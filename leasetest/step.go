@@ -40,11 +40,11 @@ var stepRules = []rule{
 		}
 		forever, err := step(lease.Record{}, acquire(id, lease.Infinite), last.Add(-time.Hour))
 		p.need(err, "an infinite lease")
-		r, err := step(forever, lease.Request{Action: lease.Break, Period: lease.In(2 * time.Hour)}, last.Add(-time.Hour))
+		r, err := step(forever, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(2 * time.Hour)}, last.Add(-time.Hour))
 		if err != nil || r.State != lease.Breaking || !r.Until.Equal(last) {
 			p.Errorf("a break beyond the last time leaves %s", outcomeText(r, err))
 		}
-		if r, err := step(forever, lease.Request{Action: lease.Read}, time.Time{}.Add(-1)); lease.CodeOf(err) != lease.ErrTime {
+		if r, err := step(forever, lease.Request{Action: lease.ActionRead}, time.Time{}.Add(-1)); lease.CodeOf(err) != lease.ErrTime {
 			p.Errorf("a read before the year 1 gets %s", outcomeText(r, err))
 		}
 	}},
@@ -52,12 +52,12 @@ var stepRules = []rule{
 		step := p.authority().bare.(*stepper).step
 		now, id := time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), p.id()
 		last := lease.Record{State: lease.Leased, ID: id, Duration: time.Minute, Until: now.Add(time.Minute), Epoch: math.MaxInt64}
-		for _, req := range []lease.Request{acquire(id, time.Minute), {Action: lease.Change, ID: id, Proposed: p.id()}} {
+		for _, req := range []lease.Request{acquire(id, time.Minute), {Action: lease.ActionChange, ID: id, Proposed: p.id()}} {
 			if r, err := step(last, req, now); lease.CodeOf(err) != lease.ErrEpochLimit || r != last {
 				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
 			}
 		}
-		for _, req := range []lease.Request{renew(id), release(id), {Action: lease.Change, ID: id, Proposed: id}} { // these grant no token
+		for _, req := range []lease.Request{renew(id), release(id), {Action: lease.ActionChange, ID: id, Proposed: id}} { // these grant no token
 			if r, err := step(last, req, now); err != nil || r.Epoch != last.Epoch {
 				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
 			}
@@ -72,7 +72,7 @@ var stepRules = []rule{
 		id := p.id()
 		for _, now := range []time.Time{time.Now(), time.Date(2012, 2, 12, 0, 0, 0, 0, time.FixedZone("east", 5*3600))} {
 			r := lease.Record{}
-			for _, req := range []lease.Request{acquire(id, time.Minute), renew(id), {Action: lease.Break, Period: lease.In(time.Second)}} {
+			for _, req := range []lease.Request{acquire(id, time.Minute), renew(id), {Action: lease.ActionBreak, Period: lease.Grace(time.Second)}} {
 				var err error
 				if r, err = step(r, req, now); err != nil || r.Valid() != nil {
 					p.Errorf("%s at %v gets %s: %v", requestText(req), now, outcomeText(r, err), r.Valid())

@@ -84,11 +84,11 @@ func (v scenario) inferred() (a Ability) {
 	}
 	for _, s := range v.steps {
 		switch {
-		case s.req.Action == lease.Break:
+		case s.req.Action == lease.ActionBreak:
 			a |= Breaking
-		case s.req.Action == lease.Change:
+		case s.req.Action == lease.ActionChange:
 			a |= Changing
-		case s.req.Action == lease.Write, s.req.Action == lease.Read && !s.req.ID.IsZero():
+		case s.req.Action == lease.ActionWrite, s.req.Action == lease.ActionRead && !s.req.ID.IsZero():
 			a |= Using
 		case s.req.Duration == lease.Infinite:
 			a |= Infinite

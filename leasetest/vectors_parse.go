@@ -143,7 +143,7 @@ func (s *step) argument(arg string) (err error) {
 		s.req.Duration, err = parseSeconds(value)
 	case "period":
 		d, err = parseSeconds(value)
-		s.req.Period = lease.In(d)
+		s.req.Period = lease.Grace(d)
 	case "version":
 		var t time.Time // also one that no version has
 		t, err = time.Parse(time.DateOnly, value)

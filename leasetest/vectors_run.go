@@ -104,7 +104,7 @@ func (r *run) do(s step) (lease.Result, error) {
 	req := s.req
 	req.Duration = r.scale(req.Duration)
 	if p, ok := req.Period.Get(); ok {
-		req.Period = lease.In(r.scale(p))
+		req.Period = lease.Grace(r.scale(p))
 	}
 	return r.Do(r.ctx, r.probe.name, req)
 }
@@ -117,7 +117,7 @@ func (r *run) step(s step) {
 		before = r.inspect()
 	}
 	res, err := r.do(s)
-	if err == nil && s.req.Action != lease.Read {
+	if err == nil && s.req.Action != lease.ActionRead {
 		// What it granted may have begun with the answer, and the steps before were late too.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.at)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took

@@ -63,7 +63,7 @@ func cellsOfVectors(t *testing.T) map[string]outcome {
 		key := v.given + ": " + cellKey(v.steps[0].req)
 		if state, ok := strings.CutPrefix(v.name, passes+" on "); ok {
 			key = state + ": " + passes
-			if state != v.given || len(v.steps) != 1 || v.steps[0].req != (lease.Request{Action: lease.Read}) {
+			if state != v.given || len(v.steps) != 1 || v.steps[0].req != (lease.Request{Action: lease.ActionRead}) {
 				t.Errorf("%s: %s: it must look, and do no more", v.file, v.name)
 			}
 		}

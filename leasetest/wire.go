@@ -40,7 +40,7 @@ func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 	w.sent = append(w.sent, sent{req, time.Now(), ctx.Err() != nil})
 	w.flying[req.Action]++
 	w.most[req.Action] = max(w.most[req.Action], w.flying[req.Action])
-	w.crossed = w.crossed || req.Action == lease.Release && w.flying[lease.Acquire] > 0
+	w.crossed = w.crossed || req.Action == lease.ActionRelease && w.flying[lease.ActionAcquire] > 0
 	w.mu.Unlock()
 	res, err := w.Authority.Do(ctx, name, req)
 	w.mu.Lock()
@@ -72,7 +72,7 @@ func (w *wire) atOnce(a lease.Action) int {
 
 // proposed is the ID of the last acquire that was sent.
 func (w *wire) proposed() lease.ID {
-	acquires := w.of(lease.Acquire)
+	acquires := w.of(lease.ActionAcquire)
 	if len(acquires) == 0 {
 		return lease.ID{}
 	}

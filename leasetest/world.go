@@ -78,6 +78,6 @@ func (w *world) revoke(period time.Duration) {
 		w.Options.Revoke(w.TB, w.name, period)
 		return
 	}
-	_, err := lease.Revoke(w.ctx, w.truth, w.name, lease.In(period))
+	_, err := lease.Break(w.ctx, w.truth, w.name, lease.Grace(period))
 	w.need(err, "a break by a third party")
 }

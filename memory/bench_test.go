@@ -31,9 +31,9 @@ func shuffled(names []string) []string {
 
 var (
 	holder  = lease.ID{1}
-	acquire = lease.Request{Action: lease.Acquire, Proposed: holder, Owner: "worker-1", Duration: time.Hour}
-	renew   = lease.Request{Action: lease.Renew, ID: holder}
-	release = lease.Request{Action: lease.Release, ID: holder}
+	acquire = lease.Request{Action: lease.ActionAcquire, Proposed: holder, Owner: "worker-1", Duration: time.Hour}
+	renew   = lease.Request{Action: lease.ActionRenew, ID: holder}
+	release = lease.Request{Action: lease.ActionRelease, ID: holder}
 )
 
 func do(tb testing.TB, a lease.Authority, name string, req lease.Request) lease.Result {

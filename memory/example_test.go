@@ -60,7 +60,7 @@ func ExampleStore_List() {
 		}
 	}
 	show()
-	if _, err := lease.Revoke(ctx, lease.NewAuthority(store), "jobs/nightly", lease.In(10*time.Second)); err != nil {
+	if _, err := lease.Break(ctx, lease.NewAuthority(store), "jobs/nightly", lease.Grace(10*time.Second)); err != nil {
 		log.Fatal(err)
 	}
 	show()

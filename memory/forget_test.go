@@ -99,17 +99,17 @@ func TestWhatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: retention})
 		a := lease.NewAuthority(s)
-		do(t, a, "infinite", lease.Request{Action: lease.Acquire, Proposed: holder, Duration: lease.Infinite})
+		do(t, a, "infinite", lease.Request{Action: lease.ActionAcquire, Proposed: holder, Duration: lease.Infinite})
 		do(t, a, "leased", acquire)
 		lasting(t, a, "breaking", 1, time.Hour)
-		do(t, a, "breaking0", lease.Request{Action: lease.Break})
+		do(t, a, "breaking0", lease.Request{Action: lease.ActionBreak})
 		lasting(t, a, "expired-", 100, d)
 		lasting(t, a, "broken-", 100, time.Hour)
 		lasting(t, a, "broken-late-", 100, time.Hour)
 		time.Sleep(d)
 		for i := range 100 {
-			do(t, a, "broken-"+strconv.Itoa(i), lease.Request{Action: lease.Break, Period: lease.In(0)})
-			do(t, a, "broken-late-"+strconv.Itoa(i), lease.Request{Action: lease.Break, Period: lease.In(1)})
+			do(t, a, "broken-"+strconv.Itoa(i), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+			do(t, a, "broken-late-"+strconv.Itoa(i), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(1)})
 		}
 		time.Sleep(retention - 1)
 		once(t, a, "early-", 3*memory.Idle)

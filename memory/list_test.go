@@ -25,12 +25,12 @@ func TestList(t *testing.T) {
 			{"leased", time.Minute, nil},
 			{"infinite", lease.Infinite, nil},
 			{"expired", time.Second, nil},
-			{"breaking", time.Minute, []lease.Request{{Action: lease.Break, Period: lease.In(10 * time.Second)}}},
-			{"broken", time.Minute, []lease.Request{{Action: lease.Break, Period: lease.In(time.Second)}}},
-			{"available", time.Minute, []lease.Request{{Action: lease.Release, ID: holder}, acquire, {Action: lease.Release, ID: holder}}},
-			{"written", time.Second, []lease.Request{{Action: lease.Release, ID: holder}, {Action: lease.Write}}},
+			{"breaking", time.Minute, []lease.Request{{Action: lease.ActionBreak, Period: lease.Grace(10 * time.Second)}}},
+			{"broken", time.Minute, []lease.Request{{Action: lease.ActionBreak, Period: lease.Grace(time.Second)}}},
+			{"available", time.Minute, []lease.Request{{Action: lease.ActionRelease, ID: holder}, acquire, {Action: lease.ActionRelease, ID: holder}}},
+			{"written", time.Second, []lease.Request{{Action: lease.ActionRelease, ID: holder}, {Action: lease.ActionWrite}}},
 		} {
-			do(t, a, c.name, lease.Request{Action: lease.Acquire, Proposed: holder, Owner: "of " + c.name, Duration: c.d})
+			do(t, a, c.name, lease.Request{Action: lease.ActionAcquire, Proposed: holder, Owner: "of " + c.name, Duration: c.d})
 			for _, req := range c.more {
 				do(t, a, c.name, req)
 			}

@@ -94,15 +94,15 @@ func TestModel(t *testing.T) {
 		}
 		name := rapid.SampledFrom(names)
 		requests := rapid.SampledFrom([]lease.Request{
-			{Action: lease.Acquire, Proposed: lease.ID{1}, Owner: "one", Duration: 2 * time.Second},
-			{Action: lease.Acquire, Proposed: lease.ID{2}, Duration: lease.Infinite},
-			{Action: lease.Renew, ID: lease.ID{1}},
-			{Action: lease.Change, ID: lease.ID{1}, Proposed: lease.ID{2}},
-			{Action: lease.Release, ID: lease.ID{1}},
-			{Action: lease.Release, ID: lease.ID{2}},
-			{Action: lease.Break},
-			{Action: lease.Break, Period: lease.In(time.Second)},
-			{Action: lease.Write},
+			{Action: lease.ActionAcquire, Proposed: lease.ID{1}, Owner: "one", Duration: 2 * time.Second},
+			{Action: lease.ActionAcquire, Proposed: lease.ID{2}, Duration: lease.Infinite},
+			{Action: lease.ActionRenew, ID: lease.ID{1}},
+			{Action: lease.ActionChange, ID: lease.ID{1}, Proposed: lease.ID{2}},
+			{Action: lease.ActionRelease, ID: lease.ID{1}},
+			{Action: lease.ActionRelease, ID: lease.ID{2}},
+			{Action: lease.ActionBreak},
+			{Action: lease.ActionBreak, Period: lease.Grace(time.Second)},
+			{Action: lease.ActionWrite},
 		})
 		churned := false
 		t.Repeat(map[string]func(*rapid.T){

@@ -34,7 +34,7 @@ func TestContention(t *testing.T) {
 				binary.BigEndian.PutUint64(id[:], uint64(g))
 				binary.BigEndian.PutUint64(id[8:], n)
 				name := "lease-" + strconv.Itoa(random.IntN(3))
-				res, err := a.Do(ctx, name, lease.Request{Action: lease.Acquire, Proposed: id, Duration: time.Hour})
+				res, err := a.Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour})
 				if lease.CodeOf(err) == lease.ErrHeld {
 					continue
 				}
@@ -52,13 +52,13 @@ func TestContention(t *testing.T) {
 				}
 				holders[name], tokens[name] = id, res.Record.Token()
 				mu.Unlock()
-				if _, err := a.Do(ctx, name, lease.Request{Action: lease.Renew, ID: id}); err != nil {
+				if _, err := a.Do(ctx, name, lease.Request{Action: lease.ActionRenew, ID: id}); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
 				delete(holders, name)
 				mu.Unlock()
-				if _, err := a.Do(ctx, name, lease.Request{Action: lease.Release, ID: id}); err != nil {
+				if _, err := a.Do(ctx, name, lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -61,12 +61,12 @@ func TestWallClockStep(t *testing.T) {
 		a := lease.NewAuthority(s)
 		began := do(t, a, "a", acquire).Now
 		clock.set(step(t, clock.Now(), seconds))
-		res := do(t, a, "a", lease.Request{Action: lease.Read})
+		res := do(t, a, "a", lease.Request{Action: lease.ActionRead})
 		if res.Record.State != lease.Leased || res.Remaining() != acquire.Duration || res.Now != began {
 			t.Errorf("stepped by %d s: %v, %v left at %v, began %v", seconds, res.Record.State, res.Remaining(), res.Now, began)
 		}
 		clock.add(acquire.Duration)
-		if res := do(t, a, "a", lease.Request{Action: lease.Read}); res.Record.State != lease.Expired {
+		if res := do(t, a, "a", lease.Request{Action: lease.ActionRead}); res.Record.State != lease.Expired {
 			t.Errorf("stepped by %d s: %v after %v", seconds, res.Record.State, acquire.Duration)
 		}
 	}

@@ -48,9 +48,9 @@ func TestWatch(t *testing.T) {
 	}{
 		{acquire, true},
 		{renew, true},
-		{lease.Request{Action: lease.Read}, false},
-		{lease.Request{Action: lease.Renew, ID: lease.ID{2}}, false},
-		{lease.Request{Action: lease.Break, Period: lease.In(time.Second)}, true},
+		{lease.Request{Action: lease.ActionRead}, false},
+		{lease.Request{Action: lease.ActionRenew, ID: lease.ID{2}}, false},
+		{lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Second)}, true},
 		{release, true},
 	} {
 		_, _ = a.Do(t.Context(), "a", c.req) // refused or not

@@ -59,15 +59,15 @@ var corruptions = []corruption{
 	{"granted, and was refused", when(decided(lease.ErrHeld), func(e *Event) { e.Code = 0 })},
 	{"refused for another reason", when(decided(lease.ErrIDMismatch), func(e *Event) { e.Code = int(lease.ErrNotPresent) })},
 	{"refused, and was granted", when(decided(0), func(e *Event) { e.Code = int(lease.ErrIDMismatch) })},
-	{"another ID", when(swappedBy(lease.Acquire), func(e *Event) { e.Record.ID++ })},
-	{"an older token", when(swappedBy(lease.Acquire), func(e *Event) { e.Record.Epoch-- })},
-	{"a token that is not newer after a change", when(swappedBy(lease.Change), func(e *Event) { e.Record.Epoch-- })},
-	{"a renewal with a newer token", when(swappedBy(lease.Renew), func(e *Event) { e.Record.Epoch++ })},
+	{"another ID", when(swappedBy(lease.ActionAcquire), func(e *Event) { e.Record.ID++ })},
+	{"an older token", when(swappedBy(lease.ActionAcquire), func(e *Event) { e.Record.Epoch-- })},
+	{"a token that is not newer after a change", when(swappedBy(lease.ActionChange), func(e *Event) { e.Record.Epoch-- })},
+	{"a renewal with a newer token", when(swappedBy(lease.ActionRenew), func(e *Event) { e.Record.Epoch++ })},
 	{"a longer lease", when(ends, func(e *Event) { e.Record.Left += 1000 })},
 	{"a shorter lease", when(ends, func(e *Event) { e.Record.Left -= 1000 })},
 	{"another duration", when(swapped, func(e *Event) { e.Record.Duration -= 1000 })},
-	{"a release that frees nothing", when(swappedBy(lease.Release), func(e *Event) { e.Record.State = int(lease.Leased) })},
-	{"a break that does nothing", when(swappedBy(lease.Break), func(e *Event) { e.Record.State = int(lease.Leased) })},
+	{"a release that frees nothing", when(swappedBy(lease.ActionRelease), func(e *Event) { e.Record.State = int(lease.Leased) })},
+	{"a break that does nothing", when(swappedBy(lease.ActionBreak), func(e *Event) { e.Record.State = int(lease.Leased) })},
 	{"the passing of time", when(func(e Event) bool { return e.Kind == Load && e.Record.Left != Never && e.Record.Left > 2000 }, func(e *Event) { e.Elapsed += 1000 })},
 	{"a swap that is forgotten", func(events []Event, i int) []Event {
 		if events[i].Kind != Swap || i+1 == len(events) || !slices.ContainsFunc(events[i+1:], func(e Event) bool { return e.Kind == Load || e.Kind == Decide }) {
@@ -92,7 +92,7 @@ var corruptions = []corruption{
 	{"more than was granted is certain", when(granted, func(e *Event) { e.Sure = e.Record.Duration + 1000 })},
 	{"believed without being asked for", func(events []Event, i int) []Event {
 		e := events[i]
-		if !granted(e) || e.Action != int(lease.Acquire) || i+1 == len(events) || events[i+1].Alive>>e.Slot&1 == 0 {
+		if !granted(e) || e.Action != int(lease.ActionAcquire) || i+1 == len(events) || events[i+1].Alive>>e.Slot&1 == 0 {
 			return nil
 		}
 		for j := i; j >= 0; j-- {
@@ -212,39 +212,39 @@ var brokenSteps = []struct {
 	step func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)
 }{
 	{"release without comparing", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.Release {
+		if req.Action == lease.ActionRelease {
 			req.ID = r.ID
 		}
 		return lease.Step(r, req, now)
 	}},
 	{"renew without comparing", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.Renew && r.State != lease.Available {
+		if req.Action == lease.ActionRenew && r.State != lease.Available {
 			r.ID = req.ID
 		}
 		return lease.Step(r, req, now)
 	}},
 	{"acquire while another holds", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.Acquire {
+		if req.Action == lease.ActionAcquire {
 			r = lease.Record{Epoch: r.Epoch}
 		}
 		return lease.Step(r, req, now)
 	}},
 	{"a change under the same token", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 		next, err := lease.Step(r, req, now)
-		if req.Action == lease.Change {
+		if req.Action == lease.ActionChange {
 			next.Epoch = r.Epoch
 		}
 		return next, err
 	}},
 	{"a break that is ignored", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.Break {
+		if req.Action == lease.ActionBreak {
 			return r, nil
 		}
 		return lease.Step(r, req, now)
 	}},
 	{"a lease that ends early", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 		next, err := lease.Step(r, req, now)
-		if req.Action == lease.Acquire && err == nil && !next.Until.IsZero() {
+		if req.Action == lease.ActionAcquire && err == nil && !next.Until.IsZero() {
 			next.Until = next.Until.Add(-10 * time.Millisecond)
 		}
 		return next, err

@@ -118,7 +118,7 @@ type watchingAuthority struct {
 
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	c := &call{holder: a.holder, req: req}
-	believes := a.holder != Nobody && (req.Action == lease.Acquire || req.Action == lease.Renew)
+	believes := a.holder != Nobody && (req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew)
 	if believes {
 		a.mu.Lock()
 		a.note(&event{kind: Sent, name: name, call: c, holder: a.holder})

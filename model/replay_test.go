@@ -112,26 +112,26 @@ func draw(rng *rand.Rand) lease.Request {
 		if rng.IntN(10) == 0 {
 			d = lease.Infinite
 		}
-		return lease.Request{Action: lease.Acquire, Proposed: id(), Duration: d}
+		return lease.Request{Action: lease.ActionAcquire, Proposed: id(), Duration: d}
 	case 3, 4:
-		return lease.Request{Action: lease.Renew, ID: id()}
+		return lease.Request{Action: lease.ActionRenew, ID: id()}
 	case 5:
-		return lease.Request{Action: lease.Change, ID: id(), Proposed: id()}
+		return lease.Request{Action: lease.ActionChange, ID: id(), Proposed: id()}
 	case 6:
-		return lease.Request{Action: lease.Release, ID: id()}
+		return lease.Request{Action: lease.ActionRelease, ID: id()}
 	case 7:
 		if rng.IntN(2) == 0 {
-			return lease.Request{Action: lease.Break}
+			return lease.Request{Action: lease.ActionBreak}
 		}
-		return lease.Request{Action: lease.Break, Period: lease.In(time.Duration(rng.IntN(4)) * 100 * time.Millisecond)}
+		return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Duration(rng.IntN(4)) * 100 * time.Millisecond)}
 	case 8:
-		req := lease.Request{Action: lease.Write}
+		req := lease.Request{Action: lease.ActionWrite}
 		if rng.IntN(2) == 0 {
 			req.ID = id()
 		}
 		return req
 	}
-	return lease.Request{Action: lease.Read}
+	return lease.Request{Action: lease.ActionRead}
 }
 
 // TestReplayAuthority replays what concurrent requests did at lease.NewAuthority.
@@ -244,7 +244,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 			third := r.Authority(Nobody, servers)
 			for ctx.Err() == nil {
 				time.Sleep(time.Duration(random() * float64(3*time.Minute)))
-				_, _ = lease.Revoke(ctx, third, name, lease.In(term))
+				_, _ = lease.Break(ctx, third, name, lease.Grace(term))
 			}
 		})
 		all.Wait()

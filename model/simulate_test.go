@@ -58,8 +58,8 @@ var special = map[string]struct {
 	period    lease.Period // of the third party's breaks
 	outside   string       // why the model has no behaviour that does the same
 }{
-	"break at once":                {departure: Excluded, period: lease.In(0)},
-	"break with grace":             {period: lease.In(term)},
+	"break at once":                {departure: Excluded, period: lease.Grace(0)},
+	"break with grace":             {period: lease.Grace(term)},
 	"store clock forward":          {departure: Excluded},
 	"store clock backward":         {departure: Lengthened},
 	"store restarted, term anew":   {departure: Lengthened},
@@ -131,7 +131,7 @@ func simulated(t *testing.T, seed uint64, f *simulate.Fault, p lease.Period) *Re
 		report := simulate.Run(t, simulate.Config{
 			Seed: seed, For: 10 * time.Minute, Faults: []*simulate.Fault{f},
 			Store: func(s lease.Store) lease.Store {
-				return anonymous{r.Store(s), &call{holder: Nobody, req: lease.Request{Action: lease.Break, Period: p}}}
+				return anonymous{r.Store(s), &call{holder: Nobody, req: lease.Request{Action: lease.ActionBreak, Period: p}}}
 			},
 			Authority: func(a lease.Authority) lease.Authority {
 				senders++

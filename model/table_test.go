@@ -56,7 +56,7 @@ func parseCell(line string) (cell, error) {
 	}
 	c.req.ID, c.req.Proposed, c.req.Duration = numbered(id), numbered(proposed), duration(dur)
 	if period != absent {
-		c.req.Period = lease.In(duration(period))
+		c.req.Period = lease.Grace(duration(period))
 	}
 	if code != "granted" {
 		if word, ok := pmlCodes[code]; ok {

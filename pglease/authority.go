@@ -28,7 +28,7 @@ func (s *rows) authority() authority { return authority{remembering{s, s.memory}
 // Do carries out one request.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	switch req.Action {
-	case lease.Renew, lease.Change, lease.Release:
+	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
 		snap, err := a.store.again(ctx, name, req)
 		switch {
 		case err == nil:
@@ -54,10 +54,10 @@ func (s remembering) again(ctx context.Context, name string, req lease.Request) 
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	next, refusal := lease.Step(old.Record, req, old.Now)
-	if refusal != nil || next == old.Record && req.Action != lease.Renew {
+	if refusal != nil || next == old.Record && req.Action != lease.ActionRenew {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	if req.Action != lease.Renew || next.Until.IsZero() {
+	if req.Action != lease.ActionRenew || next.Until.IsZero() {
 		return s.Swap(ctx, name, old, next)
 	}
 	snap, err := s.renew(ctx, name, old, next)

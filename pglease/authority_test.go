@@ -35,7 +35,7 @@ func TestMemoryIsStale(t *testing.T) {
 			}
 		}
 	}
-	change := lease.Request{Action: lease.Change, ID: idA, Proposed: idB}
+	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
 	const granted = lease.Code(0)
 	for what, s := range map[string]struct {
 		since                  func(t *testing.T, name string)
@@ -45,8 +45,8 @@ func TestMemoryIsStale(t *testing.T) {
 		"renewed":               {by(renew(idA)), granted, granted, granted},
 		"acquired again":        {by(acquire(idA, time.Hour)), granted, granted, granted},
 		"changed":               {by(change), lease.ErrIDMismatch, granted, lease.ErrIDMismatch},
-		"breaking":              {by(lease.Request{Action: lease.Break, Period: lease.In(time.Minute)}), lease.ErrBroken, lease.ErrBreaking, granted},
-		"broken":                {by(lease.Request{Action: lease.Break, Period: lease.In(0)}), lease.ErrBroken, lease.ErrNotPresent, granted},
+		"breaking":              {by(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Minute)}), lease.ErrBroken, lease.ErrBreaking, granted},
+		"broken":                {by(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}), lease.ErrBroken, lease.ErrNotPresent, granted},
 		"taken by another":      {func(t *testing.T, name string) { by(release(idA))(t, name); by(acquire(idB, time.Hour))(t, name) }, lease.ErrIDMismatch, granted, lease.ErrIDMismatch},
 		"row deleted":           {hand("delete from lease where name = $1"), lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrIDMismatch},
 		"row deleted, restored": {hand("create table \"of_$1\" as select * from lease where name = $1", "delete from lease where name = $1", "insert into lease table \"of_$1\""), granted, granted, granted},
@@ -128,7 +128,7 @@ func TestRenewalIsExact(t *testing.T) {
 		if _, err := p.Exec(ctx, "update lease set "+hand+" where name = $1", hand); err != nil {
 			t.Fatal(err)
 		}
-		do(t, a, hand, lease.Request{Action: lease.Change, ID: idA, Proposed: idB}, 0)
+		do(t, a, hand, lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, 0)
 		res := do(t, a, hand, renew(idB), 0)
 		if snap, err := store(t, p, nil).Load(ctx, hand); err != nil || snap.Record != res.Record {
 			t.Errorf("%s: the row has %v, %v, and the answer was %v", hand, snap.Record, err, res.Record)
@@ -164,8 +164,8 @@ func TestRenewalAfterTheEnd(t *testing.T) {
 	p := pool(t, shared.url(shared.database(t)))
 	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
 	for name, wants := range map[string]map[lease.Action]lease.Code{
-		"expired": {lease.Renew: 0, lease.Change: lease.ErrNotPresent, lease.Release: 0},
-		"used":    {lease.Renew: lease.ErrIDMismatch, lease.Change: lease.ErrNotPresent, lease.Release: lease.ErrIDMismatch},
+		"expired": {lease.ActionRenew: 0, lease.ActionChange: lease.ErrNotPresent, lease.ActionRelease: 0},
+		"used":    {lease.ActionRenew: lease.ErrIDMismatch, lease.ActionChange: lease.ErrNotPresent, lease.ActionRelease: lease.ErrIDMismatch},
 	} {
 		for action, want := range wants {
 			name := fmt.Sprint(name, action)
@@ -177,8 +177,8 @@ func TestRenewalAfterTheEnd(t *testing.T) {
 				}
 				return err
 			})
-			if want == lease.ErrIDMismatch || name == "used"+lease.Change.String() {
-				do(t, other, name, lease.Request{Action: lease.Write}, 0)
+			if want == lease.ErrIDMismatch || name == "used"+lease.ActionChange.String() {
+				do(t, other, name, lease.Request{Action: lease.ActionWrite}, 0)
 			}
 			do(t, a, name, lease.Request{Action: action, ID: idA, Proposed: idB}, want)
 		}
@@ -392,7 +392,7 @@ func TestUnknownRenewal(t *testing.T) {
 	p := pool(t, shared.url(shared.database(t)))
 	other := store(t, p, nil).Authority()
 	lost := errors.New("the answer is lost")
-	change := lease.Request{Action: lease.Change, ID: idA, Proposed: idB}
+	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
 	for _, req := range []lease.Request{renew(idA), change, release(idA)} {
 		for _, next := range []lease.Request{renew(idA), change, release(idA)} {
 			for _, sent := range []bool{false, true} {

@@ -131,7 +131,7 @@ func BenchmarkTakeOver(b *testing.B) {
 	p := pool(b, url)
 	compare(b, "advisory", func() {
 		a := store(b, p, nil).Authority()
-		_, err := a.Do(ctx, "x", lease.Request{Action: lease.Acquire, Proposed: idA, Duration: 2 * time.Second})
+		_, err := a.Do(ctx, "x", lease.Request{Action: lease.ActionAcquire, Proposed: idA, Duration: 2 * time.Second})
 		must(b, err)
 		l, err := store(b, p, nil).Lease("x", nil)
 		must(b, err)

@@ -107,7 +107,7 @@ func TestEditsUndoNothing(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); granted < 500 && time.Now().Before(deadline); {
 		req := renew(id)
 		if granted%4 == 0 {
-			req = lease.Request{Action: lease.Change, ID: id, Proposed: other}
+			req = lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}
 		}
 		res, err := a.Do(ctx, "x", req)
 		if errors.Is(err, lease.ErrConflict) {
@@ -118,7 +118,7 @@ func TestEditsUndoNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		granted++
-		if req.Action == lease.Change {
+		if req.Action == lease.ActionChange {
 			id, other = other, id
 		}
 		snap, err := s.Load(ctx, "x")

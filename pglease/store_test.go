@@ -21,11 +21,11 @@ var (
 )
 
 func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: d}
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
 }
 
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.Renew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
 // do carries out a request that must be granted, or refused with the code.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
@@ -69,7 +69,7 @@ func TestExchanges(t *testing.T) {
 	p := pool(t, shared.url(shared.database(t)), m.trace)
 	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
 	const name = "x"
-	change := lease.Request{Action: lease.Change, ID: idA, Proposed: idB}
+	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
 	for _, s := range []struct {
 		what string
 		by   lease.Authority
@@ -385,7 +385,7 @@ func TestPooler(t *testing.T) {
 	do(t, a, "x", acquire(idA, time.Minute), 0)
 	do(t, a, "x", renew(idA), 0)
 	do(t, a, "x", acquire(idB, time.Minute), lease.ErrHeld)
-	do(t, a, "x", lease.Request{Action: lease.Break, Period: lease.In(0)}, 0)
+	do(t, a, "x", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
 	do(t, a, "x", acquire(idB, time.Minute), 0)
 }
 

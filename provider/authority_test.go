@@ -22,7 +22,7 @@ type recorder struct {
 }
 
 func (r recorder) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.Acquire {
+	if req.Action == lease.ActionAcquire {
 		*r.acquire = req
 	}
 	return r.Authority.Do(ctx, name, req)

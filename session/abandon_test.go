@@ -36,7 +36,7 @@ func TestAbandonedAcquireIsUndone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				a, b := n.open(t, nil), n.open(t, nil)
-				n.meet(lease.Acquire, c.fault)
+				n.meet(lease.ActionAcquire, c.fault)
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
 				abandoned := a.ID()
@@ -47,10 +47,10 @@ func TestAbandonedAcquireIsUndone(t *testing.T) {
 					t.Error("the ID was not retired")
 				}
 				a.acquire(t) // waits for its turn
-				if n.together(lease.Acquire) != 1 {
+				if n.together(lease.ActionAcquire) != 1 {
 					t.Error("two acquires overlapped")
 				}
-				releases := n.requests(lease.Release)
+				releases := n.requests(lease.ActionRelease)
 				if len(releases) != c.releases {
 					t.Fatalf("%d releases, want %d", len(releases), c.releases)
 				}
@@ -60,7 +60,7 @@ func TestAbandonedAcquireIsUndone(t *testing.T) {
 					}
 				}
 				all := n.requests()
-				if last := all[len(all)-1]; last.Action != lease.Acquire || last.Proposed == abandoned {
+				if last := all[len(all)-1]; last.Action != lease.ActionAcquire || last.Proposed == abandoned {
 					t.Errorf("the last request was %+v", last.Request)
 				}
 				a.release(t)
@@ -76,7 +76,7 @@ func TestLateWinNeverSurfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Acquire, slow(2*time.Second, 2*time.Second))
+		n.meet(lease.ActionAcquire, slow(2*time.Second, 2*time.Second))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if ok, _ := h.Acquire(ctx); ok {
@@ -101,7 +101,7 @@ func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Timeout: time.Second})
-		n.meet(lease.Acquire, n.hangAfter)
+		n.meet(lease.ActionAcquire, n.hangAfter)
 		for range 2 {
 			began := time.Now()
 			h.unknown(t, context.DeadlineExceeded)
@@ -109,12 +109,12 @@ func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 				t.Errorf("gave up after %v", took)
 			}
 		}
-		if n.count(lease.Acquire) != 1 {
-			t.Errorf("%d acquires were sent", n.count(lease.Acquire))
+		if n.count(lease.ActionAcquire) != 1 {
+			t.Errorf("%d acquires were sent", n.count(lease.ActionAcquire))
 		}
 		n.heal()
 		h.acquire(t)
-		if n.count(lease.Release) != 1 {
+		if n.count(lease.ActionRelease) != 1 {
 			t.Error("what hung was not undone")
 		}
 	})
@@ -126,7 +126,7 @@ func TestReleaseOfAnUnknownAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Acquire, failAnswer)
+		n.meet(lease.ActionAcquire, failAnswer)
 		id := h.ID()
 		h.unknown(t, errNet)
 		h.release(t)
@@ -145,24 +145,24 @@ func TestRefusalNamesAnUnsettledID(t *testing.T) {
 	}{
 		{"a release that failed", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
-			n.meet(lease.Release, failRequest)
+			n.meet(lease.ActionRelease, failRequest)
 			if err := h.Release(context.Background()); !errors.Is(err, errNet) {
 				t.Fatal(err)
 			}
 		}},
 		{"an acquire that lands after its undoing was refused", func(t *testing.T, n *network, h *holder) {
-			n.meet(lease.Acquire, late(10*time.Second-1))
+			n.meet(lease.ActionAcquire, late(10*time.Second-1))
 			h.unknown(t, errNet)
 			h.release(t)
 			time.Sleep(10 * time.Second)
 		}},
 		{"a loss whose release failed", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
-			n.keep(lease.Release, failRequest)
-			n.keep(lease.Renew, failAnswer)
+			n.keep(lease.ActionRelease, failRequest)
+			n.keep(lease.ActionRenew, failAnswer)
 			time.Sleep(35 * time.Second)
 			h.lostOnce(t, lease.ErrExpired)
-			n.keep(lease.Release, nil)
+			n.keep(lease.ActionRelease, nil)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,9 +190,9 @@ func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h, b := n.open(t, nil), n.open(t, nil)
-		n.keep(lease.Acquire, hideOthers)
+		n.keep(lease.ActionAcquire, hideOthers)
 		h.acquire(t)
-		n.meet(lease.Release, failRequest)
+		n.meet(lease.ActionRelease, failRequest)
 		_ = h.Release(context.Background())
 		h.unknown(t, nil)
 		h.acquire(t)
@@ -206,7 +206,7 @@ func TestInfiniteOrphanIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
-		n.meet(lease.Acquire, loseRequest)
+		n.meet(lease.ActionAcquire, loseRequest)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		id := h.ID()
@@ -221,7 +221,7 @@ func TestInfiniteOrphanIsSettled(t *testing.T) {
 				t.Errorf("a request without the ID: %+v", r.Request)
 			}
 		}
-		want := []lease.Action{lease.Acquire, lease.Release, lease.Acquire, lease.Release}
+		want := []lease.Action{lease.ActionAcquire, lease.ActionRelease, lease.ActionAcquire, lease.ActionRelease}
 		if len(got) != len(want) {
 			t.Fatalf("sent %v, want %v", got, want)
 		}
@@ -241,16 +241,16 @@ func TestFiniteOrphanIsLeftToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Acquire, loseRequest)
+		n.meet(lease.ActionAcquire, loseRequest)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, _ = h.Acquire(ctx)
 		time.Sleep(time.Minute)
-		if n.count(lease.Acquire) != 1 || n.count(lease.Release) != 1 {
+		if n.count(lease.ActionAcquire) != 1 || n.count(lease.ActionRelease) != 1 {
 			t.Errorf("sent %v", n.requests())
 		}
 		h.release(t) // which owes nothing more
-		if n.count(lease.Release) != 1 {
+		if n.count(lease.ActionRelease) != 1 {
 			t.Error("released once more")
 		}
 	})

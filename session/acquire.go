@@ -125,7 +125,7 @@ func (s *Session) giveUp(a *attempt, err error) {
 // try sends the request, decides what its answer means, and settles what is left to settle.
 // It holds the turn.
 func (s *Session) try(ctx context.Context, a *attempt) {
-	acquire := lease.Request{Action: lease.Acquire, Proposed: a.id, Owner: s.Owner(), Duration: s.o.Duration}
+	acquire := lease.Request{Action: lease.ActionAcquire, Proposed: a.id, Owner: s.Owner(), Duration: s.o.Duration}
 	res, sent, now, err := s.do(ctx, acquire)
 	v := s.judge(a, sent, now, res, err)
 	if v == stale {
@@ -139,7 +139,7 @@ func (s *Session) try(ctx context.Context, a *attempt) {
 // takeOver changes the ID of an earlier holder to a fresh one and acquires with it: two
 // rows of the published table. The earlier holder is refused when it next renews.
 func (s *Session) takeOver(ctx context.Context, a *attempt, acquire lease.Request, from lease.ID) verdict {
-	res, sent, now, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: a.id, Owner: s.Owner()})
+	res, sent, now, err := s.do(ctx, lease.Request{Action: lease.ActionChange, ID: from, Proposed: a.id, Owner: s.Owner()})
 	s.mu.Lock()
 	a.tookOver = true
 	if !certain(err) {

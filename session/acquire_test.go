@@ -68,7 +68,7 @@ func TestAcquireUnknown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
-				n.meet(lease.Acquire, c.fault)
+				n.meet(lease.ActionAcquire, c.fault)
 				h.unknown(t, c.is)
 				h.alive(t, false)
 				h.acquire(t) // the next one is none the worse
@@ -89,16 +89,16 @@ func TestAnswersWithoutATime(t *testing.T) {
 			res.Now = time.Time{}
 			return res, err
 		}
-		n.meet(lease.Acquire, nil, untimed)
+		n.meet(lease.ActionAcquire, nil, untimed)
 		other.acquire(t)
 		h.unknown(t, errors.ErrUnsupported) // it is not known whom it would be taken from
 		other.release(t)
-		n.meet(lease.Acquire, untimed)
+		n.meet(lease.ActionAcquire, untimed)
 		h.unknown(t, nil)
 		h.acquire(t)
 		id := h.ID()
-		n.act(t, lease.Request{Action: lease.Release, ID: id})
-		n.keep(lease.Renew, refuse(lease.ErrNotPresent, lease.Result{Record: lease.Record{State: lease.Leased, ID: id}, Sure: time.Hour}))
+		n.act(t, lease.Request{Action: lease.ActionRelease, ID: id})
+		n.keep(lease.ActionRenew, refuse(lease.ErrNotPresent, lease.Result{Record: lease.Record{State: lease.Leased, ID: id}, Sure: time.Hour}))
 		time.Sleep(10 * time.Second)
 		h.lostOnce(t, lease.ErrNotPresent)
 	})
@@ -112,7 +112,7 @@ func TestAcquireOfABreakingLease(t *testing.T) {
 		a.acquire(t)
 		n.breaks(t, 5*time.Second)
 		b.refused(t)
-		n.meet(lease.Acquire, refuse(lease.ErrBreaking, lease.Result{Record: n.record(t), Now: time.Now()}))
+		n.meet(lease.ActionAcquire, refuse(lease.ErrBreaking, lease.Result{Record: n.record(t), Now: time.Now()}))
 		b.refused(t)
 	})
 }
@@ -127,7 +127,7 @@ func TestAcquireContext(t *testing.T) {
 		if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.Canceled) || n.count() != 0 {
 			t.Errorf("%v, %v with a done context, and %d requests", ok, err, n.count())
 		}
-		n.meet(lease.Acquire, slow(3*time.Second, 0))
+		n.meet(lease.ActionAcquire, slow(3*time.Second, 0))
 		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -179,8 +179,8 @@ func TestGrantAnsweredTooLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, &session.Options{ClockRate: 1e-12, Margin: time.Second - 1}) // and 1 ns of drift
-			n.meet(lease.Acquire, sure(2*time.Second, c.after))
-			n.keep(lease.Renew, failRequest)
+			n.meet(lease.ActionAcquire, sure(2*time.Second, c.after))
+			n.keep(lease.ActionRenew, failRequest)
 			if c.held {
 				h.acquire(t)
 				h.alive(t, true)
@@ -219,7 +219,7 @@ func TestGrantOfWhatIsNoRecord(t *testing.T) {
 					return res, err
 				})
 				id := h.ID()
-				n.meet(lease.Acquire, spoilt)
+				n.meet(lease.ActionAcquire, spoilt)
 				h.unknown(t, lease.ErrCorrupt)
 				if h.alive(t, false); h.ID() != id {
 					t.Error("the ID was retired")
@@ -228,11 +228,11 @@ func TestGrantOfWhatIsNoRecord(t *testing.T) {
 				if err := tok.Valid(); err != nil {
 					t.Error(err)
 				}
-				n.keep(lease.Renew, spoilt)
+				n.keep(lease.ActionRenew, spoilt)
 				time.Sleep(time.Until(until(t, h)))
 				h.lostOnce(t, lease.ErrExpired)
-				if n.count(lease.Renew) < 5 {
-					t.Errorf("renewed %d times", n.count(lease.Renew))
+				if n.count(lease.ActionRenew) < 5 {
+					t.Errorf("renewed %d times", n.count(lease.ActionRenew))
 				}
 			})
 		})
@@ -267,7 +267,7 @@ func TestConcurrentAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.keep(lease.Acquire, slow(time.Second, time.Second))
+		n.keep(lease.ActionAcquire, slow(time.Second, time.Second))
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		tokens := map[lease.Token]int{}
@@ -295,15 +295,15 @@ func TestUnknownAcquireIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Acquire, failAnswer)
+		n.meet(lease.ActionAcquire, failAnswer)
 		id := h.ID()
 		h.unknown(t, errNet)
 		if n.record(t).State != lease.Leased {
 			t.Fatal("the fault did not commit")
 		}
 		h.acquire(t)
-		if h.ID() != id || n.record(t).ID != id || n.count(lease.Release) != 0 {
-			t.Errorf("holds %v, proposed %v first, %d releases", h.ID(), id, n.count(lease.Release))
+		if h.ID() != id || n.record(t).ID != id || n.count(lease.ActionRelease) != 0 {
+			t.Errorf("holds %v, proposed %v first, %d releases", h.ID(), id, n.count(lease.ActionRelease))
 		}
 	})
 }

@@ -51,7 +51,7 @@ func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
 // as leased: what that means is for the renewal's answer to say. It returns what it has seen, if
 // it is told.
 func (s *Session) look(id lease.ID, incarnation uint64) (r lease.Record, known bool) {
-	res, _, now, _ := s.do(context.Background(), lease.Request{Action: lease.Read})
+	res, _, now, _ := s.do(context.Background(), lease.Request{Action: lease.ActionRead})
 	r, known = res.Record, !res.Now.IsZero()
 	if !known || r.State == lease.Leased && (r.ID == id || r.ID.IsZero()) {
 		return r, known // in order as far as it is told

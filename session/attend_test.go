@@ -61,7 +61,7 @@ func TestWatchDuringARenewal(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Watch: true})
 		h.acquire(t)
-		n.meet(lease.Renew, slow(0, 2*time.Second))
+		n.meet(lease.ActionRenew, slow(0, 2*time.Second))
 		time.Sleep(10 * time.Second) // a renewal has taken effect, and has no answer yet
 		n.breaks(t, 4*time.Second)
 		time.Sleep(2 * time.Second)
@@ -100,16 +100,16 @@ func TestWatchCosts(t *testing.T) {
 		h := n.open(t, &session.Options{Watch: true})
 		h.acquire(t)
 		time.Sleep(time.Hour)
-		renewals, looks := n.count(lease.Renew), n.count(lease.Read)
+		renewals, looks := n.count(lease.ActionRenew), n.count(lease.ActionRead)
 		if renewals < 360 || renewals > 400 || looks > renewals+1 {
 			t.Errorf("%d renewals and %d looks in an hour", renewals, looks)
 		}
 		h.alive(t, true)
 		h.release(t)
 		synctest.Wait()
-		before := n.count(lease.Renew, lease.Read)
+		before := n.count(lease.ActionRenew, lease.ActionRead)
 		time.Sleep(time.Hour)
-		if after := n.count(lease.Renew, lease.Read); after != before {
+		if after := n.count(lease.ActionRenew, lease.ActionRead); after != before {
 			t.Errorf("%d requests after the release", after-before)
 		}
 		h.acquire(t) // and watches again
@@ -126,12 +126,12 @@ func TestWatchThatShowsNothing(t *testing.T) {
 	for name, f := range map[string]fault{"failed": failRequest, "empty": refuse(0, lease.Result{}), "no ID": hideIDs} {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
-			n.keep(lease.Read, f)
+			n.keep(lease.ActionRead, f)
 			h := n.open(t, &session.Options{Watch: true})
 			h.acquire(t)
 			time.Sleep(time.Hour)
-			if h.alive(t, true); n.count(lease.Renew) > 400 || n.count(lease.Read) == 0 {
-				t.Errorf("%s: %d renewals, %d looks", name, n.count(lease.Renew), n.count(lease.Read))
+			if h.alive(t, true); n.count(lease.ActionRenew) > 400 || n.count(lease.ActionRead) == 0 {
+				t.Errorf("%s: %d renewals, %d looks", name, n.count(lease.ActionRenew), n.count(lease.ActionRead))
 			}
 		})
 	}
@@ -145,20 +145,20 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 		h := n.open(t, &session.Options{Watch: true})
 		h.acquire(t)
 		synctest.Wait()
-		looks := n.count(lease.Read)
-		n.keep(lease.Release, slow(1, 0)) // it changes the record when the watch has ended
-		n.meet(lease.Read, slow(time.Second, 2*time.Second))
-		n.act(t, lease.Request{Action: lease.Break}) // the record changes
+		looks := n.count(lease.ActionRead)
+		n.keep(lease.ActionRelease, slow(1, 0)) // it changes the record when the watch has ended
+		n.meet(lease.ActionRead, slow(time.Second, 2*time.Second))
+		n.act(t, lease.Request{Action: lease.ActionBreak}) // the record changes
 		synctest.Wait()
 		h.release(t)
 		h.acquire(t)
 		time.Sleep(5 * time.Second)
-		if n.count(lease.Renew) != 0 {
+		if n.count(lease.ActionRenew) != 0 {
 			t.Error("the second incarnation was renewed for what the first was shown")
 		}
 		h.alive(t, true)
-		n.meet(lease.Read, slow(0, 3*time.Second))
-		n.act(t, lease.Request{Action: lease.Break})
+		n.meet(lease.ActionRead, slow(0, 3*time.Second))
+		n.act(t, lease.Request{Action: lease.ActionBreak})
 		synctest.Wait()
 		began := time.Now()
 		if err := h.Close(t.Context()); err != nil {
@@ -167,7 +167,7 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 		if d := time.Since(began); d < 3*time.Second {
 			t.Errorf("Close returned after %v, while a look was under way", d)
 		}
-		if got := n.count(lease.Read) - looks; got != 3 {
+		if got := n.count(lease.ActionRead) - looks; got != 3 {
 			t.Errorf("%d looks; want one for each break, and one as the second incarnation began", got)
 		}
 	})
@@ -226,14 +226,14 @@ func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Watch: true})
 		h.acquire(t)
-		n.meet(lease.Renew, slow(0, 4*time.Second))
+		n.meet(lease.ActionRenew, slow(0, 4*time.Second))
 		time.Sleep(10 * time.Second) // a renewal is under way
 		n.breaks(t, 10*time.Second)
 		synctest.Wait()
 		h.release(t)
 		h.acquire(t)
 		time.Sleep(15 * time.Second)
-		if renewals := n.requests(lease.Renew); len(renewals) != 2 {
+		if renewals := n.requests(lease.ActionRenew); len(renewals) != 2 {
 			t.Errorf("sent: %v", renewals)
 		}
 	})
@@ -258,7 +258,7 @@ func TestWatchOfWhatSignalsLooks(t *testing.T) {
 		h := n.open(t, &session.Options{Watch: true})
 		h.acquire(t)
 		time.Sleep(time.Minute)
-		if looks := n.count(lease.Read); looks < 60 || looks > 140 {
+		if looks := n.count(lease.ActionRead); looks < 60 || looks > 140 {
 			t.Errorf("looked %d times in a minute", looks)
 		}
 		n.breaks(t, 5*time.Second)

@@ -17,7 +17,7 @@ type free struct{}
 
 func (free) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
 	id := req.Proposed
-	if req.Action == lease.Renew {
+	if req.Action == lease.ActionRenew {
 		id = req.ID
 	}
 	return lease.Result{Record: lease.Record{State: lease.Leased, ID: id, Duration: lease.Infinite, Epoch: 1}, Now: time.Unix(1, 0), Sure: lease.Infinite}, nil
@@ -88,10 +88,10 @@ func BenchmarkAuthority(b *testing.B) {
 	id := lease.ID{1}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := a.Do(ctx, name, lease.Request{Action: lease.Acquire, Proposed: id, Owner: "me", Duration: time.Minute}); err != nil {
+		if _, err := a.Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "me", Duration: time.Minute}); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := a.Do(ctx, name, lease.Request{Action: lease.Release, ID: id}); err != nil {
+		if _, err := a.Do(ctx, name, lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ func TestInfiniteOrphanIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		net.meet(lease.Acquire, func(_ context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		net.meet(lease.ActionAcquire, func(_ context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			go func() {
 				time.Sleep(time.Minute)
 				_, _ = send(context.Background())
@@ -56,7 +56,7 @@ func TestRepeatedOrphanIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		net.meet(lease.Acquire, func(_ context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		net.meet(lease.ActionAcquire, func(_ context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			go func() {
 				time.Sleep(time.Minute)
 				_, _ = send(context.Background())
@@ -72,7 +72,7 @@ func TestRepeatedOrphanIsFound(t *testing.T) {
 		if err := s.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if net.count(lease.Acquire) != 2 || net.count(lease.Release) != 1 {
+		if net.count(lease.ActionAcquire) != 2 || net.count(lease.ActionRelease) != 1 {
 			t.Errorf("sent %v", net.requests())
 		}
 		findsItsOrphan(t, net, s)
@@ -86,17 +86,17 @@ func TestInfiniteOrphansAreSettled(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
 		h.acquire(t)
-		n.act(t, lease.Request{Action: lease.Change, ID: h.ID(), Proposed: lease.ID{9}})
-		if h.release(t); n.count(lease.Acquire) != 1 {
+		n.act(t, lease.Request{Action: lease.ActionChange, ID: h.ID(), Proposed: lease.ID{9}})
+		if h.release(t); n.count(lease.ActionAcquire) != 1 {
 			t.Error("acquired what had certainly been granted, and taken away")
 		}
-		n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
-		n.meet(lease.Acquire, failRequest, failRequest)
+		n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
+		n.meet(lease.ActionAcquire, failRequest, failRequest)
 		h.unknown(t, errNet)
 		if err := h.Release(t.Context()); !errors.Is(err, errNet) {
 			t.Errorf("released: %v", err)
 		}
-		if h.release(t); n.count(lease.Acquire) != 4 || n.record(t).State != lease.Available {
+		if h.release(t); n.count(lease.ActionAcquire) != 4 || n.record(t).State != lease.Available {
 			t.Errorf("sent %v; the record is %+v", n.requests(), n.record(t))
 		}
 	})
@@ -133,7 +133,7 @@ func TestNegativeSureIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, sure := range []time.Duration{math.MinInt64, -1, 0} {
 			net := overMemory()
-			net.meet(lease.Acquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			net.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 				res, err := send(ctx)
 				res.Sure = sure
 				return res, err
@@ -169,7 +169,7 @@ func TestRunTellsUntoldLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = session.Run(t.Context(), untold{s}, func(ctx context.Context, _ lease.Token) error {
-			net.act(t, lease.Request{Action: lease.Break, Period: lease.In(0)})
+			net.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
 			<-ctx.Done()
 			return nil
 		}, nil)
@@ -197,7 +197,7 @@ func TestRunInsideRun(t *testing.T) {
 		var within error
 		err = session.Run(t.Context(), outer, func(ctx context.Context, _ lease.Token) error {
 			within = session.Run(ctx, inner, func(ctx context.Context, _ lease.Token) error {
-				net.act(t, lease.Request{Action: lease.Break, Period: lease.In(0)})
+				net.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
 				<-ctx.Done()
 				return nil
 			}, nil)

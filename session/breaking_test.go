@@ -46,7 +46,7 @@ func TestBreakingWithGrace(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		next.acquire(t)
-		if n.count(lease.Release) != 0 {
+		if n.count(lease.ActionRelease) != 0 {
 			t.Error("what is broken was released")
 		}
 	})
@@ -100,7 +100,7 @@ func TestBreakLongerThanTheBelief(t *testing.T) {
 		h := n.open(t, nil)
 		h.acquire(t)
 		u := until(t, h)
-		n.act(t, lease.Request{Action: lease.Break}) // when what is left has passed
+		n.act(t, lease.Request{Action: lease.ActionBreak}) // when what is left has passed
 		time.Sleep(10 * time.Second)
 		if told := h.breaks(); len(told) != 1 || !told[0].Equal(u) {
 			t.Errorf("told %v, U was %v", told, u)
@@ -154,8 +154,8 @@ func TestBreakWithoutGrace(t *testing.T) {
 				h := n.open(t, nil)
 				h.acquire(t)
 				n.breaks(t, map[bool]time.Duration{true: 0, false: 20 * time.Second}[c.fault == nil])
-				n.keep(lease.Renew, c.fault)
-				for n.count(lease.Renew) == 0 {
+				n.keep(lease.ActionRenew, c.fault)
+				for n.count(lease.ActionRenew) == 0 {
 					h.alive(t, true)
 					time.Sleep(100 * time.Millisecond)
 				}
@@ -176,7 +176,7 @@ func TestBreakingThenSilence(t *testing.T) {
 		h.acquire(t)
 		n.breaks(t, 20*time.Second)
 		time.Sleep(10 * time.Second)
-		n.keep(lease.Renew, n.hang)
+		n.keep(lease.ActionRenew, n.hang)
 		u := until(t, h)
 		time.Sleep(time.Until(u) - 1)
 		h.alive(t, true)
@@ -220,7 +220,7 @@ func TestShortenedBreakWithASlowAnswer(t *testing.T) {
 		}
 		n.breaks(t, 20*time.Second) // not 24
 		over := time.Now().Add(20 * time.Second)
-		n.keep(lease.Renew, slow(0, 4500*time.Millisecond))
+		n.keep(lease.ActionRenew, slow(0, 4500*time.Millisecond))
 		time.Sleep(time.Until(over) - time.Second)
 		if !s.CheckAlive() {
 			t.Error("lost long before its end")

@@ -205,16 +205,16 @@ func TestCrowd(t *testing.T) {
 			})
 		}
 		time.Sleep(5 * time.Second)
-		looks, asks := n.count(lease.Read), n.requests(lease.Acquire)
+		looks, asks := n.count(lease.ActionRead), n.requests(lease.ActionAcquire)
 		released := time.Now()
 		holding.release(t)
 		time.Sleep(5 * time.Second)
 		if acquired.Load() != 1 {
 			t.Errorf("%d hold", acquired.Load())
 		}
-		after := n.requests(lease.Acquire)[len(asks):]
-		if len(after) > crowd || n.count(lease.Read)-looks > 2*crowd+crowd/2 {
-			t.Errorf("%d asked and %d looked for one release", len(after), n.count(lease.Read)-looks)
+		after := n.requests(lease.ActionAcquire)[len(asks):]
+		if len(after) > crowd || n.count(lease.ActionRead)-looks > 2*crowd+crowd/2 {
+			t.Errorf("%d asked and %d looked for one release", len(after), n.count(lease.ActionRead)-looks)
 		}
 		slots := map[time.Duration]int{}
 		for _, r := range after {

@@ -32,20 +32,20 @@ func TestRequestThatOutlivesItsID(t *testing.T) {
 			h.acquire(t)
 			n.breaks(t, 30*time.Second)
 			time.Sleep(15 * time.Second)
-			n.keep(lease.Renew, failRequest)
+			n.keep(lease.ActionRenew, failRequest)
 			time.Sleep(time.Minute)
-			n.keep(lease.Renew, nil)
+			n.keep(lease.ActionRenew, nil)
 		}, lease.ErrBroken},
 		{"released by an operator", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
-			n.act(t, lease.Request{Action: lease.Release, ID: h.ID()})
+			n.act(t, lease.Request{Action: lease.ActionRelease, ID: h.ID()})
 			time.Sleep(time.Minute)
 		}, lease.ErrIDMismatch},
 		{"changed by an operator", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
-			n.act(t, lease.Request{Action: lease.Change, ID: h.ID(), Proposed: lease.ID{9}})
+			n.act(t, lease.Request{Action: lease.ActionChange, ID: h.ID(), Proposed: lease.ID{9}})
 			time.Sleep(time.Minute)
-			n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
+			n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
 		}, lease.ErrIDMismatch},
 		{"handed over", func(t *testing.T, n *network, h *holder) {
 			receiver := n.open(t, nil)
@@ -55,7 +55,7 @@ func TestRequestThatOutlivesItsID(t *testing.T) {
 			receiver.release(t)
 		}, 0},
 		{"abandoned", func(t *testing.T, n *network, h *holder) {
-			n.meet(lease.Acquire, slow(0, 2*time.Second))
+			n.meet(lease.ActionAcquire, slow(0, 2*time.Second))
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
@@ -63,7 +63,7 @@ func TestRequestThatOutlivesItsID(t *testing.T) {
 			}
 		}, 0},
 		{"granted too late", func(t *testing.T, n *network, h *holder) {
-			n.meet(lease.Acquire, sure(time.Millisecond, time.Second))
+			n.meet(lease.ActionAcquire, sure(time.Millisecond, time.Second))
 			h.unknown(t, lease.ErrExpired)
 		}, 0},
 	} {
@@ -73,7 +73,7 @@ func TestRequestThatOutlivesItsID(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, &session.Options{Duration: d})
 					first := h.ID()
-					n.meet(lease.Acquire, late(arrives))
+					n.meet(lease.ActionAcquire, late(arrives))
 					h.unknown(t, errNet)
 					began := time.Now()
 					c.end(t, n, h)

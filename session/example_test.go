@@ -49,7 +49,7 @@ func ExampleSession_OnLost() {
 	_, _ = s.Acquire(ctx)
 	now.Add(time.Second)
 	fmt.Println("held:", s.CheckAlive())
-	_, _ = lease.Revoke(ctx, authority, "jobs/nightly", lease.In(0)) // at once
+	_, _ = lease.Break(ctx, authority, "jobs/nightly", lease.Grace(0)) // at once
 	now.Add(10 * time.Second)
 	var reason *lease.LostError
 	errors.As(<-lost, &reason)
@@ -72,7 +72,7 @@ func ExampleSession_OnBreaking() {
 	holder.OnBreaking(func(until time.Time) { breaking <- until })
 
 	_, _ = holder.Acquire(ctx)
-	left, _ := lease.Revoke(ctx, authority, "jobs/nightly", lease.In(20*time.Second))
+	left, _ := lease.Break(ctx, authority, "jobs/nightly", lease.Grace(20*time.Second))
 	fmt.Println("locked for another", left)
 	now.Add(10 * time.Second)
 	fmt.Println("the holder has about", (<-breaking).Sub(now.Now()).Round(time.Second))

@@ -47,7 +47,7 @@ func TestOnLost(t *testing.T) {
 				t.Errorf("told %d, %d, %d times; want %d, %d, %d", a.Load(), b.Load(), c.Load(), wa, wb, wc)
 			}
 		}
-		n.meet(lease.Acquire, failRequest, refuse(lease.ErrHeld, lease.Result{}))
+		n.meet(lease.ActionAcquire, failRequest, refuse(lease.ErrHeld, lease.Result{}))
 		h.unknown(t, nil)
 		h.refused(t)
 		h.release(t)
@@ -227,8 +227,8 @@ func TestLossComesAfterTheAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{ClockRate: 1e-12, Margin: time.Second - 1})
-		n.meet(lease.Acquire, sure(2*time.Second, time.Second-1)) // 1 ns is left
-		n.keep(lease.Renew, n.hang)
+		n.meet(lease.ActionAcquire, sure(2*time.Second, time.Second-1)) // 1 ns is left
+		n.keep(lease.ActionRenew, n.hang)
 		h.acquire(t)
 		h.notLost(t)
 		time.Sleep(time.Nanosecond)

@@ -53,7 +53,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 }
 
 func (s *Session) give(ctx context.Context, from, to lease.ID) error {
-	_, _, _, err := s.do(ctx, lease.Request{Action: lease.Change, ID: from, Proposed: to})
+	_, _, _, err := s.do(ctx, lease.Request{Action: lease.ActionChange, ID: from, Proposed: to})
 	refused := lease.CodeOf(err).Refusal()
 	s.mu.Lock()
 	if err == nil {

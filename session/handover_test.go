@@ -38,10 +38,10 @@ func TestHandOver(t *testing.T) {
 		time.Sleep(time.Hour)
 		receiver.alive(t, true)
 		giver.notLost(t)
-		if giver.release(t); n.count(lease.Release) != 0 {
+		if giver.release(t); n.count(lease.ActionRelease) != 0 {
 			t.Error("the giver released what it gave")
 		}
-		if op := n.requests(lease.Change); len(op) != 1 {
+		if op := n.requests(lease.ActionChange); len(op) != 1 {
 			t.Errorf("changed %v", op)
 		}
 	})
@@ -68,7 +68,7 @@ func TestHandOverArguments(t *testing.T) {
 		if err := h.HandOver(done, lease.ID{9}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a done context: %v", err)
 		}
-		if h.alive(t, true); n.count(lease.Change) != 0 {
+		if h.alive(t, true); n.count(lease.ActionChange) != 0 {
 			t.Error("a request was made")
 		}
 	})
@@ -89,7 +89,7 @@ func TestHandOverIsRepeated(t *testing.T) {
 				n := overMemory()
 				giver, receiver := n.open(t, nil), n.open(t, nil)
 				first := giver.acquire(t)
-				n.meet(lease.Change, c.fault, c.fault)
+				n.meet(lease.ActionChange, c.fault, c.fault)
 				for range 2 {
 					if err := giver.HandOver(context.Background(), receiver.ID()); err == nil {
 						t.Fatal("the hand-over did not fail")
@@ -100,7 +100,7 @@ func TestHandOverIsRepeated(t *testing.T) {
 				if second := receiver.acquire(t); second.Compare(first) <= 0 {
 					t.Errorf("token %v after %v", second, first)
 				}
-				if n.count(lease.Release) != 0 {
+				if n.count(lease.ActionRelease) != 0 {
 					t.Error("released")
 				}
 				if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) {
@@ -119,9 +119,9 @@ func TestHandOverDuringARenewal(t *testing.T) {
 			n := overMemory()
 			giver, receiver := n.open(t, nil), n.open(t, nil)
 			giver.acquire(t)
-			n.keep(lease.Renew, f)
-			n.meet(lease.Change, slow(time.Second, time.Second), failRequest)
-			for n.count(lease.Renew) == 0 {
+			n.keep(lease.ActionRenew, f)
+			n.meet(lease.ActionChange, slow(time.Second, time.Second), failRequest)
+			for n.count(lease.ActionRenew) == 0 {
 				time.Sleep(100 * time.Millisecond)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
@@ -131,7 +131,7 @@ func TestHandOverDuringARenewal(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			receiver.acquire(t)
-			if n.count(lease.Release) != 0 {
+			if n.count(lease.ActionRelease) != 0 {
 				t.Error("released")
 			}
 			giver.notLost(t)
@@ -154,7 +154,7 @@ func TestHandOverGivenUp(t *testing.T) {
 				n := overMemory()
 				giver, receiver := n.open(t, nil), n.open(t, nil)
 				giver.acquire(t)
-				n.meet(lease.Change, failRequest)
+				n.meet(lease.ActionChange, failRequest)
 				if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
 					t.Fatal(err)
 				}
@@ -177,15 +177,15 @@ func TestHandOverEndsWithTheNextGrant(t *testing.T) {
 		n := overMemory()
 		giver, receiver := n.open(t, nil), n.open(t, nil)
 		giver.acquire(t)
-		n.meet(lease.Change, failAnswer)
+		n.meet(lease.ActionChange, failAnswer)
 		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
 			t.Fatal(err)
 		}
 		receiver.release(t)
 		giver.acquire(t)
 		n.lose(t, giver)
-		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) || n.count(lease.Change) != 1 {
-			t.Errorf("once more: %v; sent: %v", err, n.requests(lease.Change))
+		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, lease.ErrNotHeld) || n.count(lease.ActionChange) != 1 {
+			t.Errorf("once more: %v; sent: %v", err, n.requests(lease.ActionChange))
 		}
 	})
 }
@@ -196,15 +196,15 @@ func TestHandOverBesideADebt(t *testing.T) {
 		n := overMemory()
 		giver, receiver := n.open(t, nil), n.open(t, nil)
 		giver.acquire(t)
-		n.meet(lease.Release, failAnswer)
+		n.meet(lease.ActionRelease, failAnswer)
 		_ = giver.Release(context.Background())
 		giver.acquire(t)
-		n.meet(lease.Change, failRequest)
+		n.meet(lease.ActionChange, failRequest)
 		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
 			t.Fatal(err)
 		}
 		before := n.record(t)
-		n.meet(lease.Acquire, refuse(lease.ErrHeld, lease.Result{})) // it is not told whose
+		n.meet(lease.ActionAcquire, refuse(lease.ErrHeld, lease.Result{})) // it is not told whose
 		giver.unknown(t, nil)
 		synctest.Wait()
 		if r := n.record(t); r != before {
@@ -255,7 +255,7 @@ func TestHandOverGivesUp(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Timeout: time.Second})
 		h.acquire(t)
-		n.meet(lease.Change, n.hang)
+		n.meet(lease.ActionChange, n.hang)
 		began := time.Now()
 		if err := h.HandOver(context.Background(), lease.ID{9}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))

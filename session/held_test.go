@@ -20,13 +20,13 @@ func TestWhileHeld(t *testing.T) {
 		cause error
 	}{
 		{"lost at U", func(t *testing.T, n *network, h *holder) {
-			n.keep(lease.Renew, n.hang)
+			n.keep(lease.ActionRenew, n.hang)
 			time.Sleep(time.Until(until(t, h)))
 		}, lease.ErrExpired},
 		{"broken", func(t *testing.T, n *network, h *holder) { n.breaks(t, 0); time.Sleep(10 * time.Second) }, lease.ErrBroken},
 		{"released", func(t *testing.T, _ *network, h *holder) { h.release(t) }, lease.ErrReleased},
 		{"released in vain", func(t *testing.T, n *network, h *holder) {
-			n.meet(lease.Release, failRequest)
+			n.meet(lease.ActionRelease, failRequest)
 			_ = h.Release(ctx)
 		}, lease.ErrReleased},
 		{"handed over", func(t *testing.T, _ *network, h *holder) { h.handOver(t, lease.ID{9}) }, lease.ErrReleased},
@@ -129,11 +129,11 @@ func TestClose(t *testing.T) {
 		{"held", func(t *testing.T, _ *network, h *holder) { h.acquire(t) }},
 		{"renewing", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
-			n.meet(lease.Renew, slow(4*time.Second, 0))
+			n.meet(lease.ActionRenew, slow(4*time.Second, 0))
 			time.Sleep(10500 * time.Millisecond)
 		}},
 		{"acquiring", func(t *testing.T, n *network, h *holder) {
-			n.meet(lease.Acquire, slow(4*time.Second, 0))
+			n.meet(lease.ActionAcquire, slow(4*time.Second, 0))
 			go func() {
 				if _, err := h.Acquire(ctx); !errors.Is(err, lease.ErrReleased) {
 					t.Errorf("acquire: %v", err)
@@ -142,8 +142,8 @@ func TestClose(t *testing.T) {
 			time.Sleep(time.Second)
 		}},
 		{"undoing", func(t *testing.T, n *network, h *holder) {
-			n.meet(lease.Acquire, slow(2*time.Second, 0))
-			n.meet(lease.Release, slow(2*time.Second, 0))
+			n.meet(lease.ActionAcquire, slow(2*time.Second, 0))
+			n.meet(lease.ActionRelease, slow(2*time.Second, 0))
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			_, _ = h.Acquire(ctx)
@@ -156,13 +156,13 @@ func TestClose(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}},
 		{"lost, and freeing", func(t *testing.T, n *network, h *holder) {
-			n.keep(lease.Renew, failAnswer)
-			n.meet(lease.Release, slow(2*time.Second, 0))
+			n.keep(lease.ActionRenew, failAnswer)
+			n.meet(lease.ActionRelease, slow(2*time.Second, 0))
 			h.acquire(t)
 			time.Sleep(time.Until(until(t, h)))
 		}},
 		{"waiting", func(t *testing.T, n *network, h *holder) {
-			n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+			n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 			go func() {
 				if err := h.Wait(ctx); err != nil {
 					t.Errorf("wait: %v", err)
@@ -171,7 +171,7 @@ func TestClose(t *testing.T) {
 			time.Sleep(time.Second)
 		}},
 		{"looking", func(t *testing.T, n *network, h *holder) {
-			n.keep(lease.Read, slow(4*time.Second, 0))
+			n.keep(lease.ActionRead, slow(4*time.Second, 0))
 			go func() { _ = h.Wait(ctx) }()
 			time.Sleep(time.Second)
 		}},
@@ -220,7 +220,7 @@ func TestCloseThatErrs(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		h.acquire(t)
-		n.meet(lease.Release, failRequest)
+		n.meet(lease.ActionRelease, failRequest)
 		if err := h.Close(context.Background()); !errors.Is(err, errNet) {
 			t.Errorf("close: %v", err)
 		}
@@ -232,7 +232,7 @@ func TestCloseThatErrs(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		h.acquire(t)
-		n.meet(lease.Release, n.hang)
+		n.meet(lease.ActionRelease, n.hang)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -295,7 +295,7 @@ func TestHandlersCloseEachOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		n.keep(lease.Renew, loseRequest)
+		n.keep(lease.ActionRenew, loseRequest)
 		<-done
 		<-done
 	})

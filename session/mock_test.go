@@ -57,7 +57,7 @@ func TestMock(t *testing.T) {
 			h.alive(t, true)
 		}
 		h.notLost(t)
-		m.keep(lease.Renew, failRequest)
+		m.keep(lease.ActionRenew, failRequest)
 		u := until(t, h)
 		m.add(u.Sub(m.clock.Now()) - 1)
 		h.alive(t, true)
@@ -72,7 +72,7 @@ func TestMockTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMocked()
 		h := m.open(t, session.Options{})
-		m.meet(lease.Acquire, loseRequest, m.hang)
+		m.meet(lease.ActionAcquire, loseRequest, m.hang)
 		for range 2 {
 			result := make(chan error, 1)
 			go func() {
@@ -175,11 +175,11 @@ func TestMockProperties(t *testing.T) {
 						rt.Fatalf("release: %v", err)
 					}
 				case 5:
-					m.meet(lease.Renew, failRequest, failAnswer)
+					m.meet(lease.ActionRenew, failRequest, failAnswer)
 				case 6:
-					m.keep(lease.Renew, failRequest)
+					m.keep(lease.ActionRenew, failRequest)
 				case 7, 8:
-					m.keep(lease.Renew, nil)
+					m.keep(lease.ActionRenew, nil)
 				}
 				m.add(time.Duration(ms) * time.Millisecond)
 				for i, s := range holders {

@@ -283,7 +283,7 @@ func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 				return
 			}
 			defer s.Close(context.Background())
-			n.keep(lease.Renew, everyOther(loseRequest))
+			n.keep(lease.ActionRenew, everyOther(loseRequest))
 			if ok, err := s.Acquire(context.Background()); !ok {
 				rt.Fatal(err)
 			}

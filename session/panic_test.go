@@ -32,9 +32,9 @@ func (b brittle) Do(ctx context.Context, name string, req lease.Request) (lease.
 func TestPanics(t *testing.T) {
 	const variable = "LEASE_TEST_PANIC"
 	hold := map[string]func(){
-		"acquire": func() { panics(brittle{at: lease.Acquire}, nil, nil) },
-		"renew":   func() { panics(brittle{at: lease.Renew}, nil, nil) },
-		"release": func() { panics(brittle{at: lease.Release}, nil, nil) },
+		"acquire": func() { panics(brittle{at: lease.ActionAcquire}, nil, nil) },
+		"renew":   func() { panics(brittle{at: lease.ActionRenew}, nil, nil) },
+		"release": func() { panics(brittle{at: lease.ActionRelease}, nil, nil) },
 		"hook": func() {
 			panics(brittle{}, &session.Trace{Renew: func(session.RenewInfo) { panic("brittle hook") }}, nil)
 		},
@@ -78,12 +78,12 @@ func panics(a brittle, trace *session.Trace, handler func(error)) {
 	_, err = s.Acquire(ctx)
 	check(err)
 	switch {
-	case a.at == lease.Release:
+	case a.at == lease.ActionRelease:
 		check(s.Release(ctx))
 	case handler == nil:
 		<-ctx.Done()
 	default:
-		_, err := lease.Revoke(ctx, a, name, lease.In(0))
+		_, err := lease.Break(ctx, a, name, lease.Grace(0))
 		check(err)
 		<-told
 		check(s.Close(ctx))

@@ -145,7 +145,7 @@ var planted = []variant{
 		return func(ctx context.Context, name string, req lease.Request, do doer) (lease.Result, error) {
 			began := c.Now()
 			res, err := do(ctx, name, req)
-			if err == nil && (req.Action == lease.Acquire || req.Action == lease.Renew) {
+			if err == nil && (req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew) {
 				took := c.Now().Sub(began)
 				c.mu.Lock()
 				defer c.mu.Unlock()
@@ -167,7 +167,7 @@ var planted = []variant{
 	}},
 	{name: "release by no ID", network: func(n *network, _ *skewed) func(context.Context, string, lease.Request, doer) (lease.Result, error) {
 		return func(ctx context.Context, name string, req lease.Request, do doer) (lease.Result, error) {
-			if req.Action == lease.Release {
+			if req.Action == lease.ActionRelease {
 				if res, err := lease.Inspect(ctx, n.Authority, name); err == nil && res.Record.State.Locked() {
 					req.ID = res.Record.ID
 				}

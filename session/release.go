@@ -179,11 +179,11 @@ func (s *Session) settleUnknown(ctx context.Context) error {
 // yet, or arrives while another holds the lease, is found by a later refusal only.
 func (s *Session) free(ctx context.Context, id lease.ID, doubtful bool) error {
 	infinite := s.o.Duration == lease.Infinite
-	release := lease.Request{Action: lease.Release, ID: id}
+	release := lease.Request{Action: lease.ActionRelease, ID: id}
 	_, _, _, err := s.do(ctx, release)
 	refused := lease.CodeOf(err).Refusal()
 	if refused && doubtful && infinite {
-		_, _, _, err = s.do(ctx, lease.Request{Action: lease.Acquire, Proposed: id, Owner: s.Owner(), Duration: s.o.Duration})
+		_, _, _, err = s.do(ctx, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: s.Owner(), Duration: s.o.Duration})
 		if err == nil {
 			_, _, _, err = s.do(ctx, release)
 		}

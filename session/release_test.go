@@ -25,20 +25,20 @@ func TestRelease(t *testing.T) {
 		id := h.ID()
 		h.release(t)
 		h.alive(t, false)
-		if r := n.record(t); r.State != lease.Available || n.requests(lease.Release)[0].ID != id {
+		if r := n.record(t); r.State != lease.Available || n.requests(lease.ActionRelease)[0].ID != id {
 			t.Errorf("the record is %+v", r)
 		}
-		if h.release(t); n.count(lease.Release) != 1 {
+		if h.release(t); n.count(lease.ActionRelease) != 1 {
 			t.Error("released twice")
 		}
 		time.Sleep(time.Hour)
-		if n.count(lease.Renew) != 0 {
+		if n.count(lease.ActionRenew) != 0 {
 			t.Error("renewed after the release")
 		}
 		h.notLost(t)
-		n.meet(lease.Acquire, refuse(lease.ErrHeld, lease.Result{}))
+		n.meet(lease.ActionAcquire, refuse(lease.ErrHeld, lease.Result{}))
 		h.refused(t)
-		if h.release(t); n.count(lease.Release) != 1 {
+		if h.release(t); n.count(lease.ActionRelease) != 1 {
 			t.Error("released what another has")
 		}
 	})
@@ -64,7 +64,7 @@ func TestReleaseThatErrs(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
 				h.acquire(t)
-				n.meet(lease.Release, first(func() { h.alive(t, false) }), c.fault)
+				n.meet(lease.ActionRelease, first(func() { h.alive(t, false) }), c.fault)
 				h.release(t) // to show that it is false before the request
 				h.acquire(t)
 				began := time.Now()
@@ -95,7 +95,7 @@ func TestReleaseWithADoneContext(t *testing.T) {
 		h.acquire(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		n.meet(lease.Release, slow(time.Second, 0))
+		n.meet(lease.ActionRelease, slow(time.Second, 0))
 		want := lease.OpError{Op: "release", Name: name, Err: context.Canceled}
 		if err := h.Release(ctx); !errors.Is(err, context.Canceled) || err.Error() != want.Error() {
 			t.Errorf("release: %v, want %v", err, &want)
@@ -116,7 +116,7 @@ func TestReleaseGivesUpAnAuthorityThatHangs(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Timeout: time.Second})
 		h.acquire(t)
-		n.meet(lease.Release, n.hang)
+		n.meet(lease.ActionRelease, n.hang)
 		began := time.Now()
 		if err := h.Release(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -148,7 +148,7 @@ func TestReleaseSupersedesAcquire(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
-				n.meet(lease.Acquire, c.fault)
+				n.meet(lease.ActionAcquire, c.fault)
 				done := make(chan error, 2)
 				for range 2 { // one is under way, one waits for its turn
 					go func() {
@@ -189,7 +189,7 @@ func TestReleaseJustBeforeTheAnswer(t *testing.T) {
 		var h *holder
 		released := make(chan error, 1)
 		h = n.open(t, nil)
-		n.meet(lease.Acquire, then(func() {
+		n.meet(lease.ActionAcquire, then(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			released <- h.Release(ctx) // returns before the answer does
@@ -213,13 +213,13 @@ func TestNoLossAfterRelease(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		h.acquire(t)
-		n.meet(lease.Renew, slow(4*time.Second, 0))
+		n.meet(lease.ActionRenew, slow(4*time.Second, 0))
 		time.Sleep(12 * time.Second) // a renewal is in flight
 		h.release(t)
 		time.Sleep(time.Hour)
 		h.notLost(t)
-		if n.count(lease.Release) != 1 {
-			t.Errorf("released %d times", n.count(lease.Release))
+		if n.count(lease.ActionRelease) != 1 {
+			t.Errorf("released %d times", n.count(lease.ActionRelease))
 		}
 	})
 }
@@ -233,7 +233,7 @@ func TestReleaseAtU(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, nil)
-			n.keep(lease.Renew, n.hang)
+			n.keep(lease.ActionRenew, n.hang)
 			h.acquire(t)
 			time.Sleep(time.Until(until(t, h)) + c.at)
 			h.release(t)
@@ -251,7 +251,7 @@ func TestReleaseOfSeveral(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		var ids []lease.ID
-		n.keep(lease.Release, failAnswer)
+		n.keep(lease.ActionRelease, failAnswer)
 		for range 3 {
 			h.acquire(t)
 			ids = append(ids, h.ID())
@@ -259,19 +259,19 @@ func TestReleaseOfSeveral(t *testing.T) {
 				t.Fatal("the release did not fail")
 			}
 		}
-		n.keep(lease.Release, nil)
-		before := n.count(lease.Release)
+		n.keep(lease.ActionRelease, nil)
+		before := n.count(lease.ActionRelease)
 		if before != 3 {
 			t.Errorf("%d releases so far", before)
 		}
 		h.release(t)
-		for i, r := range n.requests(lease.Release)[before:] {
+		for i, r := range n.requests(lease.ActionRelease)[before:] {
 			if r.ID != ids[2-i] {
 				t.Errorf("release %d was of %v", i, r.ID)
 			}
 		}
-		if n.count(lease.Release) != before+3 {
-			t.Errorf("%d releases", n.count(lease.Release)-before)
+		if n.count(lease.ActionRelease) != before+3 {
+			t.Errorf("%d releases", n.count(lease.ActionRelease)-before)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func (s *Session) ring() {
 // renew sends one renewal and does what its answer means.
 func (s *Session) renew(id lease.ID, incarnation uint64) {
 	defer s.finish()
-	res, sent, answered, err := s.do(context.Background(), lease.Request{Action: lease.Renew, ID: id})
+	res, sent, answered, err := s.do(context.Background(), lease.Request{Action: lease.ActionRenew, ID: id})
 	now := s.lock()
 	defer s.unlock()
 	if s.held == nil || s.incarnation != incarnation {

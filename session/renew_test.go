@@ -25,13 +25,13 @@ func TestRenewal(t *testing.T) {
 			}
 		}
 		h.notLost(t)
-		renewals := n.requests(lease.Renew)
+		renewals := n.requests(lease.ActionRenew)
 		for i, r := range renewals[1:] {
 			if gap := r.at.Sub(renewals[i].at); gap > 10*time.Second || gap < 9*time.Second {
 				t.Fatalf("%v from renewal %d to the next", gap, i)
 			}
 		}
-		if n.together(lease.Renew) != 1 {
+		if n.together(lease.ActionRenew) != 1 {
 			t.Error("two renewals overlapped")
 		}
 	})
@@ -43,8 +43,8 @@ func TestCheckAliveEndsAtU(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{ClockRate: 0.5, Interval: time.Second, Timeout: 2 * time.Second})
 		began := time.Now()
-		n.keep(lease.Renew, failRequest)
-		n.meet(lease.Acquire, slow(time.Second, 2*time.Second))
+		n.keep(lease.ActionRenew, failRequest)
+		n.meet(lease.ActionAcquire, slow(time.Second, 2*time.Second))
 		h.acquire(t)
 		end := began.Add(10*time.Second - 1 - time.Millisecond) // 30 s * 0.5/1.5, less the margin
 		if u := until(t, h); !u.Equal(end) {
@@ -82,15 +82,15 @@ func TestLossThoughARenewalHangs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
-				n.keep(lease.Renew, c.hang(n))
+				n.keep(lease.ActionRenew, c.hang(n))
 				h.acquire(t)
 				time.Sleep(time.Until(until(t, h)) - 1)
 				h.alive(t, true)
 				h.notLost(t)
 				time.Sleep(time.Nanosecond)
 				h.lostOnce(t, lease.ErrExpired)
-				if n.count(lease.Renew) != 1 {
-					t.Errorf("%d renewals in flight at once", n.count(lease.Renew))
+				if n.count(lease.ActionRenew) != 1 {
+					t.Errorf("%d renewals in flight at once", n.count(lease.ActionRenew))
 				}
 				n.heal()
 				time.Sleep(time.Hour)
@@ -119,7 +119,7 @@ func TestRenewalIsRetried(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
-				n.meet(lease.Renew, c.fault, c.fault)
+				n.meet(lease.ActionRenew, c.fault, c.fault)
 				tok := h.acquire(t)
 				time.Sleep(time.Hour)
 				h.alive(t, true)
@@ -127,9 +127,9 @@ func TestRenewalIsRetried(t *testing.T) {
 				if h.Token() != tok {
 					t.Error("another token")
 				}
-				for i, r := range n.requests(lease.Renew)[:3] {
+				for i, r := range n.requests(lease.ActionRenew)[:3] {
 					if i > 0 {
-						gap := r.at.Sub(n.requests(lease.Renew)[i-1].at)
+						gap := r.at.Sub(n.requests(lease.ActionRenew)[i-1].at)
 						if gap < 1250*time.Millisecond || gap > 7500*time.Millisecond { // Retry is 2.5 s, Timeout 5 s
 							t.Errorf("retry %d after %v", i, gap)
 						}
@@ -142,12 +142,12 @@ func TestRenewalIsRetried(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, nil)
-			n.keep(lease.Renew, failRequest)
+			n.keep(lease.ActionRenew, failRequest)
 			h.acquire(t)
 			end := until(t, h)
 			time.Sleep(time.Hour)
 			h.lostOnce(t, lease.ErrExpired)
-			renewals := n.requests(lease.Renew)
+			renewals := n.requests(lease.ActionRenew)
 			last := renewals[len(renewals)-1].at
 			if len(renewals) < 8 || len(renewals) > 16 || end.Sub(last) > 2500*time.Millisecond || !last.Before(end) {
 				t.Errorf("%d renewals, the last %v before U", len(renewals), end.Sub(last))
@@ -164,7 +164,7 @@ func TestRenewalsAreJittered(t *testing.T) {
 		h.acquire(t)
 		time.Sleep(10 * time.Minute)
 		gaps := map[time.Duration]bool{}
-		renewals := n.requests(lease.Renew)
+		renewals := n.requests(lease.ActionRenew)
 		for i := range renewals[1:] {
 			gaps[renewals[i+1].at.Sub(renewals[i].at)] = true
 		}
@@ -181,14 +181,14 @@ func TestRefusedRenewal(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		h.acquire(t)
-		n.act(t, lease.Request{Action: lease.Release, ID: h.ID()})
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: time.Hour})
+		n.act(t, lease.Request{Action: lease.ActionRelease, ID: h.ID()})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: time.Hour})
 		time.Sleep(10 * time.Second)
 		lost := h.lostOnce(t, lease.ErrIDMismatch)
 		if lost.Err == nil || !errors.Is(lost, lease.ErrIDMismatch) {
 			t.Errorf("lost %v", lost)
 		}
-		if n.count(lease.Release) != 0 {
+		if n.count(lease.ActionRelease) != 0 {
 			t.Error("released what is another's")
 		}
 	})
@@ -200,12 +200,12 @@ func TestRefusedRenewal(t *testing.T) {
 			res, _ := send(ctx)
 			return res, lease.ErrIDMismatch
 		}
-		n.keep(lease.Renew, self)
+		n.keep(lease.ActionRenew, self)
 		time.Sleep(time.Hour)
 		h.alive(t, true)
 		h.notLost(t)
-		for i, r := range n.requests(lease.Renew)[1:] {
-			if gap := r.at.Sub(n.requests(lease.Renew)[i].at); gap < 9*time.Second {
+		for i, r := range n.requests(lease.ActionRenew)[1:] {
+			if gap := r.at.Sub(n.requests(lease.ActionRenew)[i].at); gap < 9*time.Second {
 				t.Fatalf("renewed again after %v", gap)
 			}
 		}
@@ -219,10 +219,10 @@ func TestRefusalThatShowsLittle(t *testing.T) {
 		h := n.open(t, nil)
 		h.acquire(t)
 		end := until(t, h)
-		n.keep(lease.Renew, refuse(lease.ErrIDMismatch, lease.Result{Record: n.record(t), Now: time.Now()}))
+		n.keep(lease.ActionRenew, refuse(lease.ErrIDMismatch, lease.Result{Record: n.record(t), Now: time.Now()}))
 		time.Sleep(time.Until(end) - 1)
-		if h.alive(t, true); n.count(lease.Renew) < 4 {
-			t.Errorf("asked %d times", n.count(lease.Renew))
+		if h.alive(t, true); n.count(lease.ActionRenew) < 4 {
+			t.Errorf("asked %d times", n.count(lease.ActionRenew))
 		}
 		time.Sleep(time.Nanosecond)
 		h.lostOnce(t, lease.ErrExpired)
@@ -236,8 +236,8 @@ func TestRenewalAfterTheLoss(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		// It arrives while the lease is still leased, and after the release at the loss failed.
-		n.keep(lease.Release, failRequest)
-		n.meet(lease.Renew, slow(19_950*time.Millisecond, time.Second))
+		n.keep(lease.ActionRelease, failRequest)
+		n.meet(lease.ActionRenew, slow(19_950*time.Millisecond, time.Second))
 		h.acquire(t)
 		id := h.ID()
 		time.Sleep(30 * time.Second)
@@ -245,13 +245,13 @@ func TestRenewalAfterTheLoss(t *testing.T) {
 		if r := n.record(t); r.State != lease.Leased || r.ID != id {
 			t.Fatalf("the renewal did not commit: %+v", r)
 		}
-		n.keep(lease.Release, nil)
+		n.keep(lease.ActionRelease, nil)
 		time.Sleep(5 * time.Second)
 		h.lostOnce(t, lease.ErrExpired)
 		if n.record(t).State != lease.Available {
 			t.Errorf("the record is %+v", n.record(t))
 		}
-		for _, r := range n.requests(lease.Release) {
+		for _, r := range n.requests(lease.ActionRelease) {
 			if r.ID != id {
 				t.Errorf("released %v", r.ID)
 			}
@@ -291,7 +291,7 @@ func TestAnswerOfADeadIncarnation(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, nil)
-					n.meet(lease.Renew, answer.fault)
+					n.meet(lease.ActionRenew, answer.fault)
 					first := h.acquire(t)
 					time.Sleep(10 * time.Second)
 					c.end(t, n, h)
@@ -305,7 +305,7 @@ func TestAnswerOfADeadIncarnation(t *testing.T) {
 					if h.Token() != second || len(h.losses()) != c.lost {
 						t.Errorf("holds %v, not %v; lost %v", h.Token(), second, h.losses())
 					}
-					if n.together(lease.Renew) > 2 { // one of each incarnation
+					if n.together(lease.ActionRenew) > 2 { // one of each incarnation
 						t.Error("renewals of one incarnation overlapped")
 					}
 				})
@@ -320,18 +320,18 @@ func TestExpiredLeaseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h, b := n.open(t, nil), n.open(t, nil)
-		n.keep(lease.Renew, failAnswer)
+		n.keep(lease.ActionRenew, failAnswer)
 		h.acquire(t)
 		id := h.ID()
 		renewals := 0
 		for h.CheckAlive() {
-			renewals = n.count(lease.Renew)
+			renewals = n.count(lease.ActionRenew)
 			time.Sleep(time.Second)
 		}
 		if h.lostOnce(t, lease.ErrExpired); renewals == 0 {
 			t.Fatal("never renewed")
 		}
-		if rs := n.requests(lease.Release); len(rs) != 1 || rs[0].ID != id {
+		if rs := n.requests(lease.ActionRelease); len(rs) != 1 || rs[0].ID != id {
 			t.Errorf("released %+v", rs)
 		}
 		b.acquire(t)
@@ -355,13 +355,13 @@ func TestInfiniteLease(t *testing.T) {
 				t.Fatalf("U is %v", u)
 			}
 		}
-		n.keep(lease.Renew, loseRequest)
+		n.keep(lease.ActionRenew, loseRequest)
 		time.Sleep(time.Hour)
 		h.alive(t, true)
 		if asked, _ := h.Confirmed(); time.Since(asked) < time.Hour {
 			t.Errorf("confirmed %v ago", time.Since(asked))
 		}
-		n.keep(lease.Renew, nil)
+		n.keep(lease.ActionRenew, nil)
 		n.breaks(t, 0)
 		time.Sleep(10 * time.Second)
 		h.lostOnce(t, lease.ErrBroken)
@@ -375,8 +375,8 @@ func TestGrantForLess(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		less := sure(4*time.Second, 0)
-		n.keep(lease.Acquire, less)
-		n.keep(lease.Renew, less)
+		n.keep(lease.ActionAcquire, less)
+		n.keep(lease.ActionRenew, less)
 		h.acquire(t)
 		if u := until(t, h); time.Until(u) >= 4*time.Second {
 			t.Errorf("believes for %v", time.Until(u))
@@ -392,7 +392,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Renew, sure(time.Second, time.Second))
+		n.meet(lease.ActionRenew, sure(time.Second, time.Second))
 		h.acquire(t)
 		time.Sleep(11 * time.Second)
 		h.lostOnce(t, lease.ErrExpired)

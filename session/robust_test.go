@@ -25,19 +25,19 @@ func TestLossTellsTheLastError(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, nil)
 			h.acquire(t)
-			n.meet(lease.Renew, failRequest)
+			n.meet(lease.ActionRenew, failRequest)
 			time.Sleep(15 * time.Second)
-			n.meet(lease.Renew, func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			n.meet(lease.ActionRenew, func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
 				if healed {
-					return n.Authority.Do(ctx, name, lease.Request{Action: lease.Renew, ID: h.ID()})
+					return n.Authority.Do(ctx, name, lease.Request{Action: lease.ActionRenew, ID: h.ID()})
 				}
 				return lease.Result{}, errNet
 			})
 			if healed {
 				time.Sleep(10 * time.Second)
-				n.keep(lease.Renew, n.hang)
+				n.keep(lease.ActionRenew, n.hang)
 			} else {
-				n.keep(lease.Renew, failRequest)
+				n.keep(lease.ActionRenew, failRequest)
 			}
 			time.Sleep(time.Minute)
 			lost := h.lostOnce(t, lease.ErrExpired)
@@ -160,7 +160,7 @@ func TestFailedReleaseIsLogged(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		h.acquire(t)
-		n.meet(lease.Release, failRequest)
+		n.meet(lease.ActionRelease, failRequest)
 		if err := h.Release(t.Context()); !errors.Is(err, errNet) {
 			t.Errorf("release: %v", err)
 		}
@@ -219,13 +219,13 @@ func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.keep(lease.Read, n.hang)
+		n.keep(lease.ActionRead, n.hang)
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		for ctx.Err() == nil {
 			_ = h.Wait(ctx)
 		}
-		if most := n.together(lease.Read); most > 64 || most < 2 {
+		if most := n.together(lease.ActionRead); most > 64 || most < 2 {
 			t.Errorf("%d questions at once", most)
 		}
 	})

@@ -54,7 +54,7 @@ func TestRunLoses(t *testing.T) {
 		own    error
 	}{
 		{"broken", func(t *testing.T, n *network) { n.breaks(t, 0) }, lease.ErrBroken, nil},
-		{"expired", func(t *testing.T, n *network) { n.keep(lease.Renew, failRequest) }, lease.ErrExpired, errWork},
+		{"expired", func(t *testing.T, n *network) { n.keep(lease.ActionRenew, failRequest) }, lease.ErrExpired, errWork},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 		act  lease.Action
 		give func(ctx context.Context, h, to *holder) error
 	}{
-		{"released", lease.Release, func(ctx context.Context, h, _ *holder) error { return h.Release(ctx) }},
-		{"handed over", lease.Change, func(ctx context.Context, h, to *holder) error { return h.HandOver(ctx, to.ID()) }},
+		{"released", lease.ActionRelease, func(ctx context.Context, h, _ *holder) error { return h.Release(ctx) }},
+		{"handed over", lease.ActionChange, func(ctx context.Context, h, to *holder) error { return h.HandOver(ctx, to.ID()) }},
 	} {
 		for _, f := range []struct {
 			name  string
@@ -200,9 +200,9 @@ func TestRunContextEndsBefore(t *testing.T) {
 		if err := session.Run(ctx, h, never, nil); err != context.Canceled || n.count() != 0 {
 			t.Errorf("run: %v, after %d requests", err, n.count())
 		}
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		for _, f := range []fault{nil, loseAnswer, failRequest} {
-			n.keep(lease.Acquire, f)
+			n.keep(lease.ActionAcquire, f)
 			ctx, cancel := context.WithTimeout(context.Background(), 1234*time.Millisecond)
 			began := time.Now()
 			if err := session.Run(ctx, h, never, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 1234*time.Millisecond {
@@ -308,12 +308,12 @@ func TestRunReleaseFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Release, failRequest)
+		n.meet(lease.ActionRelease, failRequest)
 		if err := session.Run(context.Background(), h, work, nil); !errors.Is(err, errWork) || !errors.Is(err, errNet) {
 			t.Errorf("run: %v", err)
 		}
 		h.release(t)
-		n.meet(lease.Release, n.hang)
+		n.meet(lease.ActionRelease, n.hang)
 		began := time.Now()
 		err := session.Run(context.Background(), h, work, &session.RunOptions{Timeout: 3 * time.Second})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 3*time.Second {
@@ -397,7 +397,7 @@ func TestRunTellsTheLastError(t *testing.T) {
 		}{{"unreachable", failRequest, true}, {"held", nil, false}} {
 			n := overMemory()
 			n.open(t, nil).acquire(t)
-			n.keep(lease.Acquire, c.fault)
+			n.keep(lease.ActionAcquire, c.fault)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			tok, err := session.Acquire(ctx, n.open(t, nil), nil)

@@ -219,7 +219,7 @@ func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, 
 	if res.Now.IsZero() {
 		res = lease.Result{} // it shows nothing
 	}
-	if err == nil && (req.Action == lease.Acquire || req.Action == lease.Renew) {
+	if err == nil && (req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew) {
 		err = res.Record.Valid() // of one that is not, ErrCorrupt: what was granted is unknown
 	}
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {

@@ -17,7 +17,7 @@ type granting struct{}
 
 func (granting) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
 	r := lease.Record{State: lease.Leased, ID: req.Proposed, Duration: term, Until: origin.Add(term), Epoch: 1}
-	if req.Action == lease.Renew {
+	if req.Action == lease.ActionRenew {
 		r.ID = req.ID
 	}
 	return lease.Result{Record: r, Now: origin, Sure: term}, nil
@@ -90,7 +90,7 @@ type counting struct {
 }
 
 func (a *counting) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.Renew {
+	if req.Action == lease.ActionRenew {
 		a.renewals.Add(1)
 		time.Sleep(a.slow)
 	}

@@ -68,7 +68,7 @@ type gated struct {
 
 func (g *gated) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	g.watch(req)
-	if req.Action == lease.Acquire || req.Action == lease.Renew {
+	if req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew {
 		g.flying.Add(1)
 		defer g.flying.Add(-1)
 	}

@@ -33,7 +33,7 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("the record is %+v", r)
 		}
 		got := n.requests()
-		if len(got) != 4 || got[2].Action != lease.Change || got[2].Proposed != h.ID() || got[3].Action != lease.Acquire || got[3].Proposed != h.ID() {
+		if len(got) != 4 || got[2].Action != lease.ActionChange || got[2].Proposed != h.ID() || got[3].Action != lease.ActionAcquire || got[3].Proposed != h.ID() {
 			t.Errorf("sent %+v", got)
 		}
 		time.Sleep(time.Hour)
@@ -51,7 +51,7 @@ func TestNoTakeOver(t *testing.T) {
 		n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
 		n.open(t, &session.Options{Owner: "node-1"}).refused(t)
 		n.open(t, &session.Options{Owner: "node-2", TakeOver: true}).refused(t)
-		if n.count(lease.Change) != 0 {
+		if n.count(lease.ActionChange) != 0 {
 			t.Error("changed")
 		}
 	})
@@ -66,7 +66,7 @@ func TestTakeOverMeetsABreak(t *testing.T) {
 			n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
 			n.breaks(t, 5*time.Second)
 			n.open(t, crashed(session.Options{})).refused(t)
-			if n.count(lease.Change) != 0 {
+			if n.count(lease.ActionChange) != 0 {
 				t.Error("changed")
 			}
 		})
@@ -75,10 +75,10 @@ func TestTakeOverMeetsABreak(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
-			n.meet(lease.Change, first(func() { n.breaks(t, 5*time.Second) }))
+			n.meet(lease.ActionChange, first(func() { n.breaks(t, 5*time.Second) }))
 			h := n.open(t, crashed(session.Options{}))
 			h.refused(t)
-			if h.release(t); n.count(lease.Release) != 0 {
+			if h.release(t); n.count(lease.ActionRelease) != 0 {
 				t.Error("released what was certainly not changed")
 			}
 		})
@@ -88,7 +88,7 @@ func TestTakeOverMeetsABreak(t *testing.T) {
 			n := overMemory()
 			n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
 			h := n.open(t, crashed(session.Options{}))
-			n.meet(lease.Change, then(func() { n.breaks(t, 5*time.Second) }))
+			n.meet(lease.ActionChange, then(func() { n.breaks(t, 5*time.Second) }))
 			h.unknown(t, lease.ErrBreaking)
 			if synctest.Wait(); n.record(t).State != lease.Available {
 				t.Errorf("not released: %+v", n.record(t))
@@ -104,10 +104,10 @@ func TestTakeOverNeedsIDs(t *testing.T) {
 		n := overMemory()
 		n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
 		h := n.open(t, crashed(session.Options{}))
-		n.keep(lease.Acquire, hideOthers)
+		n.keep(lease.ActionAcquire, hideOthers)
 		h.unknown(t, errors.ErrUnsupported)
 		n.open(t, &session.Options{Owner: "node-2", TakeOver: true}).refused(t)
-		n.keep(lease.Acquire, refuse(lease.ErrHeld, lease.Result{}))
+		n.keep(lease.ActionAcquire, refuse(lease.ErrHeld, lease.Result{}))
 		h.unknown(t, errors.ErrUnsupported)
 		h.alive(t, false)
 	})
@@ -121,12 +121,12 @@ func TestTakeOverFaults(t *testing.T) {
 		is     error
 		locked bool // by the new ID
 	}{
-		{"the change fails", func(n *network) { n.meet(lease.Change, failRequest) }, errNet, false},
-		{"the change's answer fails", func(n *network) { n.meet(lease.Change, failAnswer) }, errNet, true},
-		{"the change is not known", func(n *network) { n.meet(lease.Change, refuse(lease.ErrAction, lease.Result{})) }, lease.ErrAction, false},
-		{"the acquire fails", func(n *network) { n.meet(lease.Acquire, nil, failRequest) }, errNet, true},
-		{"the acquire's answer fails", func(n *network) { n.meet(lease.Acquire, nil, failAnswer) }, errNet, true},
-		{"no newer token", func(n *network) { n.meet(lease.Acquire, nil, refuse(lease.ErrEpochLimit, lease.Result{})) }, lease.ErrEpochLimit, true},
+		{"the change fails", func(n *network) { n.meet(lease.ActionChange, failRequest) }, errNet, false},
+		{"the change's answer fails", func(n *network) { n.meet(lease.ActionChange, failAnswer) }, errNet, true},
+		{"the change is not known", func(n *network) { n.meet(lease.ActionChange, refuse(lease.ErrAction, lease.Result{})) }, lease.ErrAction, false},
+		{"the acquire fails", func(n *network) { n.meet(lease.ActionAcquire, nil, failRequest) }, errNet, true},
+		{"the acquire's answer fails", func(n *network) { n.meet(lease.ActionAcquire, nil, failAnswer) }, errNet, true},
+		{"no newer token", func(n *network) { n.meet(lease.ActionAcquire, nil, refuse(lease.ErrEpochLimit, lease.Result{})) }, lease.ErrEpochLimit, true},
 	} {
 		for _, end := range []string{"acquire", "release"} {
 			t.Run(c.name+"/"+end, func(t *testing.T) {
@@ -159,11 +159,11 @@ func TestAbandonedTakeOver(t *testing.T) {
 		name  string
 		fault func(n *network)
 	}{
-		{"in the change", func(n *network) { n.meet(lease.Change, slow(2*time.Second, 0)) }},
-		{"in the change, its answer lost", func(n *network) { n.meet(lease.Change, loseAnswer) }},
-		{"in the acquire", func(n *network) { n.meet(lease.Acquire, nil, slow(2*time.Second, 0)) }},
+		{"in the change", func(n *network) { n.meet(lease.ActionChange, slow(2*time.Second, 0)) }},
+		{"in the change, its answer lost", func(n *network) { n.meet(lease.ActionChange, loseAnswer) }},
+		{"in the acquire", func(n *network) { n.meet(lease.ActionAcquire, nil, slow(2*time.Second, 0)) }},
 		{"in the acquire, refused", func(n *network) {
-			n.meet(lease.Acquire, nil, func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			n.meet(lease.ActionAcquire, nil, func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
 				time.Sleep(2 * time.Second)
 				return lease.Result{}, lease.ErrEpochLimit
 			})
@@ -196,7 +196,7 @@ func TestTakeOverOfALeaseThatWasReleased(t *testing.T) {
 		n := overMemory()
 		old := n.open(t, &session.Options{Owner: "node-1"})
 		old.acquire(t)
-		n.meet(lease.Change, first(func() { old.release(t) }))
+		n.meet(lease.ActionChange, first(func() { old.release(t) }))
 		n.open(t, crashed(session.Options{})).acquire(t)
 	})
 }
@@ -207,8 +207,8 @@ func TestRacingTakeOvers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		n.open(t, &session.Options{Owner: "node-1"}).acquire(t)
-		n.keep(lease.Acquire, slow(time.Second, time.Second))
-		n.keep(lease.Change, slow(time.Second, time.Second))
+		n.keep(lease.ActionAcquire, slow(time.Second, time.Second))
+		n.keep(lease.ActionChange, slow(time.Second, time.Second))
 		var mu sync.Mutex
 		tokens := map[lease.Token]bool{}
 		var hs []*holder

@@ -17,7 +17,7 @@ import (
 
 func (n *network) breaks(t testing.TB, period time.Duration) {
 	t.Helper()
-	n.act(t, lease.Request{Action: lease.Break, Period: lease.In(period)})
+	n.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(period)})
 }
 
 // A holder is a Session that notes what it is told.

@@ -41,7 +41,7 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 					if i == 1 { // also if the ID was told
 						h.ID()
 					}
-					n.meet(lease.Acquire, c.fault)
+					n.meet(lease.ActionAcquire, c.fault)
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 					defer cancel()
 					began := time.Now()
@@ -81,7 +81,7 @@ func TestContextEndsWithAnUnknownTry(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, &session.Options{Duration: lease.Infinite})
-					n.meet(lease.Acquire, f)
+					n.meet(lease.ActionAcquire, f)
 					ctx, cancel := context.WithCancel(t.Context())
 					var err error
 					if l := (ends{h, cancel}); run {
@@ -104,8 +104,8 @@ func TestRunTellsWhatItCouldNotReleaseInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
-		n.meet(lease.Acquire, failAnswer)
-		n.meet(lease.Release, refuse(lease.ErrConflict, lease.Result{}))
+		n.meet(lease.ActionAcquire, failAnswer)
+		n.meet(lease.ActionRelease, refuse(lease.ErrConflict, lease.Result{}))
 		ctx, cancel := context.WithCancel(t.Context())
 		err := session.Run(ctx, ends{h, cancel}, func(context.Context, lease.Token) error { panic("called") }, nil)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, lease.ErrConflict) {
@@ -120,7 +120,7 @@ func TestContextEndsATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
-		n.meet(lease.Acquire, failRequest, slow(0, 4*time.Second))
+		n.meet(lease.ActionAcquire, failRequest, slow(0, 4*time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -130,7 +130,7 @@ func TestContextEndsATry(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if r := n.record(t); r.State != lease.Available || n.count(lease.Release) != 1 {
+		if r := n.record(t); r.State != lease.Available || n.count(lease.ActionRelease) != 1 {
 			t.Errorf("the record is %+v; sent: %v", r, n.requests())
 		}
 	})
@@ -142,10 +142,10 @@ func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		a, b := n.open(t, nil), n.open(t, &session.Options{Duration: lease.Infinite})
-		n.meet(lease.Acquire, late(10*time.Second))
+		n.meet(lease.ActionAcquire, late(10*time.Second))
 		time.AfterFunc(time.Millisecond, func() { a.acquire(t) })
 		time.AfterFunc(9*time.Second, func() {
-			n.keep(lease.Read, n.hang) // so that b does not see it
+			n.keep(lease.ActionRead, n.hang) // so that b does not see it
 			a.release(t)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
@@ -166,15 +166,15 @@ func TestRunTellsWhatItCouldNotRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
-		n.meet(lease.Acquire, failAnswer)
-		n.keep(lease.Release, failRequest)
+		n.meet(lease.ActionAcquire, failAnswer)
+		n.keep(lease.ActionRelease, failRequest)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		err := session.Run(ctx, h, func(context.Context, lease.Token) error { panic("called") }, nil)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNet) || n.record(t).State != lease.Leased {
 			t.Errorf("run: %v", err)
 		}
-		n.keep(lease.Release, nil)
+		n.keep(lease.ActionRelease, nil)
 		h.release(t)
 		if r := n.record(t); r.State != lease.Available {
 			t.Errorf("the record is %+v", r)
@@ -191,7 +191,7 @@ func TestContendUnderADoneContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
-				n.meet(lease.Acquire, slow(0, 3*time.Second))
+				n.meet(lease.ActionAcquire, slow(0, 3*time.Second))
 				id := h.ID()
 				began := time.Now()
 				time.AfterFunc(time.Second, func() {
@@ -202,7 +202,7 @@ func TestContendUnderADoneContext(t *testing.T) {
 				if h.acquire(t); h.ID() != id {
 					t.Error("the ID was retired")
 				}
-				n.meet(lease.Release, failRequest)
+				n.meet(lease.ActionRelease, failRequest)
 				if h.Release(t.Context()) == nil {
 					t.Error("released")
 				}
@@ -231,7 +231,7 @@ func TestContendBesideAnotherCall(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, nil)
-					n.meet(lease.Acquire, faults...)
+					n.meet(lease.ActionAcquire, faults...)
 					var other sync.WaitGroup
 					other.Go(func() {
 						time.Sleep(time.Second)
@@ -263,7 +263,7 @@ func TestContendBesideATryThatIsRefused(t *testing.T) {
 				n := overMemory()
 				h, before := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
 				before.acquire(t)
-				n.meet(lease.Acquire, late(1700*time.Millisecond), slow(0, 3*time.Second))
+				n.meet(lease.ActionAcquire, late(1700*time.Millisecond), slow(0, 3*time.Second))
 				var other sync.WaitGroup
 				other.Go(func() {
 					time.Sleep(time.Second)
@@ -293,7 +293,7 @@ func TestContendBesideARelease(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
 				h.acquire(t)
-				n.meet(lease.Release, slow(0, 3*time.Second))
+				n.meet(lease.ActionRelease, slow(0, 3*time.Second))
 				var other sync.WaitGroup
 				other.Go(func() { h.release(t) })
 				synctest.Wait()
@@ -304,7 +304,7 @@ func TestContendBesideARelease(t *testing.T) {
 					t.Error(err)
 				}
 				other.Wait()
-				if h.ID() != id || n.count(lease.Release) != 1 {
+				if h.ID() != id || n.count(lease.ActionRelease) != 1 {
 					t.Errorf("the ID was retired: %v; sent: %v", h.ID() != id, n.requests())
 				}
 			})
@@ -323,11 +323,11 @@ func TestContendBesideAHandOver(t *testing.T) {
 					h, to := n.open(t, nil), n.open(t, nil)
 					h.acquire(t)
 					given := h.ID()
-					n.meet(lease.Change, failRequest, slow(0, 3*time.Second))
+					n.meet(lease.ActionChange, failRequest, slow(0, 3*time.Second))
 					if h.HandOver(t.Context(), to.ID()) == nil {
 						t.Fatal("handed over")
 					}
-					n.meet(lease.Acquire, failRequest)
+					n.meet(lease.ActionAcquire, failRequest)
 					var other sync.WaitGroup
 					other.Go(func() {
 						time.Sleep(again)
@@ -340,7 +340,7 @@ func TestContendBesideAHandOver(t *testing.T) {
 					}
 					other.Wait()
 					synctest.Wait()
-					if sent := n.requests(lease.Release); len(sent) != 1 || sent[0].ID == given {
+					if sent := n.requests(lease.ActionRelease); len(sent) != 1 || sent[0].ID == given {
 						t.Errorf("released: %v", sent)
 					}
 					to.acquire(t)
@@ -355,7 +355,7 @@ func TestContendWithALeaseThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Clock: timerless{}})
-		n.meet(lease.Acquire, failRequest)
+		n.meet(lease.ActionAcquire, failRequest)
 		time.AfterFunc(time.Second, func() { h.acquire(t) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -388,8 +388,8 @@ func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, &session.Options{Duration: lease.Infinite})
-				n.meet(lease.Acquire, failAnswer)
-				n.meet(lease.Release, slow(0, 2*time.Second))
+				n.meet(lease.ActionAcquire, failAnswer)
+				n.meet(lease.ActionRelease, slow(0, 2*time.Second))
 				ctx, began := end(t), time.Now()
 				_, err := session.Acquire(ctx, h, &session.RunOptions{Interval: time.Hour})
 				if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "release") || time.Since(began) != 3*time.Second {
@@ -408,8 +408,8 @@ func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.meet(lease.Acquire, failAnswer)
-		n.meet(lease.Release, n.hang)
+		n.meet(lease.ActionAcquire, failAnswer)
+		n.meet(lease.ActionRelease, n.hang)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()
@@ -427,7 +427,7 @@ func TestContextEndsWithThePause(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, &session.Options{Duration: lease.Infinite})
-			n.meet(lease.Acquire, failAnswer)
+			n.meet(lease.ActionAcquire, failAnswer)
 			ctx, cancel := context.WithCancel(t.Context())
 			if _, err := session.Acquire(ctx, h, &session.RunOptions{Clock: ending{cancel}}); !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -468,8 +468,8 @@ func TestHopelessTellsWhatItCouldNotRelease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, nil)
-			n.meet(lease.Acquire, failAnswer, refuse(lease.ErrDuration, lease.Result{}))
-			n.meet(lease.Release, refuse(lease.ErrConflict, lease.Result{}))
+			n.meet(lease.ActionAcquire, failAnswer, refuse(lease.ErrDuration, lease.Result{}))
+			n.meet(lease.ActionRelease, refuse(lease.ErrConflict, lease.Result{}))
 			err := contend(t.Context(), h, nil)
 			if !errors.Is(err, lease.ErrDuration) || !errors.Is(err, lease.ErrConflict) {
 				t.Errorf("%s: %v", how, err)
@@ -489,7 +489,7 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire: %v", err)
 		}
-		if sent := n.requests(lease.Release); len(sent) != 0 {
+		if sent := n.requests(lease.ActionRelease); len(sent) != 0 {
 			t.Errorf("sent: %v", sent)
 		}
 	})
@@ -596,7 +596,7 @@ func TestHandOverToARetiredID(t *testing.T) {
 // abandonAcquire lets an Acquire be answered when its context has ended.
 func abandonAcquire(t *testing.T, n *network, h *holder) {
 	t.Helper()
-	n.meet(lease.Acquire, slow(0, time.Second))
+	n.meet(lease.ActionAcquire, slow(0, time.Second))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
@@ -620,7 +620,7 @@ func TestNothingIsReleasedInVain(t *testing.T) {
 		for range 3 {
 			h.release(t)
 		}
-		if n.count() != 1 || n.count(lease.Release) != 1 {
+		if n.count() != 1 || n.count(lease.ActionRelease) != 1 {
 			t.Errorf("sent: %v", n.requests())
 		}
 		n.open(t, nil).acquire(t)
@@ -629,7 +629,7 @@ func TestNothingIsReleasedInVain(t *testing.T) {
 		h.ID()
 		abandonAcquire(t, n, h)
 		h.release(t)
-		if n.count(lease.Release) != 1 {
+		if n.count(lease.ActionRelease) != 1 {
 			t.Errorf("sent: %v", n.requests())
 		}
 	})

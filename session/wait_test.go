@@ -33,7 +33,7 @@ func (h *holder) waits(t testing.TB) time.Duration {
 func TestWait(t *testing.T) {
 	const polled = 10 * time.Second // Interval
 	theirs := func(d time.Duration) lease.Request {
-		return lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Owner: "you", Duration: d}
+		return lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Owner: "you", Duration: d}
 	}
 	for _, c := range []struct {
 		name   string
@@ -48,7 +48,7 @@ func TestWait(t *testing.T) {
 			25 * time.Second, 25 * time.Second, nil},
 		{"released", func(t *testing.T, n *network, _ *holder) {
 			n.act(t, theirs(lease.Infinite))
-			time.AfterFunc(33*time.Second, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+			time.AfterFunc(33*time.Second, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
 		}, 33 * time.Second, 33*time.Second + polled, nil},
 		{"broken", func(t *testing.T, n *network, _ *holder) {
 			n.act(t, theirs(lease.Infinite))
@@ -58,12 +58,12 @@ func TestWait(t *testing.T) {
 		{"given to it", func(t *testing.T, n *network, h *holder) {
 			n.act(t, theirs(lease.Infinite))
 			time.AfterFunc(10*time.Second, func() {
-				n.act(t, lease.Request{Action: lease.Change, ID: lease.ID{9}, Proposed: h.ID()})
+				n.act(t, lease.Request{Action: lease.ActionChange, ID: lease.ID{9}, Proposed: h.ID()})
 			})
 		}, 10 * time.Second, 10*time.Second + polled, nil},
 		{"held by an ID that it owes", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
-			n.meet(lease.Release, failRequest)
+			n.meet(lease.ActionRelease, failRequest)
 			_ = h.Release(context.Background())
 		}, 0, 0, nil},
 		{"to be taken over", func(t *testing.T, n *network, _ *holder) {
@@ -84,9 +84,9 @@ func TestWait(t *testing.T) {
 			n.act(t, req)
 			n.breaks(t, time.Minute)
 		}, time.Minute, time.Minute, crashed(session.Options{})},
-		{"nobody says", func(t *testing.T, n *network, _ *holder) { n.keep(lease.Read, failRequest) },
+		{"nobody says", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, failRequest) },
 			2500 * time.Millisecond, 2500 * time.Millisecond, nil}, // Retry
-		{"nobody answers", func(t *testing.T, n *network, _ *holder) { n.keep(lease.Read, n.hang) },
+		{"nobody answers", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, n.hang) },
 			7500 * time.Millisecond, 7500 * time.Millisecond, nil}, // Timeout and Retry
 		{"released meanwhile", func(t *testing.T, n *network, h *holder) {
 			n.act(t, theirs(lease.Infinite))
@@ -113,7 +113,7 @@ func TestWait(t *testing.T) {
 					if took < least || took > most {
 						t.Errorf("waited %v, want from %v to %v", took, least, most)
 					}
-					if looks := n.count(lease.Read); watch && looks > 3 {
+					if looks := n.count(lease.ActionRead); watch && looks > 3 {
 						t.Errorf("looked %d times, with a watch", looks)
 					}
 				})
@@ -136,9 +136,9 @@ func TestWaitContext(t *testing.T) {
 		if synctest.Wait(); n.count() != 0 {
 			t.Errorf("sent %v", n.requests())
 		}
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		for _, f := range []fault{nil, n.hang, failRequest} {
-			n.keep(lease.Read, f)
+			n.keep(lease.ActionRead, f)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			began := time.Now()
 			if err := h.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
@@ -154,8 +154,8 @@ func TestWaitWithoutIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: time.Minute})
-		n.keep(lease.Read, hideIDs)
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: time.Minute})
+		n.keep(lease.ActionRead, hideIDs)
 		if took := h.waits(t); took != time.Minute {
 			t.Errorf("waited %v", took)
 		}
@@ -182,7 +182,7 @@ func TestWaitEndsItsWatch(t *testing.T) {
 		w := &watching{Authority: n.Authority, lost: time.Hour}
 		n.Authority = w
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: time.Minute})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: time.Minute})
 		if err := h.Wait(context.Background()); err != nil || w.watches.Load() != 1 || w.ctx.Err() == nil {
 			t.Errorf("wait: %v; %d watches, of which the last ended because of %v", err, w.watches.Load(), w.ctx.Err())
 		}
@@ -212,12 +212,12 @@ func TestWaitLosesItsWatch(t *testing.T) {
 		w := &watching{Authority: n.Authority, lost: 3 * time.Second}
 		n.Authority = w
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		time.AfterFunc(10*time.Minute, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		time.AfterFunc(10*time.Minute, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
 		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+10*time.Second {
 			t.Errorf("waited %v", took)
 		}
-		if looks, watches := n.count(lease.Read), int(w.watches.Load()); looks > 150 || watches < 40 || watches > 80 {
+		if looks, watches := n.count(lease.ActionRead), int(w.watches.Load()); looks > 150 || watches < 40 || watches > 80 {
 			t.Errorf("looked %d times, with %d watches", looks, watches)
 		}
 	})
@@ -247,10 +247,10 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 						n := overMemory()
 						healed := make(chan struct{})
 						if asked == "to look" {
-							n.keep(lease.Read, n.hang)
+							n.keep(lease.ActionRead, n.hang)
 						} else {
 							n.Authority = hanging{Authority: n.Authority, healed: healed}
-							n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+							n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 						}
 						h := n.open(t, nil)
 						ctx, cancel := context.WithCancel(context.Background())
@@ -299,14 +299,14 @@ func TestWaitWithoutAWatchThatHangs(t *testing.T) {
 		defer close(a.healed)
 		n.Authority = a
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		time.AfterFunc(10*time.Minute, func() {
 			for i := len(a.given); i > 1; i-- { // of all but the last, which may be asked for now
 				if ctx := <-a.given; ctx.Err() == nil {
 					t.Error("a watch that was given up goes on")
 				}
 			}
-			n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
+			n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
 		})
 		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+15*time.Second { // Interval and Timeout
 			t.Errorf("waited %v", took)
@@ -353,26 +353,26 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 		n := overMemory()
 		n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
 		h := n.open(t, nil)
-		theirs := lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite}
+		theirs := lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite}
 		n.act(t, theirs)
-		time.AfterFunc(time.Minute, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		time.AfterFunc(time.Minute, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
 		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // a tenth of the Interval
 			t.Errorf("waited %v", took)
 		}
-		if looks := n.count(lease.Read); looks < 60 || looks > 122 {
+		if looks := n.count(lease.ActionRead); looks < 60 || looks > 122 {
 			t.Errorf("looked %d times in a minute", looks)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		for i := range 10 { // each is a change
 			time.AfterFunc(time.Second+time.Duration(i)*time.Millisecond, func() {
 				n.breaks(t, time.Hour-time.Duration(i)*time.Minute)
 			})
 		}
-		time.AfterFunc(time.Second+10*time.Millisecond, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		time.AfterFunc(time.Second+10*time.Millisecond, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
 		if took := h.waits(t); took != time.Second+10*time.Millisecond {
 			t.Errorf("waited %v", took)
 		}
@@ -407,11 +407,11 @@ func TestWaitFollowsAWatchThatWasBegunAnew(t *testing.T) {
 		n.Authority = anew{n.Authority, new(atomic.Uint32), func() {
 			time.AfterFunc(time.Millisecond, func() {
 				released = time.Now()
-				n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}})
+				n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
 			})
 		}}
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		if h.waits(t); !time.Now().Equal(released) {
 			t.Errorf("waited for %v after the release", time.Since(released))
 		}
@@ -422,10 +422,10 @@ func TestWaitFollowsAWatchThatWasBegunAnew(t *testing.T) {
 func TestWaitFollowsTheFirstSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		n.meet(lease.Read, failRequest)
+		n.meet(lease.ActionRead, failRequest)
 		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.Acquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		time.AfterFunc(time.Millisecond, func() { n.act(t, lease.Request{Action: lease.Release, ID: lease.ID{9}}) })
+		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
+		time.AfterFunc(time.Millisecond, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
 		if took := h.waits(t); took != time.Millisecond {
 			t.Errorf("waited %v", took)
 		}
@@ -442,13 +442,13 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 				n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
 				waits, watches := n.open(t, nil), n.open(t, &session.Options{Watch: true})
 				watches.acquire(t)
-				time.AfterFunc(time.Second, func() { n.keep(lease.Read, f) }) // not the first
+				time.AfterFunc(time.Second, func() { n.keep(lease.ActionRead, f) }) // not the first
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				for ctx.Err() == nil {
 					_ = waits.Wait(ctx)
 				}
-				if looks := n.count(lease.Read); looks < 60 || looks > 300 { // a tenth of the Interval, and half of that, each
+				if looks := n.count(lease.ActionRead); looks < 60 || looks > 300 { // a tenth of the Interval, and half of that, each
 					t.Errorf("looked %d times in a minute", looks)
 				}
 			})

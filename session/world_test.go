@@ -111,7 +111,7 @@ func (w *world) add(set setup, i int, store lease.Authority) {
 	clock := newSkewed(set.rates[i+1])
 	net := over(store)
 	g := &gated{Authority: net, watch: func(req lease.Request) {
-		if req.Action == lease.Change {
+		if req.Action == lease.ActionChange {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.excused[req.ID] = true
@@ -256,11 +256,11 @@ func (w *world) step(st step) {
 	case 5:
 		w.breaks(time.Duration(st.a) * 50 * time.Millisecond)
 	case 6:
-		s.net.meet(lease.Renew, f)
+		s.net.meet(lease.ActionRenew, f)
 	case 7:
-		s.net.meet(lease.Acquire, f)
+		s.net.meet(lease.ActionAcquire, f)
 	case 8:
-		s.net.meet([]lease.Action{lease.Release, lease.Change}[int(st.b)%2], f)
+		s.net.meet([]lease.Action{lease.ActionRelease, lease.ActionChange}[int(st.b)%2], f)
 	case 9:
 		s.clock.pause(true)
 		s.gate.pause(true)
@@ -270,14 +270,14 @@ func (w *world) step(st step) {
 		})
 	case 10:
 		if st.a%4 == 0 {
-			s.net.keep(lease.Renew, f)
+			s.net.keep(lease.ActionRenew, f)
 		} else {
-			s.net.keep(lease.Renew, nil)
+			s.net.keep(lease.ActionRenew, nil)
 		}
 	case 11: // an answer that takes long, and then none
-		s.net.meet(lease.Renew, slow(0, time.Duration(st.a)*20*time.Millisecond))
+		s.net.meet(lease.ActionRenew, slow(0, time.Duration(st.a)*20*time.Millisecond))
 		for range 20 {
-			s.net.meet(lease.Renew, failRequest)
+			s.net.meet(lease.ActionRenew, failRequest)
 		}
 	}
 	time.Sleep(time.Duration(st.b) * 40 * time.Millisecond)
@@ -314,7 +314,7 @@ func (w *world) breaks(period time.Duration) {
 	if err != nil {
 		panic(err)
 	}
-	left, err := lease.Revoke(context.Background(), w.store.Authority, name, lease.In(period))
+	left, err := lease.Break(context.Background(), w.store.Authority, name, lease.Grace(period))
 	if err != nil {
 		return
 	}

@@ -28,20 +28,20 @@ var mutants = []mutant{
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "60"), breaks(onBlob, "0")}},
 	{name: "every lease is infinite", change: func(r lease.Request) lease.Request {
-		if r.Action == lease.Acquire {
+		if r.Action == lease.ActionAcquire {
 			r.Duration = lease.Infinite
 		}
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "15")}},
 	{name: "reads write", change: func(r lease.Request) lease.Request {
-		if r.Action == lease.Read && r.ID.IsZero() {
-			r.Action = lease.Write
+		if r.Action == lease.ActionRead && r.ID.IsZero() {
+			r.Action = lease.ActionWrite
 		}
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), get("")}},
 	{name: "writes read", change: func(r lease.Request) lease.Request {
-		if r.Action == lease.Write {
-			r.Action = lease.Read
+		if r.Action == lease.ActionWrite {
+			r.Action = lease.ActionRead
 		}
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "15"), put("")}},
@@ -50,8 +50,8 @@ var mutants = []mutant{
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "15"), release(onBlob, "A"), renew(onBlob, "A")}},
 	{name: "release breaks", change: func(r lease.Request) lease.Request {
-		if r.Action == lease.Release {
-			r.Action = lease.Break
+		if r.Action == lease.ActionRelease {
+			r.Action = lease.ActionBreak
 		}
 		return r
 	}, sequence: []op{acquire(onContainer, "A", "-1"), release(onContainer, "A")}},

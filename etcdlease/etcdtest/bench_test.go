@@ -97,7 +97,7 @@ func BenchmarkTakeOver(b *testing.B) {
 		n++
 		name := fmt.Sprint(b.Name(), n)
 		holder := store(b, client(b, shared.Client), nil).Authority()
-		_, err := holder.Do(ctx, name, lease.Request{Action: lease.Acquire, Proposed: idA, Duration: term})
+		_, err := holder.Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: idA, Duration: term})
 		must(b, err)
 		l, err := store(b, client(b, shared.Client), nil).Lease(name, nil)
 		must(b, err)

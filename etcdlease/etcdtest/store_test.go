@@ -20,11 +20,11 @@ var (
 )
 
 func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.Acquire, Proposed: id, Owner: "worker-1", Duration: d}
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
 }
 
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.Renew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
 // do carries out a request that must be granted, or refused with the code.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {

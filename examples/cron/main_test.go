@@ -34,7 +34,7 @@ func TestTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		_, err := lease.NewAuthority(store).Do(t.Context(), "jobs/nightly", lease.Request{
-			Action: lease.Acquire, Proposed: lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"), Owner: "dead", Duration: duration,
+			Action: lease.ActionAcquire, Proposed: lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"), Owner: "dead", Duration: duration,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func main() {
 	alice.OnLost(func(err error) { lost <- err })
 	breaking := make(chan time.Time, 1)
 	alice.OnBreaking(func(until time.Time) { breaking <- until })
-	left, err := lease.Revoke(ctx, lease.NewAuthority(store), resource, lease.In(250*time.Millisecond))
+	left, err := lease.Break(ctx, lease.NewAuthority(store), resource, lease.Grace(250*time.Millisecond))
 	check(err)
 	say("operator", "no new lease for another %v", left.Round(10*time.Millisecond))
 	<-breaking

@@ -20,7 +20,7 @@ import (
 func TestAcquire(t *testing.T) {
 	play(t, []incident{
 		{"pathosDev/actor-ts#142", "an acquire that had timed out won later, and was believed: two sides of a partition survived", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, leasetest.Detach(s, leasetest.DelayRequest(2*time.Second)))), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.Detach(s, leasetest.DelayRequest(2*time.Second)))), nil)
 			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 			defer cancel()
 			ok, err := h.Acquire(ctx)
@@ -32,7 +32,7 @@ func TestAcquire(t *testing.T) {
 		}},
 		{"pathosDev/actor-ts#600", "a release while an acquire was in flight did nothing, and the lease stayed", func(s *stage) {
 			gate := leasetest.NewGate()
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, gate.HoldAnswer)), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), nil)
 			result := make(chan error, 1)
 			go func() {
 				ok, err := h.Acquire(s.ctx)
@@ -58,7 +58,7 @@ func TestAcquire(t *testing.T) {
 		{"apache/pekko-management#911", "the write was tried again without bound: the lease was granted after its caller had been told no", func(s *stage) {
 			down := errors.New("connection refused")
 			var requests atomic.Int32
-			h := s.hold(s.script(leasetest.Always(lease.Acquire, func(context.Context, *leasetest.Call) error {
+			h := s.hold(s.script(leasetest.Always(lease.ActionAcquire, func(context.Context, *leasetest.Call) error {
 				requests.Add(1)
 				return down
 			})), nil)
@@ -69,14 +69,14 @@ func TestAcquire(t *testing.T) {
 		}},
 		{"GreptimeTeam/greptimedb#7670", "a cancelled task leaked the lock that it had just got; no leader could be elected", func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, leasetest.After(cancel))), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.After(cancel))), nil)
 			_, _ = h.Acquire(ctx)
 			s.want(h.Release(ctx) != nil || !s.record().State.Locked(), "a release that says done is done")
 			s.after(time.Second)
 			s.want(!s.record().State.Locked(), "nothing leaks, not %+v", s.record())
 		}},
 		{"hazelcast/hazelcast#7343", "an operation timed out, its lock was granted to nobody, and stayed forever", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, leasetest.LoseAnswer)), &session.Options{Duration: lease.Infinite})
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.LoseAnswer)), &session.Options{Duration: lease.Infinite})
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "unknown, not %v, %v", ok, err)
 			tok := s.take(h) // proposes the same ID again, which the table grants
@@ -99,7 +99,7 @@ func TestAcquire(t *testing.T) {
 			s.want(requests.Load() == 0, "no request, not %d", requests.Load())
 		}},
 		{"mike-marcacci/node-redlock#296", "a lock was returned that had expired already", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, leasetest.DelayAnswer(4*time.Second))),
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.DelayAnswer(4*time.Second))),
 				&session.Options{Duration: 4 * time.Second, Timeout: 1900 * time.Millisecond, Interval: 10 * time.Millisecond, Retry: time.Millisecond})
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "an error, not %v, %v", ok, err)
@@ -108,7 +108,7 @@ func TestAcquire(t *testing.T) {
 		{"madelson/DistributedLock PR#228", "an acquire was applied but timed out, and its lock was left behind", func(s *stage) {
 			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 			defer cancel()
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, leasetest.LoseAnswer)), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.LoseAnswer)), nil)
 			_, err := h.Acquire(ctx)
 			s.want(errors.Is(err, context.DeadlineExceeded), "the context's error, not %v", err)
 			s.after(6 * time.Second) // the attempt settles at its own time-out, and is undone
@@ -148,10 +148,10 @@ func TestAcquire(t *testing.T) {
 			for i := range 50_000 { // far more names than the store remembers
 				other := name + strings.Repeat("x", 1+i%7) + time.Duration(i).String()
 				id := lease.ID{1}
-				if _, err := s.auth.Do(s.ctx, other, lease.Request{Action: lease.Acquire, Proposed: id, Duration: time.Second}); err != nil {
+				if _, err := s.auth.Do(s.ctx, other, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Second}); err != nil {
 					s.Fatal(err)
 				}
-				if _, err := s.auth.Do(s.ctx, other, lease.Request{Action: lease.Release, ID: id}); err != nil {
+				if _, err := s.auth.Do(s.ctx, other, lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
 					s.Fatal(err)
 				}
 			}

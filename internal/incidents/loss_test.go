@@ -35,7 +35,7 @@ func TestLoss(t *testing.T) {
 			s.take(h)
 			work, done := lease.WhileHeld(s.ctx, h)
 			defer done()
-			_, _ = lease.Revoke(s.ctx, s.auth, name, lease.In(0))
+			_, _ = lease.Break(s.ctx, s.auth, name, lease.Grace(0))
 			<-work.Done()
 			s.want(errors.Is(context.Cause(work), lease.ErrBroken), "the context ends with the reason, not %v", context.Cause(work))
 		}},
@@ -84,7 +84,7 @@ func TestLoss(t *testing.T) {
 			s.want(<-done == nil, "a clean end")
 		}},
 		{"kubernetes/kubernetes#23731", "the release failed, and the callback that should have stopped the work never came", func(s *stage) {
-			h := s.hold(s.script(leasetest.First(1, lease.Release, leasetest.FailRequest)), nil)
+			h := s.hold(s.script(leasetest.First(1, lease.ActionRelease, leasetest.FailRequest)), nil)
 			s.take(h)
 			work, done := h.WhileHeld(s.ctx)
 			defer done()
@@ -95,12 +95,12 @@ func TestLoss(t *testing.T) {
 		{"ray-project/ray PR#63773", "the watchdog and the failed renewal both reported the loss", func(s *stage) {
 			for offset := -2 * time.Millisecond; offset <= 2*time.Millisecond; offset += time.Millisecond / 4 {
 				gate := leasetest.NewGate()
-				h := s.hold(s.script(leasetest.Nth(1, lease.Renew, leasetest.Chain(gate.HoldAnswer, leasetest.FailAnswer))), nil)
+				h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.Chain(gate.HoldAnswer, leasetest.FailAnswer))), nil)
 				count, _ := s.losses(h)
 				s.take(h)
 				until, _ := h.Until()
 				s.after(time.Until(until) + offset) // around the deadline
-				_, _ = lease.Revoke(s.ctx, s.auth, name, lease.In(0))
+				_, _ = lease.Break(s.ctx, s.auth, name, lease.Grace(0))
 				gate.Open()
 				s.after(term)
 				s.want(count.Load() == 1, "told once with the answer at %v, not %d times", offset, count.Load())
@@ -121,7 +121,7 @@ func TestLoss(t *testing.T) {
 				_ = h.Close(s.ctx)
 			})
 			s.take(h)
-			_, _ = lease.Revoke(s.ctx, s.auth, name, lease.In(0))
+			_, _ = lease.Break(s.ctx, s.auth, name, lease.Grace(0))
 			<-done
 		}},
 		{"akka/akka LeaseActor", "a callback that threw took the actor down that would have told the others", func(s *stage) {
@@ -129,13 +129,13 @@ func TestLoss(t *testing.T) {
 			h.OnLost(func(error) { panic("in a handler; this is logged") })
 			count, _ := s.losses(h)
 			s.take(h)
-			_, _ = lease.Revoke(s.ctx, s.auth, name, lease.In(0))
+			_, _ = lease.Break(s.ctx, s.auth, name, lease.Grace(0))
 			s.after(term)
 			s.want(count.Load() == 1, "the other handler is told, not %d times", count.Load())
 		}},
 		{"googleforgames/open-match#1578", "the release was sent with the request's context, which was done: the lock stayed until it expired", func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
-			h := s.hold(s.script(leasetest.Nth(1, lease.Release, leasetest.DelayAnswer(time.Millisecond))), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRelease, leasetest.DelayAnswer(time.Millisecond))), nil)
 			s.take(h)
 			cancel()
 			err := h.Release(ctx)
@@ -144,13 +144,13 @@ func TestLoss(t *testing.T) {
 			s.want(!s.record().State.Locked(), "but it is released")
 		}},
 		{"madelson/DistributedLock#132", "a release whose answer was lost was sent again, met a 409, and threw", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Release, leasetest.FailAnswer)), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRelease, leasetest.FailAnswer)), nil)
 			s.take(h)
 			s.want(h.Release(s.ctx) != nil, "the first outcome is unknown")
 			s.want(h.Release(s.ctx) == nil, "the second is: nothing to give up")
 		}},
 		{"etcd-io/etcd#22082", "a stale unlock that was sent again deleted the next holder's lock", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Release, leasetest.Repeat(s, leasetest.DelayRequest(5*time.Second)))), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRelease, leasetest.Repeat(s, leasetest.DelayRequest(5*time.Second)))), nil)
 			s.take(h)
 			_ = h.Release(s.ctx)
 			tok := s.take(h)
@@ -160,7 +160,7 @@ func TestLoss(t *testing.T) {
 		{"hashicorp/consul#9469", "all contenders asked again at the same instant", func(s *stage) {
 			var requests atomic.Int32
 			var released time.Time
-			counted := s.script(leasetest.Always(lease.Acquire, leasetest.Before(func() {
+			counted := s.script(leasetest.Always(lease.ActionAcquire, leasetest.Before(func() {
 				if !released.IsZero() && time.Since(released) < time.Millisecond {
 					requests.Add(1)
 				}

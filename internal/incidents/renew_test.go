@@ -18,7 +18,7 @@ import (
 func TestRenew(t *testing.T) {
 	play(t, []incident{
 		{"akkadotnet/Akka.Management#3404", "one failed heartbeat gave the lease up: 96 seconds of outage", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Renew, leasetest.FailRequest)), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.FailRequest)), nil)
 			count, _ := s.losses(h)
 			s.take(h)
 			s.after(5 * time.Minute)
@@ -33,7 +33,7 @@ func TestRenew(t *testing.T) {
 			s.want(h.CheckAlive() && h.Token() == tok && count.Load() == 0, "held on, not lost %d times", count.Load())
 		}},
 		{"hashicorp/consul#912", "one failed renewal ended the session, with most of its time left", func(s *stage) {
-			h := s.hold(s.script(leasetest.First(3, lease.Renew, leasetest.FailAnswer)), nil)
+			h := s.hold(s.script(leasetest.First(3, lease.ActionRenew, leasetest.FailAnswer)), nil)
 			s.take(h)
 			s.after(5 * time.Minute)
 			s.want(h.CheckAlive(), "tried again until one is answered")
@@ -42,20 +42,20 @@ func TestRenew(t *testing.T) {
 			_, err := session.New(s.auth, name, &session.Options{Duration: 15 * time.Second, Timeout: 14 * time.Second})
 			field := new(lease.FieldError)
 			s.want(errors.As(err, &field), "refused at construction, not %v", err)
-			h := s.hold(s.script(leasetest.Nth(1, lease.Renew, leasetest.LoseRequest)), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.LoseRequest)), nil)
 			s.take(h)
 			s.after(term)
 			s.want(h.CheckAlive(), "a request that is never answered leaves time for another")
 		}},
 		{"kubernetes/kubernetes#65090", "the client had no time-out: a hung request blocked every later renewal", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(2, lease.Renew, leasetest.LoseRequest)), nil)
+			h := s.hold(s.script(leasetest.Nth(2, lease.ActionRenew, leasetest.LoseRequest)), nil)
 			s.take(h)
 			s.after(5 * time.Minute)
 			s.want(h.CheckAlive(), "the request is given up, and the next one is granted")
 		}},
 		{"madelson/DistributedLock#133", "the renewal hung, so that the loss was never noticed", func(s *stage) {
 			letGo := make(chan struct{})
-			h := s.hold(ignoring(s.auth, lease.Renew, letGo), nil)
+			h := s.hold(ignoring(s.auth, lease.ActionRenew, letGo), nil)
 			count, last := s.losses(h)
 			s.take(h)
 			s.after(term)
@@ -87,7 +87,7 @@ func TestRenew(t *testing.T) {
 		}},
 		{"tristanls/lease#1", "a renewal of one holding went on after its release and was applied to the next", func(s *stage) {
 			gate := leasetest.NewGate()
-			h := s.hold(s.script(leasetest.Nth(1, lease.Renew, gate.HoldRequest)), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, gate.HoldRequest)), nil)
 			count, _ := s.losses(h)
 			first := s.take(h)
 			<-gate.Reached()
@@ -109,13 +109,13 @@ func TestRenew(t *testing.T) {
 			h := s.hold(s.auth, nil)
 			s.take(h)
 			id := h.ID()
-			if _, err := lease.Revoke(s.ctx, s.auth, name, lease.In(0)); err != nil {
+			if _, err := lease.Break(s.ctx, s.auth, name, lease.Grace(0)); err != nil {
 				s.Fatal(err)
 			}
 			rival := s.hold(s.auth, nil)
 			s.take(rival)
 			_ = rival.Release(s.ctx)
-			_, err := s.auth.Do(s.ctx, name, lease.Request{Action: lease.Renew, ID: id})
+			_, err := s.auth.Do(s.ctx, name, lease.Request{Action: lease.ActionRenew, ID: id})
 			s.want(errors.Is(err, lease.ErrIDMismatch), "refused, not %v", err)
 			s.after(time.Minute)
 			s.want(!h.CheckAlive(), "lost for good")
@@ -129,7 +129,7 @@ func TestRenew(t *testing.T) {
 		}},
 		{"redisson/redisson#7272", "the watchdog went on renewing after unlock", func(s *stage) {
 			var renewals atomic.Int32
-			h := s.hold(s.script(leasetest.Always(lease.Renew, leasetest.Before(func() { renewals.Add(1) }))), nil)
+			h := s.hold(s.script(leasetest.Always(lease.ActionRenew, leasetest.Before(func() { renewals.Add(1) }))), nil)
 			s.take(h)
 			s.after(time.Minute)
 			_ = h.Release(s.ctx)
@@ -153,7 +153,7 @@ type nothingLeft struct{ lease.Authority }
 
 func (a nothingLeft) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Authority.Do(ctx, name, req)
-	if req.Action == lease.Renew {
+	if req.Action == lease.ActionRenew {
 		res.Sure = 0
 	}
 	return res, err

@@ -20,7 +20,7 @@ import (
 func TestTime(t *testing.T) {
 	play(t, []incident{
 		{"kubernetes/client-go leaderelection", "the time to live was counted from the answer, so that a slow answer made the leader believe too long", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.Acquire, leasetest.DelayAnswer(4*time.Second))), nil)
+			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.DelayAnswer(4*time.Second))), nil)
 			s.take(h)
 			until, _ := h.Until()
 			s.want(until.Before(s.record().Until), "U at %v is before the end at the authority, %v", until, s.record().Until)
@@ -58,7 +58,7 @@ func TestTime(t *testing.T) {
 			})
 			auth := lease.NewAuthority(store)
 			id := lease.ID{1}
-			if _, err := auth.Do(s.ctx, name, lease.Request{Action: lease.Acquire, Proposed: id, Owner: "hostile", Duration: time.Minute}); err != nil {
+			if _, err := auth.Do(s.ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "hostile", Duration: time.Minute}); err != nil {
 				s.Fatal(err)
 			}
 			h := s.hold(auth, nil)
@@ -110,14 +110,14 @@ func TestTime(t *testing.T) {
 			clock.Resume()
 		}},
 		{"redisson/redisson#775", "the holder of a lock without end was dead, and nothing could free it", func(s *stage) {
-			if _, err := s.auth.Do(s.ctx, name, lease.Request{Action: lease.Acquire, Proposed: lease.ID{1}, Owner: "dead", Duration: lease.Infinite}); err != nil {
+			if _, err := s.auth.Do(s.ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{1}, Owner: "dead", Duration: lease.Infinite}); err != nil {
 				s.Fatal(err)
 			}
 			s.after(1000 * time.Hour)
 			h := s.hold(s.auth, nil)
 			ok, _ := h.Acquire(s.ctx)
 			s.want(!ok, "it does not end by itself")
-			left, err := lease.Revoke(s.ctx, s.auth, name, lease.In(time.Minute))
+			left, err := lease.Break(s.ctx, s.auth, name, lease.Grace(time.Minute))
 			s.want(err == nil && left == time.Minute, "anybody may break it: %v, %v", left, err)
 			_, err = session.Acquire(s.ctx, h, nil)
 			s.want(err == nil, "and then it is free: %v", err)
@@ -164,7 +164,7 @@ func TestMachineClock(t *testing.T) {
 			clock := &machine{}
 			auth := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))
 			id := lease.ID{1}
-			if _, err := auth.Do(t.Context(), name, lease.Request{Action: lease.Acquire, Proposed: id, Duration: time.Hour}); err != nil {
+			if _, err := auth.Do(t.Context(), name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			clock.ahead.Store(int64(step))

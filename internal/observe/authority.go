@@ -18,7 +18,7 @@ func (s *Store) Authority() *Authority { return &Authority{s} }
 
 // Do carries out one request.
 func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	c := &call{Store: a.store, opening: req.Action == lease.Acquire}
+	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire}
 	c.last, _ = a.store.remembered(name)
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
 	if c.began && !c.asked { // nobody was asked: that was no answer

@@ -112,11 +112,11 @@ var (
 )
 
 func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.Acquire, Proposed: id, Duration: d}
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d}
 }
 
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.Renew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Release, ID: id} }
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 func breaks(p time.Duration) lease.Request {
-	return lease.Request{Action: lease.Break, Period: lease.In(p)}
+	return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p)}
 }

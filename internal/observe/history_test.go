@@ -91,7 +91,7 @@ func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lea
 		return // or else nobody knows which of the breaks it shows
 	}
 	switch req.Action {
-	case lease.Acquire, lease.Renew, lease.Read:
+	case lease.ActionAcquire, lease.ActionRenew, lease.ActionRead:
 		w.beliefs[id] = belief{clock, sent.Add(time.Duration(float64(res.Sure) * (1 - drift) / (1 + drift))), broken}
 	}
 }
@@ -123,7 +123,7 @@ func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 			}
 			time.Sleep(time.Duration(w.intn(2000)) * time.Millisecond)
 			if w.intn(4) == 0 {
-				w.ask(ctx, a, clock, id, lease.Request{Action: lease.Read})
+				w.ask(ctx, a, clock, id, lease.Request{Action: lease.ActionRead})
 				continue
 			}
 			w.ask(ctx, a, clock, id, renew(id))
@@ -133,7 +133,7 @@ func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 		case 0:
 			w.ask(ctx, a, clock, id, breaks(time.Duration(w.intn(5000))*time.Millisecond))
 		case 1:
-			w.ask(ctx, a, clock, id, lease.Request{Action: lease.Write})
+			w.ask(ctx, a, clock, id, lease.Request{Action: lease.ActionWrite})
 		}
 	}
 }

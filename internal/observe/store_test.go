@@ -149,14 +149,14 @@ func TestBreakOnlyMovesEarlier(t *testing.T) {
 		if res := do(t, late.Authority(), breaks(10*time.Second), 0); res.Remaining() != 10*time.Second {
 			t.Errorf("late: remaining %v", res.Remaining())
 		}
-		if res := do(t, early.Authority(), lease.Request{Action: lease.Read}, 0); res.Remaining() != 5*time.Second {
+		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.Remaining() != 5*time.Second {
 			t.Errorf("early: remaining %v, want the 5s that were left already", res.Remaining())
 		}
 		time.Sleep(5 * time.Second)
 		do(t, early.Authority(), acquire(idB, time.Second), 0)
 		// Another incarnation's break has nothing to do with it.
 		do(t, late.Authority(), breaks(500*time.Millisecond), 0)
-		if res := do(t, early.Authority(), lease.Request{Action: lease.Read}, 0); res.Remaining() != 500*time.Millisecond {
+		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.Remaining() != 500*time.Millisecond {
 			t.Errorf("another incarnation: remaining %v", res.Remaining())
 		}
 	})
@@ -177,7 +177,7 @@ func TestExchanges(t *testing.T) {
 			{"renewal", a, renew(idA), 0, 1},
 			{"renewal again", a, renew(idA), 0, 1},
 			{"refusal is loaded", a, acquire(idB, time.Minute), lease.ErrHeld, 1},
-			{"read is loaded", a, lease.Request{Action: lease.Read}, 0, 1},
+			{"read is loaded", a, lease.Request{Action: lease.ActionRead}, 0, 1},
 			{"newcomer is refused", b, acquire(idB, time.Minute), lease.ErrHeld, 1},
 			{"release", a, release(idA), 0, 1},
 			{"acquire begins in vain, from what is old", b, acquire(idB, time.Minute), 0, 2},
@@ -203,11 +203,11 @@ func TestMemoryNeverAnswers(t *testing.T) {
 		do(t, b, acquire(idB, time.Minute), lease.ErrHeld) // b remembers that it is held
 		do(t, a, release(idA), 0)
 		do(t, b, acquire(idB, time.Minute), 0) // and yet is granted
-		if res := do(t, a, lease.Request{Action: lease.Read}, 0); res.Record.ID != idB {
+		if res := do(t, a, lease.Request{Action: lease.ActionRead}, 0); res.Record.ID != idB {
 			t.Errorf("a read shows %v, which is over", res.Record.ID)
 		}
 		do(t, b, release(idB), 0)
-		do(t, a, lease.Request{Action: lease.Write}, 0) // a remembers that it is held by B
+		do(t, a, lease.Request{Action: lease.ActionWrite}, 0) // a remembers that it is held by B
 	})
 }
 
@@ -275,7 +275,7 @@ func TestOvertakenAnswer(t *testing.T) {
 		e := newEngine()
 		holder, s := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
 		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
-		do(t, s.Authority(), lease.Request{Action: lease.Read}, 0)
+		do(t, s.Authority(), lease.Request{Action: lease.ActionRead}, 0)
 		held, overtaken := make(chan struct{}), make(chan lease.Snapshot)
 		e.after = func() { <-held }
 		go func() {

@@ -80,7 +80,7 @@ func (a *actor) dawdle(ctx context.Context, c *leasetest.Call) error {
 // holder neither sends nor hears, and the rest is the network's.
 func (a *actor) travel(ctx context.Context, c *leasetest.Call) error {
 	d := a.requests
-	if c.Op == lease.Read.String() {
+	if c.Op == lease.ActionRead.String() {
 		d = a.reads
 	}
 	there, back, befallen, delay := d.upTo(latency), d.upTo(latency), d.float(), d.float()

@@ -67,8 +67,8 @@ var Faults = []*Fault{
 		a.pause()
 		return a.resume
 	}},
-	{Name: "break at once", Excludes: belief, begin: revoke(lease.In(0))},
-	{Name: "break with grace", begin: revoke(lease.In(duration))},
+	{Name: "break at once", Excludes: belief, begin: revoke(lease.Grace(0))},
+	{Name: "break with grace", begin: revoke(lease.Grace(duration))},
 	{Name: "hostile record", begin: func(w *world, _ *dice) func() {
 		w.hostile.Store(true)
 		return func() { w.hostile.Store(false) }
@@ -107,7 +107,7 @@ func once(f func(*world, *dice)) func(*world, *dice) func() {
 
 func revoke(p lease.Period) func(*world, *dice) func() {
 	return once(func(w *world, _ *dice) {
-		_, _ = lease.Revoke(context.Background(), lease.NewAuthority(w.store), name, p) // refused if nobody holds
+		_, _ = lease.Break(context.Background(), lease.NewAuthority(w.store), name, p) // refused if nobody holds
 	})
 }
 

@@ -205,10 +205,10 @@ func (a overstating) Do(ctx context.Context, name string, req lease.Request) (le
 	asked := req.Duration
 	req.Duration -= req.Duration / 4
 	res, err := a.Authority.Do(ctx, name, req)
-	if req.Action == lease.Acquire && err == nil {
+	if req.Action == lease.ActionAcquire && err == nil {
 		res.Sure = asked
 	}
-	if req.Action == lease.Renew && err == nil {
+	if req.Action == lease.ActionRenew && err == nil {
 		res.Sure = duration
 	}
 	return res, err

@@ -46,7 +46,7 @@ func (c *checker) answered(seen []Exchange, answers []answer) {
 
 // wasSo reports whether an answer fits a version that was not replaced by what was shown before.
 func (c *checker) wasSo(a answer, latest int64) bool {
-	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.Acquire || a.req.Action == lease.Renew)
+	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.ActionAcquire || a.req.Action == lease.ActionRenew)
 	for v, r := range c.records {
 		if 2*v+1 < latest || !c.shows(a.res, r) {
 			continue

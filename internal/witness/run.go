@@ -35,10 +35,10 @@ func (h *History) Run(ctx context.Context, seed uint64, name string, authorities
 				call := time.Now()
 				res, err := a.Do(ctx, name, req)
 				h.answer(answer{call, time.Now(), req, res, err})
-				if req.Action == lease.Acquire && err != nil && lease.CodeOf(err) == 0 {
+				if req.Action == lease.ActionAcquire && err != nil && lease.CodeOf(err) == 0 {
 					mine = req.Proposed // unknown: it may have it
 				}
-				if err == nil && (req.Action == lease.Acquire || req.Action == lease.Change) {
+				if err == nil && (req.Action == lease.ActionAcquire || req.Action == lease.ActionChange) {
 					mine = res.Record.ID
 				}
 			}
@@ -55,17 +55,17 @@ func draw(r *rand.Rand, mine *lease.ID, d time.Duration) lease.Request {
 	}
 	switch n := r.IntN(16); {
 	case n < 6:
-		return lease.Request{Action: lease.Acquire, Proposed: id, Duration: 1 + time.Duration(r.Int64N(int64(d)))}
+		return lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: 1 + time.Duration(r.Int64N(int64(d)))}
 	case n < 10 && !mine.IsZero():
-		return lease.Request{Action: lease.Renew, ID: *mine}
+		return lease.Request{Action: lease.ActionRenew, ID: *mine}
 	case n < 11 && !mine.IsZero():
-		return lease.Request{Action: lease.Change, ID: *mine, Proposed: id}
+		return lease.Request{Action: lease.ActionChange, ID: *mine, Proposed: id}
 	case n < 12 && !mine.IsZero():
-		return lease.Request{Action: lease.Release, ID: *mine}
+		return lease.Request{Action: lease.ActionRelease, ID: *mine}
 	case n < 13:
-		return lease.Request{Action: lease.Break, Period: lease.In(time.Duration(r.Int64N(int64(d))))}
+		return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Duration(r.Int64N(int64(d))))}
 	case n < 14:
-		return lease.Request{Action: lease.Write}
+		return lease.Request{Action: lease.ActionWrite}
 	}
-	return lease.Request{Action: lease.Read}
+	return lease.Request{Action: lease.ActionRead}
 }

@@ -53,10 +53,10 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, rng *rand.Rand
 		bounded, cancel := context.WithTimeout(ctx, w.Term/10)
 		res, err := a.Do(bounded, w.Name, req)
 		cancel()
-		switch gives := req.Action == lease.Acquire || req.Action == lease.Change; {
+		switch gives := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; {
 		case err == nil && gives:
 			mine = res.Record.ID
-		case err != nil && lease.CodeOf(err) == 0 && req.Action == lease.Acquire:
+		case err != nil && lease.CodeOf(err) == 0 && req.Action == lease.ActionAcquire:
 			mine = req.Proposed
 		}
 	}
@@ -72,15 +72,15 @@ func (w *Workload) draw(rng *rand.Rand, mine lease.ID) lease.Request {
 		Owner: []string{"", "a", "b"}[rng.IntN(3)], Duration: 1 + time.Duration(rng.Int64N(int64(w.Term))),
 	}
 	if rng.IntN(3) == 0 {
-		req.Action = lease.Acquire
+		req.Action = lease.ActionAcquire
 	}
 	if rng.IntN(20) == 0 {
 		req.Duration = lease.Infinite
 	}
 	if rng.IntN(2) == 0 {
-		req.Period = lease.In(time.Duration(rng.Int64N(int64(w.Term / 2))))
+		req.Period = lease.Grace(time.Duration(rng.Int64N(int64(w.Term / 2))))
 	}
-	if mine.IsZero() && (req.Action == lease.Renew || req.Action == lease.Change || req.Action == lease.Release) {
+	if mine.IsZero() && (req.Action == lease.ActionRenew || req.Action == lease.ActionChange || req.Action == lease.ActionRelease) {
 		req.ID = id
 	}
 	return req

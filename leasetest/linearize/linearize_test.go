@@ -150,8 +150,8 @@ func TestPlantedBugs(t *testing.T) {
 				}
 			})
 		}, nil},
-		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.Release} }},
-		{"renews whoever asks", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.Renew} }},
+		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRelease} }},
+		{"renews whoever asks", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRenew} }},
 		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority { return idle{a} }},
 		{"changes under the same token", func(s lease.Store) lease.Store { return unmarked{s} }, nil},
 		{"lengthens a lease by breaking it", func(s lease.Store) lease.Store { return lengthening{s} }, nil},
@@ -327,8 +327,8 @@ func (a careless) Do(ctx context.Context, name string, req lease.Request) (lease
 type idle struct{ lease.Authority }
 
 func (a idle) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.Break {
-		req = lease.Request{Action: lease.Read}
+	if req.Action == lease.ActionBreak {
+		req = lease.Request{Action: lease.ActionRead}
 	}
 	return a.Authority.Do(ctx, name, req)
 }
@@ -351,7 +351,7 @@ type remembering struct {
 }
 
 func (a *remembering) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.Read && req.ID.IsZero() && a.last != nil {
+	if req.Action == lease.ActionRead && req.ID.IsZero() && a.last != nil {
 		return *a.last, nil
 	}
 	res, err := a.Authority.Do(ctx, name, req)
@@ -366,7 +366,7 @@ type lying struct{ lease.Authority }
 
 func (a lying) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Authority.Do(ctx, name, req)
-	if err == nil && req.Action == lease.Acquire && res.Record.Epoch%3 == 0 {
+	if err == nil && req.Action == lease.ActionAcquire && res.Record.Epoch%3 == 0 {
 		return lease.Result{}, lease.ErrHeld
 	}
 	return res, err

@@ -106,7 +106,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
 	switch req.Action {
-	case lease.Acquire:
+	case lease.ActionAcquire:
 		switch {
 		case locked && !same(req.Proposed):
 			return s, lease.ErrHeld
@@ -115,7 +115,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 		}
 		n := state{id: req.Proposed, owner: req.Owner, duration: int64(req.Duration), epoch: s.epoch + 1, at: s.at, wrote: s.wrote}
 		return n.started(out), 0
-	case lease.Renew:
+	case lease.ActionRenew:
 		switch {
 		case phase == available || !same(req.ID):
 			return s, lease.ErrIDMismatch
@@ -123,7 +123,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 			return s, lease.ErrBroken
 		}
 		return s.started(out), 0
-	case lease.Change:
+	case lease.ActionChange:
 		switch {
 		case !locked:
 			return s, lease.ErrNotPresent
@@ -140,18 +140,18 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 		}
 		s.epoch++
 		return s.written(out), 0
-	case lease.Release:
+	case lease.ActionRelease:
 		if phase == available || !same(req.ID) {
 			return s, lease.ErrIDMismatch
 		}
 		s.released = true
 		return s.written(out), 0
-	case lease.Break:
+	case lease.ActionBreak:
 		if phase == available {
 			return s, lease.ErrNotPresent
 		}
 		return s.breaks(phase, req.Period, out), 0
-	case lease.Read, lease.Write:
+	case lease.ActionRead, lease.ActionWrite:
 		switch {
 		case !req.ID.IsZero() && same(req.ID) && locked:
 			return s, 0
@@ -161,7 +161,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 			return s, lease.ErrLost
 		case !req.ID.IsZero():
 			return s, lease.ErrNotPresent
-		case req.Action == lease.Read:
+		case req.Action == lease.ActionRead:
 			return s, 0
 		case locked:
 			return s, lease.ErrIDMissing
