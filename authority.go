@@ -32,16 +32,16 @@ type Result struct {
 	// Now is the authority's time. If it is zero the result shows nothing.
 	Now time.Time
 
-	// Sure bounds the time that is left from below: counted from the sending of the
+	// MinRemaining bounds the time that is left from below: counted from the sending of the
 	// request, the record's ID is certain to stay locked for at least this long, if nobody
 	// breaks, changes or releases it. It is 0 if the record is not locked.
-	Sure time.Duration
+	MinRemaining time.Duration
 }
 
-// Remaining bounds the time that is left from above: counted from the answer, the lease
+// MaxRemaining bounds the time that is left from above: counted from the answer, the lease
 // stays locked for at most this long if its holder does nothing. It is Infinite for an
 // infinite lease.
-func (r Result) Remaining() time.Duration { return r.Record.Remaining(r.Now) }
+func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease under name without knowing its ID, and returns how long it stays
 // locked: 0 if the break is immediate. The holder keeps the lease for the period, if that is
@@ -57,7 +57,7 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 	if err != nil {
 		return 0, err
 	}
-	return res.Remaining(), nil
+	return res.MaxRemaining(), nil
 }
 
 // Inspect shows the lease under name. It changes nothing.
@@ -144,7 +144,7 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 				// it would count anew from every other. If it cannot be, the next request tries.
 				_, _ = a.store.Swap(ctx, name, old, seen)
 			}
-			res.show(&seen, now, old.Lag)
+			res.show(&seen, now, old.Uncertainty)
 			if refusal != 0 {
 				return refusal
 			}
@@ -155,7 +155,7 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 			// What is certain is counted from the commit, not from the decision before it: then a
 			// store that answers a load with an old time cannot make a holder believe too long.
 			swapped.Record.pass(swapped.Now)
-			res.show(&swapped.Record, swapped.Now, swapped.Lag)
+			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil
 		}
 		if !errors.Is(err, ErrConflict) {
@@ -165,13 +165,13 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 	}
 }
 
-func (res *Result) show(r *Record, now time.Time, lag time.Duration) {
-	res.Record, res.Now, res.Sure = *r, now, max(0, sub(r.remaining(now), lag))
+func (res *Result) show(r *Record, now time.Time, uncertainty time.Duration) {
+	res.Record, res.Now, res.MinRemaining = *r, now, max(0, sub(r.remaining(now), uncertainty))
 }
 
-func sub(d, lag time.Duration) time.Duration {
+func sub(d, uncertainty time.Duration) time.Duration {
 	if d == Infinite {
 		return Infinite
 	}
-	return d - lag
+	return d - uncertainty
 }

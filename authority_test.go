@@ -15,15 +15,15 @@ import (
 
 // A dumbStore keeps one snapshot a name, counts the calls, and lets a test come in between.
 type dumbStore struct {
-	mu     sync.Mutex
-	kept   map[string]lease.Snapshot
-	writes int
-	calls  []string
-	now    time.Time
-	lag    time.Duration
-	loads  func() error                                 // before each Load
-	swaps  func(next lease.Record) (commit, tell error) // before each Swap: what it does, and what it says
-	shows  bool                                         // a conflict comes with the current snapshot
+	mu          sync.Mutex
+	kept        map[string]lease.Snapshot
+	writes      int
+	calls       []string
+	now         time.Time
+	uncertainty time.Duration
+	loads       func() error                                 // before each Load
+	swaps       func(next lease.Record) (commit, tell error) // before each Swap: what it does, and what it says
+	shows       bool                                         // a conflict comes with the current snapshot
 }
 
 func newStore(r lease.Record) *dumbStore {
@@ -35,7 +35,7 @@ func (s *dumbStore) snapshot(name string) lease.Snapshot {
 	if kept.Version == "" {
 		kept.Version = "0"
 	}
-	kept.Now, kept.Lag = s.now, s.lag
+	kept.Now, kept.Uncertainty = s.now, s.uncertainty
 	return kept
 }
 
@@ -114,13 +114,13 @@ func do(t *testing.T, s *dumbStore, auth lease.Authority, req lease.Request, cal
 func TestAuthority(t *testing.T) {
 	s := newStore(lease.Record{Epoch: 6})
 	auth := lease.NewAuthority(s)
-	want := lease.Result{Record: leasedA, Now: noon, Sure: time.Minute}
-	if got := do(t, s, auth, acquireA, "load swap", 0); got != want || got.Remaining() != time.Minute {
+	want := lease.Result{Record: leasedA, Now: noon, MinRemaining: time.Minute}
+	if got := do(t, s, auth, acquireA, "load swap", 0); got != want || got.MaxRemaining() != time.Minute {
 		t.Errorf("acquired: %+v", got)
 	}
 	s.now = noon.Add(20 * time.Second)
-	want.Now, want.Sure = s.now, 40*time.Second
-	if got := do(t, s, auth, acquireB, "load", lease.ErrHeld); got != want || got.Remaining() != 40*time.Second {
+	want.Now, want.MinRemaining = s.now, 40*time.Second
+	if got := do(t, s, auth, acquireB, "load", lease.ErrHeld); got != want || got.MaxRemaining() != 40*time.Second {
 		t.Errorf("held: %+v", got)
 	}
 	for _, req := range []lease.Request{
@@ -134,7 +134,7 @@ func TestAuthority(t *testing.T) {
 		t.Errorf("inspected: %+v, %v", got, err)
 	}
 	s.did()
-	want.Record.Until, want.Sure = s.now.Add(time.Minute), time.Minute
+	want.Record.Until, want.MinRemaining = s.now.Add(time.Minute), time.Minute
 	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
 		t.Errorf("renewed: %+v", got)
 	}
@@ -146,7 +146,7 @@ func TestAuthority(t *testing.T) {
 		t.Errorf("broken: %v, %v", left, err)
 	}
 	s.did()
-	if got := do(t, s, auth, renewA, "load", lease.ErrBroken); got.Record.State != lease.Breaking || got.Sure != 5*time.Second {
+	if got := do(t, s, auth, renewA, "load", lease.ErrBroken); got.Record.State != lease.Breaking || got.MinRemaining != 5*time.Second {
 		t.Errorf("renewed after the break: %+v", got)
 	}
 	if left, err := lease.Break(t.Context(), auth, "b", lease.Grace(0)); left != 0 || !errors.Is(err, lease.ErrNotPresent) {
@@ -155,7 +155,7 @@ func TestAuthority(t *testing.T) {
 	s.did()
 	// Breaking has come to its end: what is seen is broken, although nobody wrote it.
 	s.now = s.now.Add(5 * time.Second)
-	if got := do(t, s, auth, read, "load", 0); got.Record.State != lease.Broken || got.Sure != 0 || got.Remaining() != 0 {
+	if got := do(t, s, auth, read, "load", 0); got.Record.State != lease.Broken || got.MinRemaining != 0 || got.MaxRemaining() != 0 {
 		t.Errorf("broken: %+v", got)
 	}
 	if got := do(t, s, auth, acquireB, "load swap", 0); got.Record.Epoch != 8 || got.Record.ID != ids["B"] {
@@ -169,7 +169,7 @@ func TestBreakInfinite(t *testing.T) {
 	r.Duration, r.Until = lease.Infinite, time.Time{}
 	s := newStore(r)
 	auth := lease.NewAuthority(s)
-	if got := do(t, s, auth, read, "load", 0); got.Sure != lease.Infinite || got.Remaining() != lease.Infinite {
+	if got := do(t, s, auth, read, "load", 0); got.MinRemaining != lease.Infinite || got.MaxRemaining() != lease.Infinite {
 		t.Errorf("infinite: %+v", got)
 	}
 	if left, err := lease.Break(t.Context(), auth, "a", lease.Period{}); left != 0 || err != nil || s.kept["a"].Record.State != lease.Broken {
@@ -180,7 +180,7 @@ func TestBreakInfinite(t *testing.T) {
 // The time passes between the load and the commit. SPEC A5.
 func TestCommitIsLater(t *testing.T) {
 	for after, want := range map[time.Duration]lease.Result{
-		10 * time.Second: {Record: leasedA, Now: noon.Add(10 * time.Second), Sure: 50 * time.Second},
+		10 * time.Second: {Record: leasedA, Now: noon.Add(10 * time.Second), MinRemaining: 50 * time.Second},
 		time.Minute: {
 			Record: lease.Record{State: lease.Expired, ID: ids["A"], Owner: "one", Duration: time.Minute, Epoch: 7},
 			Now:    noon.Add(time.Minute),
@@ -198,19 +198,19 @@ func TestCommitIsLater(t *testing.T) {
 }
 
 // Where a store only observes, what is certain is less than what may be left. SPEC A5.
-func TestLag(t *testing.T) {
-	for lag, sure := range map[time.Duration]time.Duration{time.Second: 59 * time.Second, time.Minute: 0, time.Hour: 0} {
+func TestUncertainty(t *testing.T) {
+	for uncertainty, sure := range map[time.Duration]time.Duration{time.Second: 59 * time.Second, time.Minute: 0, time.Hour: 0} {
 		s := newStore(leasedA)
-		s.lag = lag
-		if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.Sure != sure || got.Remaining() != time.Minute {
-			t.Errorf("lag %v: %+v", lag, got)
+		s.uncertainty = uncertainty
+		if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.MinRemaining != sure || got.MaxRemaining() != time.Minute {
+			t.Errorf("uncertainty %v: %+v", uncertainty, got)
 		}
 	}
 	r := leasedA
 	r.Duration, r.Until = lease.Infinite, time.Time{}
 	s := newStore(r)
-	s.lag = time.Hour
-	if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.Sure != lease.Infinite {
+	s.uncertainty = time.Hour
+	if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.MinRemaining != lease.Infinite {
 		t.Errorf("infinite: %+v", got)
 	}
 }
@@ -384,8 +384,8 @@ func TestHostileRecords(t *testing.T) {
 			}
 			s := newStore(c.r)
 			res := do(t, s, lease.NewAuthority(limitedStore{s, c.limits}), c.req, c.calls, c.code)
-			if res.Remaining() != c.left || res.Sure != c.left || res.Record.Valid() != nil {
-				t.Errorf("%+v, %v left", res, res.Remaining())
+			if res.MaxRemaining() != c.left || res.MinRemaining != c.left || res.Record.Valid() != nil {
+				t.Errorf("%+v, %v left", res, res.MaxRemaining())
 			}
 			if kept := s.kept["a"].Record; !kept.Until.Equal(c.end) || kept.Valid() != nil {
 				t.Errorf("kept %+v", kept)

@@ -50,11 +50,11 @@ type Snapshot struct {
 	// the record was decided.
 	Now time.Time
 
-	// Lag is how much earlier than Until shows the lease may end. In a store with a clock it
+	// Uncertainty is how much earlier than Until shows the lease may end. In a store with a clock it
 	// is zero, or the tick of a clock that is coarser than the margin of a holder: Now is up to a
 	// tick old. Where an observer counts the time since it first saw a version, Until is a bound
 	// from above.
-	Lag time.Duration
+	Uncertainty time.Duration
 }
 
 // A Watcher is an optional ability of a [Store] or an [Authority]. Every wrapper of either

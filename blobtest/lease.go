@@ -52,7 +52,7 @@ func leaseResource(c *call) (*reply, error) {
 		rep.header.Set(headerID, req.ID.String())
 	case lease.ActionBreak:
 		// "Approximate time remaining in the lease period, in seconds." The service cuts off.
-		rep.header.Set(headerLeft, strconv.FormatInt(int64(res.Remaining()/time.Second), 10))
+		rep.header.Set(headerLeft, strconv.FormatInt(int64(res.MaxRemaining()/time.Second), 10))
 	}
 	return rep, nil
 }

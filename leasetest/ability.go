@@ -11,7 +11,7 @@ type Ability uint32
 const (
 	// Of stores and authorities.
 
-	OwnClock   Ability = 1 << iota // it tells the time itself: Snapshot.Lag is zero, or the tick of its clock
+	OwnClock   Ability = 1 << iota // it tells the time itself: Snapshot.Uncertainty is zero, or the tick of its clock
 	Watching                       // it is a lease.Watcher
 	Durable                        // what it acknowledged survives Options.Reopen
 	Forgetting                     // Options.Forget makes it forget idle records

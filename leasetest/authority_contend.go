@@ -196,7 +196,7 @@ func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sur
 		defer mu.Unlock()
 		switch refusal := lease.CodeOf(err); {
 		case err == nil:
-			granted, sure = granted+1, min(sure, res.Sure)
+			granted, sure = granted+1, min(sure, res.MinRemaining)
 		case refusal.Refusal():
 			code = refusal
 		default:

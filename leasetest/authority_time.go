@@ -7,20 +7,20 @@ import (
 )
 
 var certaintyRules = []rule{
-	{"A5/sure-is-certain", "for as long as sure says, counted from the sending, the ID stays locked", 0, func(p *probe) {
+	{"A5/min-remaining-is-certain", "for MinRemaining, counted from the sending, the ID stays locked", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
 			sent := time.Now()
 			res := a.grant(req)
-			if res.Sure <= 0 || res.Sure > p.D {
-				p.Fatalf("%v of a lease of %v are certain", res.Sure, p.D)
+			if res.MinRemaining <= 0 || res.MinRemaining > p.D {
+				p.Fatalf("%v of a lease of %v are certain", res.MinRemaining, p.D)
 			}
-			p.pass(res.Sure - time.Since(sent) - max(time.Nanosecond, p.Slack))
+			p.pass(res.MinRemaining - time.Since(sent) - max(time.Nanosecond, p.Slack))
 			a.refuse(acquire(p.id(), p.D), lease.ErrHeld)
 		}
 	}},
-	{"A5/sure-of-every-answer-is-certain", "sure is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *probe) {
+	{"A5/min-remaining-of-every-answer-is-certain", "MinRemaining is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *probe) {
 		a := p.authority()
 		id, other := p.id(), p.id()
 		a.grant(acquire(id, p.D))
@@ -30,8 +30,8 @@ var certaintyRules = []rule{
 			sent := time.Now()
 			if res, err := a.ask(req); lease.CodeOf(err) != code || code == 0 && err != nil {
 				p.Fatalf("%s: %v", requestText(req), err)
-			} else if most := end.Sub(sent) + p.Slack; res.Sure > most {
-				p.Errorf("%v are sure in the answer to %s, of at most %v that are left", res.Sure, requestText(req), most)
+			} else if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
+				p.Errorf("%v are sure in the answer to %s, of at most %v that are left", res.MinRemaining, requestText(req), most)
 			}
 		}
 		p.pass(p.D / 4)
@@ -55,11 +55,11 @@ var certaintyRules = []rule{
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
 	}},
-	{"A5/sure-of-an-infinite-lease", "of an infinite lease nothing is sure beyond its break, for which the period is used as it is, or beyond the finite duration that it is given", Infinite, func(p *probe) {
+	{"A5/min-remaining-of-an-infinite-lease", "of an infinite lease nothing is sure beyond its break, for which the period is used as it is, or beyond the finite duration that it is given", Infinite, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, lease.Infinite))
-		if sure := a.grant(acquire(id, p.D)).Sure; sure <= 0 || sure > p.D {
+		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure <= 0 || sure > p.D {
 			p.Errorf("%v are sure of a lease that was infinite and is of %v now", sure, p.D)
 		}
 		if p.Lacks&Breaking != 0 {
@@ -70,7 +70,7 @@ var certaintyRules = []rule{
 			long = p.Limits.MaxPeriod
 		}
 		a.grant(acquire(id, lease.Infinite))
-		if left := a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)}).Remaining(); left > long || left < long-p.Slack {
+		if left := a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)}).MaxRemaining(); left > long || left < long-p.Slack {
 			p.Errorf("%v remain of an infinite lease, after a break of period %v", left, long)
 		}
 		a.grant(release(id))
@@ -78,22 +78,22 @@ var certaintyRules = []rule{
 		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)})
 		res, err := a.ask(acquire(p.id(), p.D))
 		p.history.Printf("refused: %v", err)
-		for what, sure := range map[string]time.Duration{"a read": a.inspect().Sure, "a refusal": res.Sure} {
+		for what, sure := range map[string]time.Duration{"a read": a.inspect().MinRemaining, "a refusal": res.MinRemaining} {
 			if sure > p.D/4 {
 				p.Errorf("%v are sure in the answer to %s, of an infinite lease whose break takes %v", sure, what, p.D/4)
 			}
 		}
 	}},
-	{"A5/remaining-is-enough", "what remains, counted from the answer, is how long the lease stays locked at most, for whoever asks", 0, func(p *probe) {
+	{"A5/max-remaining-is-enough", "what remains, counted from the answer, is how long the lease stays locked at most, for whoever asks", 0, func(p *probe) {
 		a := p.authority()
 		for range 2 {
 			a.grant(acquire(p.id(), p.D))
 			p.pass(p.D / 4)
 			res := a.inspect()
-			if left := res.Remaining(); left <= 0 || left > p.D {
+			if left := res.MaxRemaining(); left <= 0 || left > p.D {
 				p.Fatalf("%v remain of a lease of %v", left, p.D)
 			}
-			p.pass(res.Remaining() + p.Slack/4)
+			p.pass(res.MaxRemaining() + p.Slack/4)
 		}
 		a.grant(acquire(p.id(), p.D))
 	}},
@@ -102,8 +102,8 @@ var certaintyRules = []rule{
 		id := p.id()
 		a.grant(acquire(id, p.D))
 		for _, res := range []lease.Result{a.grant(release(id)), a.inspect()} {
-			if res.Sure != 0 || res.Remaining() != 0 {
-				p.Errorf("of a released lease %v are sure and %v remain", res.Sure, res.Remaining())
+			if res.MinRemaining != 0 || res.MaxRemaining() != 0 {
+				p.Errorf("of a released lease %v are sure and %v remain", res.MinRemaining, res.MaxRemaining())
 			}
 		}
 	}},

@@ -88,8 +88,8 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 // believes shows what f makes of what is sure of a renewal.
 func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.Authority {
 	return Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-		if req.Action == lease.ActionRenew && *err == nil && res.Sure != lease.Infinite {
-			res.Sure = f(res.Sure)
+		if req.Action == lease.ActionRenew && *err == nil && res.MinRemaining != lease.Infinite {
+			res.MinRemaining = f(res.MinRemaining)
 		}
 	})
 }

@@ -91,8 +91,8 @@ func TestSkew(t *testing.T) {
 				clock := leasetest.NewClock()
 				auth := lease.NewAuthority(leasetest.Skew(memory.New(nil), clock))
 				res, err := auth.Do(t.Context(), "job", acquire(idA))
-				if err != nil || res.Remaining() != time.Minute {
-					t.Fatalf("granted for %v: %v", res.Remaining(), err)
+				if err != nil || res.MaxRemaining() != time.Minute {
+					t.Fatalf("granted for %v: %v", res.MaxRemaining(), err)
 				}
 				c.do(clock)
 				time.Sleep(c.after)
@@ -165,8 +165,8 @@ func TestTamper(t *testing.T) {
 			t.Fatal(err)
 		}
 		res, err := auth.Do(t.Context(), "job", acquire(idB))
-		if !errors.Is(err, lease.ErrHeld) || res.Remaining() > time.Minute {
-			t.Errorf("the hostile record holds it for %v: %v", res.Remaining(), err)
+		if !errors.Is(err, lease.ErrHeld) || res.MaxRemaining() > time.Minute {
+			t.Errorf("the hostile record holds it for %v: %v", res.MaxRemaining(), err)
 		}
 		hiding := leasetest.Answer(auth, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.ID = lease.ID{} })
 		if res, err := lease.Inspect(t.Context(), hiding, "job"); err != nil || !res.Record.ID.IsZero() {

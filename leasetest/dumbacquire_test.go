@@ -112,7 +112,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 	}
 	switch code := lease.CodeOf(a.err); {
 	case a.err == nil:
-		if !l.clock.Now().Before(l.believe(a.sent, a.res.Sure)) && l.bug != "believes what is over" {
+		if !l.clock.Now().Before(l.believe(a.sent, a.res.MinRemaining)) && l.bug != "believes what is over" {
 			answers <- a
 			undo()
 			if l.bug == "tells a late grant as a loss" {

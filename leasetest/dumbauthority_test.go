@@ -96,19 +96,19 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 	} else {
 		a.cache[name] = next
 	}
-	res := lease.Result{Record: next, Now: now, Sure: next.Remaining(now)}
+	res := lease.Result{Record: next, Now: now, MinRemaining: next.Remaining(now)}
 	if a.sureOfAll(req, next, err) {
-		res.Sure = next.Duration
+		res.MinRemaining = next.Duration
 	}
 	switch a.bug {
 	case "is too sure":
-		res.Sure *= 2
+		res.MinRemaining *= 2
 	case "shows an end that is too early":
 		if !res.Record.Until.IsZero() {
 			res.Record.Until = res.Record.Until.Add(-time.Second)
 		}
 	case "is sure of what is over":
-		res.Sure = time.Second
+		res.MinRemaining = time.Second
 	case "refuses without a code":
 		if err != nil {
 			return lease.Result{}, errors.New(err.Error())
@@ -125,7 +125,7 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 		}
 	case "is sure of an infinite lease for ever":
 		if next.State.Locked() && (next.Duration == lease.Infinite || r.Duration == lease.Infinite) {
-			res.Sure = lease.Infinite
+			res.MinRemaining = lease.Infinite
 		}
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // begin starts an incarnation.
 func (l *dumbLease) begin(ctx context.Context, id lease.ID, res lease.Result, sent time.Time) lease.Token {
-	h := &dumbHolding{id: id, token: res.Record.Token(), until: l.believe(sent, res.Sure), stop: make(chan struct{})}
+	h := &dumbHolding{id: id, token: res.Record.Token(), until: l.believe(sent, res.MinRemaining), stop: make(chan struct{})}
 	switch l.bug {
 	case "believes a moment later":
 		l.tasks.Go(func() {
@@ -144,20 +144,20 @@ func (l *dumbLease) renewed(h *dumbHolding, a dumbRenewal) bool {
 	case a.err == nil,
 		code.Refusal() && shown && r.State == lease.Leased && l.bug != "takes every refusal for a loss":
 		l.lock()
-		target.until = l.believe(a.sent, a.res.Sure)
+		target.until = l.believe(a.sent, a.res.MinRemaining)
 		l.unlock()
 	case !code.Refusal():
 		if l.bug == "loses at the first error" {
 			l.lose(h, lease.ErrExpired)
 		}
 		return false
-	case shown && r.State == lease.Breaking && a.res.Sure > 0 && l.bug != "gives up at once when it breaks":
+	case shown && r.State == lease.Breaking && a.res.MinRemaining > 0 && l.bug != "gives up at once when it breaks":
 		if l.bug == "does not see a break" {
 			return true
 		}
 		l.lock()
 		h.breaking = true
-		if end := l.believe(a.sent, a.res.Sure); end.Before(h.until) && l.bug != "keeps a break to the end of its duration" {
+		if end := l.believe(a.sent, a.res.MinRemaining); end.Before(h.until) && l.bug != "keeps a break to the end of its duration" {
 			h.until = end
 		}
 		l.unlock()
@@ -183,7 +183,7 @@ func (l *dumbLease) late(h *dumbHolding, answers <-chan dumbRenewal) {
 		case "an answer prolongs whatever is held":
 			l.lock()
 			if l.held != nil {
-				l.held.until = l.believe(l.clock.Now(), a.res.Sure)
+				l.held.until = l.believe(l.clock.Now(), a.res.MinRemaining)
 			}
 			l.unlock()
 		}
@@ -199,7 +199,7 @@ func (l *dumbLease) revive(h *dumbHolding, answers <-chan dumbRenewal) {
 	case a := <-answers:
 		if a.err == nil {
 			l.lock()
-			h.until, l.held = l.believe(a.sent, a.res.Sure), h
+			h.until, l.held = l.believe(a.sent, a.res.MinRemaining), h
 			l.unlock()
 		}
 	case <-l.quit:

@@ -33,7 +33,7 @@ func (c *Clerk) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	defer c.mu.Unlock()
 	now := c.start.Add(time.Since(c.start)).Round(0).UTC()
 	next, err := lease.Step(c.records[name], req, now)
-	res := lease.Result{Record: next, Now: now, Sure: next.Remaining(now)}
+	res := lease.Result{Record: next, Now: now, MinRemaining: next.Remaining(now)}
 	if err != nil {
 		return res, fail(err)
 	}

@@ -146,11 +146,11 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText is the outcome, and what is sure if that is not all that remains.
+// answerText is the outcome, and both bounds of what remains if they differ.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
-	if left := res.Remaining(); res.Sure != left {
-		s += fmt.Sprintf(" sure=%v remaining=%v", res.Sure, left)
+	if left := res.MaxRemaining(); res.MinRemaining != left {
+		s += fmt.Sprintf(" min=%v max=%v", res.MinRemaining, left)
 	}
 	return s
 }

@@ -24,9 +24,9 @@ func TestHistoriesShowWhatDecides(t *testing.T) {
 		says  []string
 	}{
 		{dumbLeases("believes what it asked for"), "H9/counts-what-is-sure", []string{
-			"== the suite changes the answer to acquire", "sure=6s remaining=12s\n", "a <- acquire"}},
+			"== the suite changes the answer to acquire", "min=6s max=12s\n", "a <- acquire"}},
 		{dumbLeases("believes what is over"), "H4/a-grant-answered-too-late-is-an-error", []string{
-			"== the suite changes the answer to acquire", "sure=600ms remaining=12s\n"}},
+			"== the suite changes the answer to acquire", "min=600ms max=12s\n"}},
 		{lying, "M14/sums-saturate", []string{
 			"9999-12-31 23:59:59.999999999Z  acquire proposed=", "0000-12-31 23:59:59.999999999Z  read of leased"}},
 	} {

@@ -72,7 +72,7 @@ var abandonRules = []rule{
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 			if req.Action == lease.ActionAcquire {
-				res.Sure = min(res.Sure, p.D/20)
+				res.MinRemaining = min(res.MinRemaining, p.D/20)
 			}
 		})
 		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})

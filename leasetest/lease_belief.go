@@ -58,7 +58,7 @@ var beliefRules = []rule{
 	}},
 	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
-		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, p.D/2) })
+		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, p.D/2) })
 		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
 		sent := time.Now()
 		a.acquire()
@@ -80,7 +80,7 @@ var beliefRules = []rule{
 			w.name = fmt.Sprint(p.name, i)
 			w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 				if req.Action == lease.ActionRenew {
-					res.Sure = c.sure(res.Sure)
+					res.MinRemaining = c.sure(res.MinRemaining)
 				}
 			})
 			a := w.join(Holder{Name: w.name, Owner: "a"}, From(2, lease.ActionRenew, FailRequest))
@@ -99,7 +99,7 @@ var beliefRules = []rule{
 	}},
 	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
-		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
+		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
 		sent := time.Now()
 		a.acquire()

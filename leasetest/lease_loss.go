@@ -76,7 +76,7 @@ var lossRules = []rule{
 	{"H15/not-before-the-acquire-is-decided", "what an acquire did not return as held is not told as lost, and what it did is", Injecting, func(p *probe) {
 		w := p.world()
 		sure := p.D / 10
-		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.Sure = min(res.Sure, sure) })
+		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
 		for i := range 21 {
 			delay := sure - 20*time.Millisecond + time.Duration(i)*2*time.Millisecond
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(delay)), From(1, lease.ActionRenew, FailRequest))

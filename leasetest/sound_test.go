@@ -50,7 +50,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 				lease.Watcher
 			}{m, brief{m}}
 		}, 0},
-		"a clock of 1 s, which is its lag": {func() lease.Store {
+		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Second}})
 			return struct {
 				lease.Store
@@ -143,17 +143,17 @@ func (c coarse) Now() time.Time { return c.Clock.Now().Truncate(c.tick) }
 // A lagging store tells how coarse its clock is.
 type lagging struct {
 	lease.Store
-	lag time.Duration
+	uncertainty time.Duration
 }
 
 func (s lagging) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	snap, err := s.Store.Load(ctx, name)
-	snap.Lag = s.lag
+	snap.Uncertainty = s.uncertainty
 	return snap, err
 }
 
 func (s lagging) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
-	snap.Lag = s.lag
+	snap.Uncertainty = s.uncertainty
 	return snap, err
 }

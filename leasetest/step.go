@@ -103,7 +103,7 @@ func (m *stepper) Do(_ context.Context, name string, req lease.Request) (lease.R
 	if err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 	}
-	return lease.Result{Record: r, Now: m.now, Sure: r.Remaining(m.now)}, err
+	return lease.Result{Record: r, Now: m.now, MinRemaining: r.Remaining(m.now)}, err
 }
 
 func (m *stepper) passTo(began time.Time, d time.Duration) time.Time {

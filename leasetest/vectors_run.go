@@ -147,7 +147,7 @@ func (r *run) step(s step) {
 	}
 	if w := s.want.left; w != nil {
 		want := r.scale(*w)
-		if got := res.Remaining(); got != want && (got == lease.Infinite || want == lease.Infinite || got-want > r.Slack || want-got > r.Slack+r.late(s)) {
+		if got := res.MaxRemaining(); got != want && (got == lease.Infinite || want == lease.Infinite || got-want > r.Slack || want-got > r.Slack+r.late(s)) {
 			wrong("what is left", got, want)
 		}
 	}

@@ -42,7 +42,7 @@ func (d *dumb) over(now time.Time) bool {
 
 // saw holds what the store showed against the history.
 func (d *dumb) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
-	if snap.Now != now || snap.Lag != 0 || snap.Version == "" {
+	if snap.Now != now || snap.Uncertainty != 0 || snap.Version == "" {
 		t.Fatalf("at %v: %+v", now, snap)
 	}
 	if snap.Version == d.version {

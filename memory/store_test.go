@@ -63,7 +63,7 @@ func TestConformance(t *testing.T) {
 func TestSwap(t *testing.T) {
 	s := memory.New(nil)
 	absent := load(t, s, "a")
-	if absent.Record != (lease.Record{}) || absent.Version == "" || absent.Now.IsZero() || absent.Lag != 0 {
+	if absent.Record != (lease.Record{}) || absent.Version == "" || absent.Now.IsZero() || absent.Uncertainty != 0 {
 		t.Fatalf("unknown name: %+v", absent)
 	}
 	next := leased(absent, time.Hour)

@@ -62,8 +62,8 @@ func TestWallClockStep(t *testing.T) {
 		began := do(t, a, "a", acquire).Now
 		clock.set(step(t, clock.Now(), seconds))
 		res := do(t, a, "a", lease.Request{Action: lease.ActionRead})
-		if res.Record.State != lease.Leased || res.Remaining() != acquire.Duration || res.Now != began {
-			t.Errorf("stepped by %d s: %v, %v left at %v, began %v", seconds, res.Record.State, res.Remaining(), res.Now, began)
+		if res.Record.State != lease.Leased || res.MaxRemaining() != acquire.Duration || res.Now != began {
+			t.Errorf("stepped by %d s: %v, %v left at %v, began %v", seconds, res.Record.State, res.MaxRemaining(), res.Now, began)
 		}
 		clock.add(acquire.Duration)
 		if res := do(t, a, "a", lease.Request{Action: lease.ActionRead}); res.Record.State != lease.Expired {

@@ -203,7 +203,7 @@ func (b broken) Do(ctx context.Context, name string, req lease.Request) (lease.R
 				continue
 			}
 		}
-		return lease.Result{Record: next.At(snap.Now), Now: snap.Now, Sure: next.Remaining(snap.Now)}, err
+		return lease.Result{Record: next.At(snap.Now), Now: snap.Now, MinRemaining: next.Remaining(snap.Now)}, err
 	}
 }
 
@@ -286,7 +286,7 @@ type overstating struct{ lease.Authority }
 
 func (o overstating) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := o.Authority.Do(ctx, name, req)
-	res.Sure *= 2
+	res.MinRemaining *= 2
 	return res, err
 }
 

@@ -108,7 +108,7 @@ func (n *numbering) number(e *event) (Event, error) {
 				v.Record.Left = n.span(max(0, u.Truncate(Unit).Sub(n.now))) // by now
 			}
 		}
-		v.Sure = n.span(e.result.Sure)
+		v.Sure = n.span(e.result.MinRemaining)
 	case Lost:
 		v.Record.Epoch = int(e.epoch - n.epoch)
 	}

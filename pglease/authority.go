@@ -32,7 +32,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		snap, err := a.store.again(ctx, name, req)
 		switch {
 		case err == nil:
-			return lease.Result{Record: snap.Record, Now: snap.Now, Sure: snap.Record.Remaining(snap.Now)}, nil
+			return lease.Result{Record: snap.Record, Now: snap.Now, MinRemaining: snap.Record.Remaining(snap.Now)}, nil
 		case !errors.Is(err, lease.ErrConflict):
 			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 		}

@@ -113,8 +113,8 @@ func TestRenewalIsExact(t *testing.T) {
 			if res.Now.Before(last.Now) || res.Now.Before(sent.Truncate(time.Microsecond)) || res.Now.After(time.Now()) {
 				t.Errorf("a renewal between %v and %v says that it is %v, and the one before %v", sent, time.Now(), res.Now, last.Now)
 			}
-			if res.Sure > d || d != lease.Infinite && (res.Sure < d-time.Second || res.Record.Until.Sub(res.Now) > d) {
-				t.Errorf("%v: renewed for %v, and for %v surely", d, res.Record.Until.Sub(res.Now), res.Sure)
+			if res.MinRemaining > d || d != lease.Infinite && (res.MinRemaining < d-time.Second || res.Record.Until.Sub(res.Now) > d) {
+				t.Errorf("%v: renewed for %v, and for %v surely", d, res.Record.Until.Sub(res.Now), res.MinRemaining)
 			}
 			if snap, err := store(t, p, nil).Load(ctx, name); err != nil || snap.Record != res.Record {
 				t.Errorf("%v: the row has %v, %v, and the answer was %v", d, snap.Record, err, res.Record)

@@ -98,7 +98,7 @@ func TestAnswersWithoutATime(t *testing.T) {
 		h.acquire(t)
 		id := h.ID()
 		n.act(t, lease.Request{Action: lease.ActionRelease, ID: id})
-		n.keep(lease.ActionRenew, refuse(lease.ErrNotPresent, lease.Result{Record: lease.Record{State: lease.Leased, ID: id}, Sure: time.Hour}))
+		n.keep(lease.ActionRenew, refuse(lease.ErrNotPresent, lease.Result{Record: lease.Record{State: lease.Leased, ID: id}, MinRemaining: time.Hour}))
 		time.Sleep(10 * time.Second)
 		h.lostOnce(t, lease.ErrNotPresent)
 	})
@@ -164,7 +164,7 @@ func TestAcquireWaitsForItsHooks(t *testing.T) {
 func sure(d, after time.Duration) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		res, err := send(ctx)
-		res.Sure = d
+		res.MinRemaining = d
 		time.Sleep(after)
 		return res, err
 	}

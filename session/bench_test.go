@@ -20,7 +20,7 @@ func (free) Do(_ context.Context, _ string, req lease.Request) (lease.Result, er
 	if req.Action == lease.ActionRenew {
 		id = req.ID
 	}
-	return lease.Result{Record: lease.Record{State: lease.Leased, ID: id, Duration: lease.Infinite, Epoch: 1}, Now: time.Unix(1, 0), Sure: lease.Infinite}, nil
+	return lease.Result{Record: lease.Record{State: lease.Leased, ID: id, Duration: lease.Infinite, Epoch: 1}, Now: time.Unix(1, 0), MinRemaining: lease.Infinite}, nil
 }
 
 func acquired(tb testing.TB, a lease.Authority, o *session.Options) *session.Session {

@@ -135,7 +135,7 @@ func TestNegativeSureIsNotBelieved(t *testing.T) {
 			net := overMemory()
 			net.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 				res, err := send(ctx)
-				res.Sure = sure
+				res.MinRemaining = sure
 				return res, err
 			})
 			s, err := session.New(net, name, &session.Options{Duration: lease.Infinite, Margin: lease.Infinite / 8, ClockRate: 1e-9})
@@ -143,7 +143,7 @@ func TestNegativeSureIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if ok, err := s.Acquire(t.Context()); ok || err == nil || s.CheckAlive() {
-				t.Errorf("Sure %d: Acquire %v, %v", sure, ok, err)
+				t.Errorf("MinRemaining %d: Acquire %v, %v", sure, ok, err)
 			}
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)

@@ -139,12 +139,12 @@ func TestBreakWithoutGrace(t *testing.T) {
 		{"nothing is shown", refuse(lease.ErrBroken, lease.Result{})},
 		{"no end is told", func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			res, err := send(ctx)
-			res.Sure = 0
+			res.MinRemaining = 0
 			return res, err
 		}},
 		{"less is left than the margin", func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			res, err := send(ctx)
-			res.Sure = time.Millisecond
+			res.MinRemaining = time.Millisecond
 			return res, err
 		}},
 	} {
@@ -191,7 +191,7 @@ type elapsing struct{ *network }
 
 func (e elapsing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := e.network.Do(ctx, name, req)
-	left, now := res.Remaining(), time.Now().UTC()
+	left, now := res.MaxRemaining(), time.Now().UTC()
 	if !res.Record.Until.IsZero() {
 		res.Record.Until = now.Add(left)
 	}

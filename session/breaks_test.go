@@ -33,7 +33,7 @@ func TestBreaksAreNeverBelievedTooLong(t *testing.T) {
 			sent := now
 			now += upTo("way there", time.Minute)
 			// What may be certain without being news, and when the lock ends then.
-			least := h.breaks.Sure - h.o.most(origin.Add(now).Sub(h.breaks.Now))
+			least := h.breaks.MinRemaining - h.o.most(origin.Add(now).Sub(h.breaks.Now))
 			critical := now + time.Duration(float64(least)*(1-rate)/(1+rate)) + 2
 			end = min(end, rapid.SampledFrom([]time.Duration{end, max(now, critical), now + upTo("period", time.Hour)}).Draw(t, "end"))
 			if end <= now {
@@ -44,7 +44,7 @@ func TestBreaksAreNeverBelievedTooLong(t *testing.T) {
 			res := lease.Result{Record: lease.Record{State: lease.Breaking, ID: own, Duration: term, Epoch: 7}, Now: origin.Add(now)}
 			res.Now = res.Now.Add(rapid.SampledFrom([]time.Duration{0, upTo("ahead", time.Hour), -upTo("behind", time.Hour)}).Draw(t, "its time"))
 			most := time.Duration(float64(end-sent) * (1 + rate) / (1 - rate))
-			res.Sure = rapid.SampledFrom([]time.Duration{0, most, most - upTo("less", most)}).Draw(t, "sure")
+			res.MinRemaining = rapid.SampledFrom([]time.Duration{0, most, most - upTo("less", most)}).Draw(t, "sure")
 			if observes { // from above, and no later than before
 				shown = rapid.SampledFrom([]time.Duration{shown, end, min(shown, end+upTo("later", time.Hour))}).Draw(t, "shown")
 			} else {

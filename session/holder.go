@@ -54,7 +54,7 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 	code := lease.CodeOf(err)
 	switch {
 	case err == nil && res.Record.State == lease.Leased && res.Record.ID == id:
-		b := &belief{id, res.Record.Token(), sent, h.o.budget(min(h.o.Duration, res.Sure)), h.doubtful}
+		b := &belief{id, res.Record.Token(), sent, h.o.budget(min(h.o.Duration, res.MinRemaining)), h.doubtful}
 		if b.left(h.o, now) <= 0 {
 			return late
 		}
@@ -101,7 +101,7 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 	r, code := res.Record, lease.CodeOf(err)
 	own := r.ID == h.held.id
 	b := *h.held
-	b.sent, b.budget = sent, h.o.budget(min(h.o.Duration, res.Sure))
+	b.sent, b.budget = sent, h.o.budget(min(h.o.Duration, res.MinRemaining))
 	switch {
 	case err == nil && own && r.State == lease.Leased:
 		h.held, h.breaks = &b, lease.Result{}
@@ -116,7 +116,7 @@ func (h *holder) renewed(sent, now time.Time, res lease.Result, err error) (verd
 		}
 		h.held, h.breaks = &b, lease.Result{}
 		return granted, 0
-	case own && r.State == lease.Breaking && res.Sure > 0:
+	case own && r.State == lease.Breaking && res.MinRemaining > 0:
 		return h.ends(&b, now, res), 0
 	case own && (r.State == lease.Breaking || r.State == lease.Broken):
 		return lost, lease.ErrBroken
@@ -144,7 +144,7 @@ func (h *holder) ends(b *belief, now time.Time, res lease.Result) verdict {
 // is told: the times of a Result need not be of one clock, nor of the moment of the decision.
 func (h *holder) knows(res lease.Result) bool {
 	b := &h.breaks
-	return !b.Now.IsZero() && !res.Record.Until.Before(b.Record.Until) && res.Sure >= b.Sure-h.o.most(res.Now.Sub(b.Now))
+	return !b.Now.IsZero() && !res.Record.Until.Before(b.Record.Until) && res.MinRemaining >= b.MinRemaining-h.o.most(res.Now.Sub(b.Now))
 }
 
 // over reports whether what is held has come to its end at now, and why.

@@ -39,7 +39,7 @@ func holding(t *testing.T, change func(*Options)) *holder {
 
 func leased(id lease.ID, sure time.Duration) lease.Result {
 	r := lease.Record{State: lease.Leased, ID: id, Owner: "me", Duration: term, Until: origin.Add(term), Epoch: 7}
-	return lease.Result{Record: r, Now: origin, Sure: sure}
+	return lease.Result{Record: r, Now: origin, MinRemaining: sure}
 }
 
 // An answer is everything that an authority can say.
@@ -60,7 +60,7 @@ func (a answer) result() lease.Result {
 	if a.state.Locked() {
 		r.Until = origin.Add(term)
 	}
-	return lease.Result{Record: r, Now: origin, Sure: a.sure}
+	return lease.Result{Record: r, Now: origin, MinRemaining: a.sure}
 }
 
 func (a answer) code() lease.Code { return lease.CodeOf(a.err) }
@@ -236,7 +236,7 @@ func TestRenewed(t *testing.T) {
 // breakingUntil is an answer at a time of an authority whose clock is an hour ahead.
 func breakingUntil(at, end, sure time.Duration) lease.Result {
 	clock := origin.Add(time.Hour)
-	return lease.Result{Record: lease.Record{State: lease.Breaking, ID: own, Duration: term, Until: clock.Add(end), Epoch: 7}, Now: clock.Add(at), Sure: sure}
+	return lease.Result{Record: lease.Record{State: lease.Breaking, ID: own, Duration: term, Until: clock.Add(end), Epoch: 7}, Now: clock.Add(at), MinRemaining: sure}
 }
 
 // A break only ever ends a belief earlier, and is news only if it does end earlier. SPEC H13.

@@ -20,7 +20,7 @@ func (granting) Do(_ context.Context, _ string, req lease.Request) (lease.Result
 	if req.Action == lease.ActionRenew {
 		r.ID = req.ID
 	}
-	return lease.Result{Record: r, Now: origin, Sure: term}, nil
+	return lease.Result{Record: r, Now: origin, MinRemaining: term}, nil
 }
 
 // A handler that was unregistered before its call began is not called. SPEC H16.

@@ -107,7 +107,7 @@ func (s *Session) locked(ctx context.Context, superseded <-chan struct{}) (r lea
 	case s.o.TakeOver && r.Owner == s.o.Owner && r.State == lease.Leased:
 		return r, 0, true
 	}
-	return r, res.Remaining(), true
+	return r, res.MaxRemaining(), true
 }
 
 // mostAsked bounds what an authority can be kept busy with that never answers.

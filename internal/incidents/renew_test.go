@@ -154,7 +154,7 @@ type nothingLeft struct{ lease.Authority }
 func (a nothingLeft) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Authority.Do(ctx, name, req)
 	if req.Action == lease.ActionRenew {
-		res.Sure = 0
+		res.MinRemaining = 0
 	}
 	return res, err
 }

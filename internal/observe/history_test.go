@@ -92,7 +92,7 @@ func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lea
 	}
 	switch req.Action {
 	case lease.ActionAcquire, lease.ActionRenew, lease.ActionRead:
-		w.beliefs[id] = belief{clock, sent.Add(time.Duration(float64(res.Sure) * (1 - drift) / (1 + drift))), broken}
+		w.beliefs[id] = belief{clock, sent.Add(time.Duration(float64(res.MinRemaining) * (1 - drift) / (1 + drift))), broken}
 	}
 }
 
@@ -219,7 +219,7 @@ func TestWorldsFindMutants(t *testing.T) {
 	for what, change := range map[string]func(*lease.Snapshot){
 		"a contender counts from the earliest time at which it may have been committed": func(s *lease.Snapshot) {
 			if !s.Record.Until.IsZero() {
-				s.Record.Until = s.Record.Until.Add(-s.Lag)
+				s.Record.Until = s.Record.Until.Add(-s.Uncertainty)
 			}
 		},
 		"a contender is early": func(s *lease.Snapshot) {
@@ -227,7 +227,7 @@ func TestWorldsFindMutants(t *testing.T) {
 				s.Record.Until = s.Record.Until.Add(-1500 * time.Millisecond)
 			}
 		},
-		"a holder takes the bound from above": func(s *lease.Snapshot) { s.Lag = 0 },
+		"a holder takes the bound from above": func(s *lease.Snapshot) { s.Uncertainty = 0 },
 	} {
 		t.Run(what, func(t *testing.T) {
 			const first = 1

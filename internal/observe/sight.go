@@ -52,7 +52,7 @@ func (l *sight) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	snap := lease.Snapshot{Record: l.Record, Version: l.Version, Now: c.time(now)}
 	if l.ends() {
 		snap.Record.Until = c.time(l.high)
-		snap.Lag = max(0, l.high-now-l.certain(c, now))
+		snap.Uncertainty = max(0, l.high-now-l.certain(c, now))
 	}
 	return snap
 }

@@ -11,7 +11,7 @@
 // clocks does not matter, only their rates; and a newcomer may have to wait for one full
 // duration before he takes over from the dead.
 //
-// A holder needs a bound from below, [lease.Snapshot.Lag]. A version that an exchange did not
+// A holder needs a bound from below, [lease.Snapshot.Uncertainty]. A version that an exchange did not
 // yet show was committed after the sending of that exchange, and what an observer commits
 // himself is committed after his sending; from there the time is certain, less what the
 // faster of two clocks makes of it.

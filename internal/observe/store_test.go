@@ -29,7 +29,7 @@ func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lea
 // sure reports whether what is certain is most, less what the faster of two clocks can make of
 // the time that has passed.
 func sure(res lease.Result, most, passed time.Duration) bool {
-	return res.Sure < most && res.Sure > most-passed/400
+	return res.MinRemaining < most && res.MinRemaining > most-passed/400
 }
 
 // SPEC S: a store without a clock of its own, in a bubble.
@@ -67,15 +67,15 @@ func TestCountsFromFirstSight(t *testing.T) {
 		e := newEngine()
 		holder, early, late := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
 		do(t, holder.Authority(), acquire(idA, 10*time.Second), 0)
-		if res := do(t, early.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.Remaining() != 10*time.Second || res.Sure != 0 {
-			t.Errorf("at first sight: remaining %v, sure %v", res.Remaining(), res.Sure)
+		if res := do(t, early.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.MaxRemaining() != 10*time.Second || res.MinRemaining != 0 {
+			t.Errorf("at first sight: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
 		}
 		time.Sleep(8 * time.Second)
-		if res := do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.Remaining() != 10*time.Second {
-			t.Errorf("a newcomer must wait for the whole duration, not %v", res.Remaining())
+		if res := do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.MaxRemaining() != 10*time.Second {
+			t.Errorf("a newcomer must wait for the whole duration, not %v", res.MaxRemaining())
 		}
-		if res := do(t, holder.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.Remaining() != 2*time.Second || !sure(res, 2*time.Second, 8*time.Second) {
-			t.Errorf("whoever committed it knows: remaining %v, sure %v", res.Remaining(), res.Sure)
+		if res := do(t, holder.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.MaxRemaining() != 2*time.Second || !sure(res, 2*time.Second, 8*time.Second) {
+			t.Errorf("whoever committed it knows: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
 		}
 		time.Sleep(2 * time.Second)
 		do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld)
@@ -131,8 +131,8 @@ func TestLagBoundsFromBelow(t *testing.T) {
 		do(t, other.Authority(), breaks(10*time.Second), 0) // at 6 s
 		time.Sleep(2 * time.Second)
 		res := do(t, holder.Authority(), renew(idA), lease.ErrBroken) // at 8 s
-		if res.Remaining() != 10*time.Second || !sure(res, 5*time.Second, 5*time.Second) {
-			t.Errorf("remaining %v, want 10s from first sight; sure %v, want 10s from the renewal 5s ago", res.Remaining(), res.Sure)
+		if res.MaxRemaining() != 10*time.Second || !sure(res, 5*time.Second, 5*time.Second) {
+			t.Errorf("remaining %v, want 10s from first sight; sure %v, want 10s from the renewal 5s ago", res.MaxRemaining(), res.MinRemaining)
 		}
 	})
 }
@@ -146,18 +146,18 @@ func TestBreakOnlyMovesEarlier(t *testing.T) {
 		do(t, early.Authority(), breaks(20*time.Second), 0)
 		time.Sleep(15 * time.Second)
 		// For late the break has just begun: it "shortens" it to a time that is too long for early.
-		if res := do(t, late.Authority(), breaks(10*time.Second), 0); res.Remaining() != 10*time.Second {
-			t.Errorf("late: remaining %v", res.Remaining())
+		if res := do(t, late.Authority(), breaks(10*time.Second), 0); res.MaxRemaining() != 10*time.Second {
+			t.Errorf("late: remaining %v", res.MaxRemaining())
 		}
-		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.Remaining() != 5*time.Second {
-			t.Errorf("early: remaining %v, want the 5s that were left already", res.Remaining())
+		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.MaxRemaining() != 5*time.Second {
+			t.Errorf("early: remaining %v, want the 5s that were left already", res.MaxRemaining())
 		}
 		time.Sleep(5 * time.Second)
 		do(t, early.Authority(), acquire(idB, time.Second), 0)
 		// Another incarnation's break has nothing to do with it.
 		do(t, late.Authority(), breaks(500*time.Millisecond), 0)
-		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.Remaining() != 500*time.Millisecond {
-			t.Errorf("another incarnation: remaining %v", res.Remaining())
+		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.MaxRemaining() != 500*time.Millisecond {
+			t.Errorf("another incarnation: remaining %v", res.MaxRemaining())
 		}
 	})
 }
@@ -258,8 +258,8 @@ func TestClaimsTooMuch(t *testing.T) {
 		limits := lease.Limits{MaxDuration: time.Minute}
 		a := newStore(t, e, observe.Options{Limits: limits}).Authority()
 		res := do(t, a, acquire(idB, time.Minute), lease.ErrHeld)
-		if res.Remaining() != time.Minute || res.Record.Duration != time.Minute {
-			t.Errorf("remaining %v of %v, want the longest duration", res.Remaining(), res.Record.Duration)
+		if res.MaxRemaining() != time.Minute || res.Record.Duration != time.Minute {
+			t.Errorf("remaining %v of %v, want the longest duration", res.MaxRemaining(), res.Record.Duration)
 		}
 		time.Sleep(59 * time.Second)
 		do(t, a, acquire(idB, time.Minute), lease.ErrHeld)

@@ -206,10 +206,10 @@ func (a overstating) Do(ctx context.Context, name string, req lease.Request) (le
 	req.Duration -= req.Duration / 4
 	res, err := a.Authority.Do(ctx, name, req)
 	if req.Action == lease.ActionAcquire && err == nil {
-		res.Sure = asked
+		res.MinRemaining = asked
 	}
 	if req.Action == lease.ActionRenew && err == nil {
-		res.Sure = duration
+		res.MinRemaining = duration
 	}
 	return res, err
 }

@@ -159,7 +159,7 @@ func TestPlantedBugs(t *testing.T) {
 			return leasetest.Script(a, leasetest.Always(leasetest.Any, leasetest.Duplicate))
 		}},
 		{"calls more certain than it is", nil, func(a lease.Authority) lease.Authority {
-			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Sure *= 2 })
+			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		}},
 		{"takes one owner for another", nil, func(a lease.Authority) lease.Authority {
 			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "somebody" })

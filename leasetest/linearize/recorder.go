@@ -116,7 +116,7 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	if argument && (lease.Limits{}).Check(in.req) != nil {
 		return // never possible: nothing to order
 	}
-	out := output{code: code, unknown: err != nil && !code.Refusal() && !argument, shown: !res.Now.IsZero(), record: res.Record, sure: res.Sure}
+	out := output{code: code, unknown: err != nil && !code.Refusal() && !argument, shown: !res.Now.IsZero(), record: res.Record, sure: res.MinRemaining}
 	switch {
 	case r.options.Observed:
 		out.sent, out.from, out.to = in.sent, in.sent, int64(time.Since(r.began))
