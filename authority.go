@@ -77,7 +77,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // If s is a [Limiter], every request is held against its Limits, and a record that claims
 // more than the longest duration counts as ending after that duration from when it is
 // first seen by a request other than an [ActionRead]. If s is a [Watcher], so is the Authority.
-// NewAuthority panics if s is nil, and with the error of [Limits.Valid] if there is one.
+// NewAuthority panics if s is nil, and with the error of [Limits.Validate] if there is one.
 func NewAuthority(s Store) Authority {
 	if s == nil {
 		panic("lease: NewAuthority of a nil Store")
@@ -85,7 +85,7 @@ func NewAuthority(s Store) Authority {
 	a := &authority{store: s}
 	if l, ok := s.(Limiter); ok {
 		a.limits = l.Limits()
-		if err := a.limits.Valid(); err != nil {
+		if err := a.limits.Validate(); err != nil {
 			panic(err)
 		}
 	}

@@ -379,15 +379,15 @@ func TestHostileRecords(t *testing.T) {
 		{"no limits", lease.Limits{}, hostile, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.r.Valid(); err != nil {
+			if err := c.r.Validate(); err != nil {
 				t.Fatal(err)
 			}
 			s := newStore(c.r)
 			res := do(t, s, lease.NewAuthority(limitedStore{s, c.limits}), c.req, c.calls, c.code)
-			if res.MaxRemaining() != c.left || res.MinRemaining != c.left || res.Record.Valid() != nil {
+			if res.MaxRemaining() != c.left || res.MinRemaining != c.left || res.Record.Validate() != nil {
 				t.Errorf("%+v, %v left", res, res.MaxRemaining())
 			}
-			if kept := s.kept["a"].Record; !kept.Until.Equal(c.end) || kept.Valid() != nil {
+			if kept := s.kept["a"].Record; !kept.Until.Equal(c.end) || kept.Validate() != nil {
 				t.Errorf("kept %+v", kept)
 			}
 		})

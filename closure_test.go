@@ -110,7 +110,7 @@ func TestClosure(t *testing.T) {
 		k := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
 		r := k.record()
-		if err := r.Valid(); err != nil {
+		if err := r.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		times := []time.Duration{0}

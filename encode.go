@@ -116,7 +116,7 @@ func (f form) record() (Record, error) {
 			return Record{}, corrupt(field.key, value, field.rule)
 		}
 	}
-	return r, r.Valid()
+	return r, r.Validate()
 }
 
 func corrupt(key, value, rule string) error {
@@ -129,9 +129,9 @@ func corrupt(key, value, rule string) error {
 //	 "duration":"15s","until":"2012-01-26T23:30:33Z","owner":"worker-1"}
 //
 // Fields that are zero are left out, but for state and epoch; the duration of an infinite
-// lease is "infinite". A record that is not [Record.Valid] is not written.
+// lease is "infinite". A record that [Record.Validate] refuses is not written.
 func (r Record) MarshalJSON() ([]byte, error) {
-	if err := r.Valid(); err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	b := []byte{'{'}
@@ -160,8 +160,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes, in any order and with any white space: an
 // engine may keep an object in a form of its own. Each value, once its escapes are read, must
 // be what MarshalJSON writes, and its key in lower case. A field that is missing, unknown, null
-// or given twice, an escaped half of a surrogate pair, and a record that is not [Record.Valid] are a
-// [*FieldError] with the Code [ErrCorrupt]; *r is then unchanged.
+// or given twice, an escaped half of a surrogate pair, and a record that [Record.Validate]
+// refuses are a [*FieldError] with the Code [ErrCorrupt]; *r is then unchanged.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	f, err := parseJSON(data)
 	if err != nil {
@@ -251,10 +251,10 @@ func unescape(data []byte) (rune, int) {
 //
 //	leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"
 //
-// Fields that are zero are left out, but for state and epoch. A record that is not
-// [Record.Valid] is not written. Two records are equal exactly if their texts are.
+// Fields that are zero are left out, but for state and epoch. A record that
+// [Record.Validate] refuses is not written. Two records are equal exactly if their texts are.
 func (r Record) MarshalText() ([]byte, error) {
-	if err := r.Valid(); err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	b := []byte(r.State.String())

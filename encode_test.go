@@ -243,10 +243,10 @@ func checkCorrupt(t *testing.T, decode func(*lease.Record, []byte) error, data, 
 	}
 }
 
-// A record is written only if it is valid, and each rule of Valid is one that it can break:
+// A record is written only if it is valid, and each rule of Validate is one that it can break:
 // it names the field. SPEC R1.
-func TestValid(t *testing.T) {
-	if err := (lease.Record{}).Valid(); err != nil {
+func TestValidate(t *testing.T) {
+	if err := (lease.Record{}).Validate(); err != nil {
 		t.Errorf("the zero record: %v", err)
 	}
 	change := func(f func(*lease.Record)) lease.Record {
@@ -265,7 +265,7 @@ func TestValid(t *testing.T) {
 		"breaking, infinite": change(func(r *lease.Record) { r.State, r.Duration = lease.Breaking, lease.Infinite }),
 		"released, infinite": change(func(r *lease.Record) { r.State, r.Duration, r.Until = lease.Available, lease.Infinite, time.Time{} }),
 	} {
-		if err := r.Valid(); err != nil {
+		if err := r.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestValid(t *testing.T) {
 		"owner with NUL":         {change(func(r *lease.Record) { r.Owner = "\x00" }), "Owner"},
 		"owner too long":         {change(func(r *lease.Record) { r.Owner = strings.Repeat("x", lease.MaxLabel+1) }), "Owner"},
 	} {
-		err := c.r.Valid()
+		err := c.r.Validate()
 		var field *lease.FieldError
 		if !errors.Is(err, lease.ErrCorrupt) || !errors.As(err, &field) || field.Field != "Record."+c.field {
 			t.Errorf("%s: %v", name, err)
@@ -326,8 +326,8 @@ func FuzzRecordText(f *testing.F) {
 			return
 		}
 		again, err := r.MarshalText()
-		if r.Valid() != nil || err != nil || string(again) != string(data) {
-			t.Errorf("%q: %+v, %v\n%q, %v", data, r, r.Valid(), again, err)
+		if r.Validate() != nil || err != nil || string(again) != string(data) {
+			t.Errorf("%q: %+v, %v\n%q, %v", data, r, r.Validate(), again, err)
 		}
 	})
 }
@@ -350,8 +350,8 @@ func FuzzRecordJSON(f *testing.F) {
 			return
 		}
 		again, err := r.MarshalJSON()
-		if r.Valid() != nil || err != nil || !utf8.Valid(data) {
-			t.Fatalf("%q: %+v, %v, %v", data, r, r.Valid(), err)
+		if r.Validate() != nil || err != nil || !utf8.Valid(data) {
+			t.Fatalf("%q: %+v, %v, %v", data, r, r.Validate(), err)
 		}
 		var was, is map[string]json.RawMessage
 		if json.Unmarshal(data, &was) != nil || json.Unmarshal(again, &is) != nil || len(was) != len(is) {

@@ -21,8 +21,8 @@ var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.S
 // request, and every record it loads, against.
 type Limiter interface{ Limits() Limits }
 
-// Valid returns nil if no field is negative and MinDuration is not above MaxDuration.
-func (l Limits) Valid() error {
+// Validate returns nil if no field is negative and MinDuration is not above MaxDuration.
+func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
 		return &FieldError{"Limits.MinDuration", l.MinDuration.String(), "must not be negative", ErrOption}
@@ -50,7 +50,7 @@ func (l Limits) check(req *Request) error {
 		if req.Version.known() {
 			return &FieldError{"Request.Action", req.Action.String(), "needs version 2012-02-12 or newer, not " + req.Version.String(), code}
 		}
-		return req.Version.Valid()
+		return req.Version.Validate()
 	case ErrAction:
 		return &FieldError{"Request.Action", req.Action.String(), "must be acquire, renew, change, release, break, read or write", code}
 	case ErrID:

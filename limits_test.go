@@ -81,7 +81,7 @@ func TestLimits(t *testing.T) {
 		{lease.Limits{MaxDuration: -1}, "Limits.MaxDuration = -1ns: must not be negative"},
 		{lease.Limits{MaxPeriod: -1}, "Limits.MaxPeriod = -1ns: must not be negative"},
 	} {
-		err := c.limits.Valid()
+		err := c.limits.Validate()
 		if (err == nil) != (c.says == "") || err != nil && (err.Error() != c.says || !errors.Is(err, lease.ErrOption)) {
 			t.Errorf("%+v: %v, want %q", c.limits, err, c.says)
 		}

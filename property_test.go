@@ -233,8 +233,8 @@ func TestSaturation(t *testing.T) {
 		{"the first time", 1, first, leased(1, first.Add(1))},
 	} {
 		got, err := lease.Step(lease.Record{}, acquire(c.d), c.now)
-		if err != nil || got != c.want || got.Valid() != nil {
-			t.Errorf("%s:\n got %+v, %v, %v\nwant %+v", c.name, got, err, got.Valid(), c.want)
+		if err != nil || got != c.want || got.Validate() != nil {
+			t.Errorf("%s:\n got %+v, %v, %v\nwant %+v", c.name, got, err, got.Validate(), c.want)
 		}
 		if c.want == forever {
 			// What was granted as infinite stays so, and a break of it ends.
@@ -260,8 +260,8 @@ func TestSaturation(t *testing.T) {
 		{1, last.Add(time.Hour), lease.Broken},
 	} {
 		got, err := lease.Step(forever, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(c.p)}, c.now)
-		if err != nil || got.State != c.want || got.Valid() != nil || c.want == lease.Breaking && got.Until.After(last) {
-			t.Errorf("break in %v at %v: %+v, %v, %v", c.p, c.now, got, err, got.Valid())
+		if err != nil || got.State != c.want || got.Validate() != nil || c.want == lease.Breaking && got.Until.After(last) {
+			t.Errorf("break in %v at %v: %+v, %v, %v", c.p, c.now, got, err, got.Validate())
 		}
 	}
 	// Before the year 1 nothing is granted, not even a read.
@@ -284,8 +284,8 @@ func TestUntilIsPlain(t *testing.T) {
 	}
 	read := time.Now() // the only source of a monotonic reading; its value does not matter
 	got, err = lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, read)
-	if err != nil || got.Valid() != nil || got.Until != read.Add(time.Minute).Round(0).UTC() {
-		t.Errorf("%v, %v, %v", got.Until, err, got.Valid())
+	if err != nil || got.Validate() != nil || got.Until != read.Add(time.Minute).Round(0).UTC() {
+		t.Errorf("%v, %v, %v", got.Until, err, got.Validate())
 	}
 }
 

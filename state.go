@@ -67,7 +67,7 @@ var (
 // A Record is all that an authority remembers of one lease. It is comparable, and the
 // zero Record is a lease that nobody ever held.
 //
-// Every Record that this package makes satisfies [Record.Valid], and so does every one
+// Every Record that this package makes satisfies [Record.Validate], and so does every one
 // that it decodes:
 //
 //   - Leased and Breaking have an ID; Expired and Broken keep the last one; Available
@@ -124,10 +124,10 @@ func (r *Record) remaining(now time.Time) time.Duration {
 // there was none.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Valid returns nil if the record keeps the rules stated on [Record], and otherwise a
+// Validate returns nil if the record keeps the rules stated on [Record], and otherwise a
 // [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule.
 // A store calls it on whatever it decodes; [Step] assumes it.
-func (r Record) Valid() error {
+func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
 	}

@@ -12,7 +12,7 @@ import (
 // authority is void. Its methods may be called from any number of goroutines. It maps names
 // injectively and never shortens one; a name that it cannot keep, and one that [CheckName]
 // refuses, is an error. (NewAuthority asks a Store for no such name, but others may.) A
-// record that cannot be read, or is not [Record.Valid], is an error that names the key: it
+// record that cannot be read, or that [Record.Validate] refuses, is an error that names the key: it
 // is never taken for a free lease.
 //
 // leasetest.TestStore holds a Store to all this, a rule at a time.

@@ -141,7 +141,7 @@ var after = map[lease.State]lease.State{lease.Leased: lease.Expired, lease.Break
 // checkCell steps r at now and compares with the cell c.
 func checkCell(t *testing.T, row row, c cell, r lease.Record, now time.Time) {
 	t.Helper()
-	if err := r.Valid(); err != nil {
+	if err := r.Validate(); err != nil {
 		t.Fatalf("the record of the cell: %v", err)
 	}
 	seen := r
@@ -177,7 +177,7 @@ func checkStep(t interface {
 		t.Errorf("%s:\n%+v\n%+v at %v\n%+v, %v", what, r, req, now, next, err)
 	}
 	seen := r.At(now)
-	if e := next.Valid(); e != nil {
+	if e := next.Validate(); e != nil {
 		bad(e.Error())
 	}
 	if next != next.At(now) {

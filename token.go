@@ -51,8 +51,8 @@ func (t Token) epoch() (n uint64, ok bool) {
 	return n, n > 0 && n < epochLimit
 }
 
-// Valid returns nil if the Token is well-formed, as Epoch does.
-func (t Token) Valid() error {
+// Validate returns nil if the Token is well-formed, as Epoch does.
+func (t Token) Validate() error {
 	_, err := t.Epoch()
 	return err
 }

@@ -27,7 +27,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("TokenOf(%d) = %q, want %q", epoch, got, want)
 		}
 		back, err := got.Epoch()
-		if back != epoch || (err == nil) != (epoch != 0) || (got.Valid() == nil) != (epoch != 0) {
+		if back != epoch || (err == nil) != (epoch != 0) || (got.Validate() == nil) != (epoch != 0) {
 			t.Errorf("%q: %d, %v", got, back, err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestToken(t *testing.T) {
 	} {
 		n, err := s.Epoch()
 		var field *lease.FieldError
-		if n != 0 || !errors.Is(err, lease.ErrToken) || !errors.As(err, &field) || s.Valid() == nil {
+		if n != 0 || !errors.Is(err, lease.ErrToken) || !errors.As(err, &field) || s.Validate() == nil {
 			t.Errorf("%q: %d, %v", s, n, err)
 		}
 		if s.Compare(lease.TokenOf(1)) != -1 || lease.TokenOf(1).Compare(s) != 1 {

@@ -91,7 +91,7 @@ type Request struct {
 //
 // Step is pure: it reads no clock, draws no randomness, remembers nothing, allocates
 // nothing, and may be called from any number of goroutines. It assumes that r is valid
-// ([Record.Valid]) and that an authority never calls it with a now that decreases.
+// ([Record.Validate]) and that an authority never calls it with a now that decreases.
 // Then the record it returns is valid too.
 //
 // A sum of time that cannot be written saturates: a lease that would end after the year

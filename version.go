@@ -22,9 +22,9 @@ const (
 	Version20120212 Version = 2012_02_12 // the first of today's dialect
 )
 
-// Valid returns nil for the zero Version and for a date not before [Version20090919],
+// Validate returns nil for the zero Version and for a date not before [Version20090919],
 // and otherwise a [*FieldError] with the Code [ErrVersion].
-func (v Version) Valid() error {
+func (v Version) Validate() error {
 	if v.known() {
 		return nil
 	}

@@ -13,8 +13,8 @@ func TestVersion(t *testing.T) {
 		"2025-11-05": 2025_11_05, "2024-02-29": 2024_02_29, "9999-12-31": 9999_12_31,
 	} {
 		got, err := lease.ParseVersion(s)
-		if got != want || err != nil || want.String() != s || want.Valid() != nil {
-			t.Errorf("%q: %v, %v, %v", s, got, err, want.Valid())
+		if got != want || err != nil || want.String() != s || want.Validate() != nil {
+			t.Errorf("%q: %v, %v, %v", s, got, err, want.Validate())
 		}
 	}
 	for _, s := range []string{"", "newest", "2009-09-18", "2012-02-30", "2012-13-01", "2012-2-12", "20120212", "2012-02-12 ", "0000-00-00", "10000-01-01", "2023-02-29"} {
@@ -24,11 +24,11 @@ func TestVersion(t *testing.T) {
 			t.Errorf("%q: %v, %v", s, got, err)
 		}
 	}
-	if v := lease.Version(0); v.Valid() != nil || v.String() != "newest" {
-		t.Errorf("the zero version: %v, %v", v, v.Valid())
+	if v := lease.Version(0); v.Validate() != nil || v.String() != "newest" {
+		t.Errorf("the zero version: %v, %v", v, v.Validate())
 	}
 	for _, v := range []lease.Version{1, 2009_09_18, 2012_02_00, 2012_00_12, 2012_02_30, 10000_01_01, 1<<32 - 1} {
-		if !errors.Is(v.Valid(), lease.ErrVersion) {
+		if !errors.Is(v.Validate(), lease.ErrVersion) {
 			t.Errorf("%v is valid", v)
 		}
 	}

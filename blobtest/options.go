@@ -140,7 +140,7 @@ func (o *Options) valid() error {
 	if now := o.Clock.Now(); !now.After(time.Time{}) {
 		return bad("Clock", now.String(), "must be after the zero time")
 	}
-	if err := o.DefaultVersion.Valid(); err != nil {
+	if err := o.DefaultVersion.Validate(); err != nil {
 		return bad("DefaultVersion", o.DefaultVersion.String(), "must be a date from 2009-09-19 on")
 	}
 	for _, size := range []struct {

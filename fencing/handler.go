@@ -52,7 +52,7 @@ func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if o != nil {
 		h.o = *o
 	}
-	if bad := (*lease.FieldError)(nil); errors.As(h.o.Header.Valid(), &bad) {
+	if bad := (*lease.FieldError)(nil); errors.As(h.o.Header.Validate(), &bad) {
 		bad.Field = "Options.Header"
 		return nil, bad
 	}

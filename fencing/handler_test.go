@@ -373,7 +373,7 @@ func FuzzHeader(f *testing.F) {
 			Guard: func(*http.Request) (*fencing.Guard, error) { return g, nil },
 		})
 		resp := send(h, "Fencing-Token", values...)
-		well := len(values) == 1 && lease.Token(first).Valid() == nil
+		well := len(values) == 1 && lease.Token(first).Validate() == nil
 		want := http.StatusBadRequest
 		switch {
 		case well && first < string(tok(7)):

@@ -36,9 +36,9 @@ var reserved = map[string]bool{
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// Valid returns nil if the Header is empty or a name that HTTP allows and net/http passes on,
+// Validate returns nil if the Header is empty or a name that HTTP allows and net/http passes on,
 // and otherwise a [*lease.FieldError] with the code [lease.ErrOption].
-func (h Header) Valid() error {
+func (h Header) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	bound := ""
 	switch {
@@ -63,17 +63,17 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 		}
 	}
 	tok := lease.Token(values[0])
-	return tok, tok.Valid()
+	return tok, tok.Validate()
 }
 
 // Set writes a token into the header of a request, instead of any that is there. An
-// empty or malformed token, a Header that is not [Header.Valid], and nil to write into, is an
+// empty or malformed token, a Header that [Header.Validate] refuses, and nil to write into, is an
 // error, and changes nothing.
 func (h Header) Set(to http.Header, tok lease.Token) error {
-	if err := h.Valid(); err != nil {
+	if err := h.Validate(); err != nil {
 		return err
 	}
-	if err := tok.Valid(); err != nil {
+	if err := tok.Validate(); err != nil {
 		return err
 	}
 	if to == nil {
@@ -121,7 +121,7 @@ func (h Header) Check(resp *http.Response) error {
 		return missing("Header.Check.resp")
 	}
 	seen := lease.Token(resp.Header.Get(h.seen()))
-	if resp.StatusCode != http.StatusPreconditionFailed || seen.Valid() != nil {
+	if resp.StatusCode != http.StatusPreconditionFailed || seen.Validate() != nil {
 		return nil
 	}
 	stale := &StaleError{Seen: seen}

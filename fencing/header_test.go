@@ -25,7 +25,7 @@ func TestRefuseTable(t *testing.T) {
 		seen   lease.Token
 	}{
 		{stale, 412, tok(2)},
-		{lease.Token("x").Valid(), 400, ""},
+		{lease.Token("x").Validate(), 400, ""},
 		{lease.CheckName(""), 400, ""},
 		{&http.MaxBytesError{Limit: 1}, 413, ""},
 		{fencing.ErrFull, 503, ""},
@@ -119,7 +119,7 @@ func TestHeadersThatArrive(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		if err := fencing.Header(name).Valid(); (err == nil) != (arrives[name] == 2) {
+		if err := fencing.Header(name).Validate(); (err == nil) != (arrives[name] == 2) {
 			t.Errorf("%s: arrives with %d versions, and is refused so: %v", name, arrives[name], err)
 		}
 	}

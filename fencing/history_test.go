@@ -147,7 +147,7 @@ func model(calls []call) outcome {
 	}
 	for i, c := range calls {
 		finish(c.At)
-		if err := c.Token.Valid(); err != nil {
+		if err := c.Token.Validate(); err != nil {
 			o.Returned[i] = err.Error()
 			continue
 		}
@@ -168,7 +168,7 @@ func violation(calls []call, o outcome, overlap bool) string {
 	newest := lease.Token("")
 	for _, i := range o.Through {
 		shown := calls[i].Token
-		if shown.Valid() != nil {
+		if shown.Validate() != nil {
 			return "malformed tokens never pass"
 		}
 		if shown.Compare(newest) < 0 {
@@ -179,7 +179,7 @@ func violation(calls []call, o outcome, overlap bool) string {
 	if overlap {
 		return "one function at a time"
 	}
-	if o.Seen != "" && o.Seen.Valid() != nil {
+	if o.Seen != "" && o.Seen.Validate() != nil {
 		return "malformed tokens leave no trace"
 	}
 	if o.Seen.Compare(newest) < 0 {
@@ -187,7 +187,7 @@ func violation(calls []call, o outcome, overlap bool) string {
 	}
 	newest = ""
 	for i, c := range calls {
-		if c.Token.Valid() == nil && c.Token.Compare(newest) >= 0 {
+		if c.Token.Validate() == nil && c.Token.Compare(newest) >= 0 {
 			newest = c.Token
 			continue
 		}
@@ -266,20 +266,20 @@ func (g *planted) Seen() lease.Token { g.mu.Lock(); defer g.mu.Unlock(); return 
 
 func (g *planted) Advance(tok lease.Token) error {
 	if g.noAdvance {
-		return tok.Valid()
+		return tok.Validate()
 	}
 	return g.Do(tok, func() error { return nil })
 }
 
 func (g *planted) Do(tok lease.Token, f func() error) error {
-	if err := tok.Valid(); err != nil && !g.takesAnything && !g.pinned {
+	if err := tok.Validate(); err != nil && !g.takesAnything && !g.pinned {
 		return err
 	}
 	before, err := g.show(tok, !g.raisesAfter)
 	if err != nil {
 		return err
 	}
-	if err := tok.Valid(); err != nil && g.pinned {
+	if err := tok.Validate(); err != nil && g.pinned {
 		return err
 	}
 	if g.turn != nil {

@@ -46,7 +46,7 @@ type Mark interface {
 // transaction that rolls back leaves the mark as it was, and that is right: it leaves
 // nothing else either.
 func Admit(ctx context.Context, m Mark, tok lease.Token) error {
-	if err := tok.Valid(); err != nil {
+	if err := tok.Validate(); err != nil {
 		return err
 	}
 	if m == nil {

@@ -15,8 +15,8 @@ var answerRules = []rule{
 		id := p.id()
 		res := a.grant(lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D})
 		r := res.Record
-		if r.State != lease.Leased || r.ID != id || r.Epoch == 0 || res.Now.IsZero() || r.Valid() != nil {
-			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Valid())
+		if r.State != lease.Leased || r.ID != id || r.Epoch == 0 || res.Now.IsZero() || r.Validate() != nil {
+			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Validate())
 		}
 		if p.Lacks&Disclosing == 0 && (r.Owner != "worker-1" || r.Duration != p.D) {
 			p.Errorf("the grant shows owner %q and duration %v", r.Owner, r.Duration)
@@ -50,7 +50,7 @@ var answerRules = []rule{
 		id := p.id()
 		valid := func(res lease.Result) {
 			p.Helper()
-			if err := res.Record.Valid(); err != nil {
+			if err := res.Record.Validate(); err != nil {
 				p.Errorf("the answer shows %s: %v", outcomeText(res.Record, nil), err)
 			}
 		}

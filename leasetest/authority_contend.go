@@ -169,7 +169,7 @@ var contentionRules = []rule{
 			id := p.id()
 			res := a.grant(acquire(id, p.D))
 			tok := res.Record.Token()
-			if tok.Valid() != nil || tok.Compare(last) <= 0 || string(tok) <= string(last) {
+			if tok.Validate() != nil || tok.Compare(last) <= 0 || string(tok) <= string(last) {
 				p.Errorf("grant %d has the token %q, after %q", i+1, tok, last)
 			}
 			if kept := a.grant(renew(id)).Record.Token(); kept != tok {

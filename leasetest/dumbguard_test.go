@@ -91,10 +91,10 @@ func (g *dumbGuard) valid(tok lease.Token) (err error) {
 	case "reads tokens as numbers of 64 bits":
 		_, err = strconv.ParseUint(string(tok), 10, 64)
 	default:
-		return tok.Valid()
+		return tok.Validate()
 	}
 	if len(tok) != 20 || strings.Trim(string(tok), "0") == "" || tok[0] == '-' {
-		err = tok.Valid()
+		err = tok.Validate()
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func ExampleLossy() {
 	fmt.Println(first.Acquire(ctx))
 	time.AfterFunc(20*time.Millisecond, func() { _ = first.Close(ctx) }) // nobody hears of it
 	tok, err := session.Acquire(ctx, second, nil)
-	fmt.Println(tok.Valid(), err, second.CheckAlive())
+	fmt.Println(tok.Validate(), err, second.CheckAlive())
 	// Output:
 	// true <nil>
 	// <nil> <nil> true

@@ -135,7 +135,7 @@ var againRules = []rule{
 		for i := range 12 {
 			a := both[i/2%2] // twice the same, then the other
 			tok := a.acquire()
-			if tok.Valid() != nil || tok.Compare(last) <= 0 {
+			if tok.Validate() != nil || tok.Compare(last) <= 0 {
 				p.Errorf("grant %d has the token %q, after %q", i+1, tok, last)
 			}
 			p.pass(p.D / 2)

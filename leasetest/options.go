@@ -88,7 +88,7 @@ func (o *Options) withDefaults() Options {
 	must(v.Unit >= 0, "Options.Unit is %v, and must not be negative", v.Unit)
 	must(v.Slack >= 0, "Options.Slack is %v, and must not be negative", v.Slack)
 	must(v.Lacks>>abilities == 0, "Options.Lacks is %#x, and must be of the abilities that there are, below %#x", uint32(v.Lacks), uint32(1)<<abilities)
-	must(v.Limits.Valid() == nil, "Options.Limits: %v", v.Limits.Valid())
+	must(v.Limits.Validate() == nil, "Options.Limits: %v", v.Limits.Validate())
 	if v.Unit == 0 {
 		v.Unit = 250 * time.Millisecond
 		if v.Bubble {

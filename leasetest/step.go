@@ -34,8 +34,8 @@ var stepRules = []rule{
 		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
 		for _, now := range []time.Time{last.Add(-time.Minute + 1), last, last.Add(time.Hour)} {
 			r, err := step(lease.Record{}, acquire(id, time.Minute), now)
-			if err != nil || r.State != lease.Leased || !r.Until.IsZero() || r.Valid() != nil {
-				p.Errorf("a lease of a minute at %v is %s: %v, %v", now, outcomeText(r, err), err, r.Valid())
+			if err != nil || r.State != lease.Leased || !r.Until.IsZero() || r.Validate() != nil {
+				p.Errorf("a lease of a minute at %v is %s: %v, %v", now, outcomeText(r, err), err, r.Validate())
 			}
 		}
 		forever, err := step(lease.Record{}, acquire(id, lease.Infinite), last.Add(-time.Hour))
@@ -74,8 +74,8 @@ var stepRules = []rule{
 			r := lease.Record{}
 			for _, req := range []lease.Request{acquire(id, time.Minute), renew(id), {Action: lease.ActionBreak, Period: lease.Grace(time.Second)}} {
 				var err error
-				if r, err = step(r, req, now); err != nil || r.Valid() != nil {
-					p.Errorf("%s at %v gets %s: %v", requestText(req), now, outcomeText(r, err), r.Valid())
+				if r, err = step(r, req, now); err != nil || r.Validate() != nil {
+					p.Errorf("%s at %v gets %s: %v", requestText(req), now, outcomeText(r, err), r.Validate())
 				}
 			}
 		}

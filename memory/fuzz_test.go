@@ -46,7 +46,7 @@ func FuzzSwap(f *testing.F) {
 			return
 		}
 		ended := time.Duration(later) >= time.Minute
-		if loadErr != nil || !current || ended || next.Valid() != nil || next.Epoch < before.Record.Epoch {
+		if loadErr != nil || !current || ended || next.Validate() != nil || next.Epoch < before.Record.Epoch {
 			t.Fatalf("swapped %+v for %+v", next, before)
 		}
 		if got != after || got.Record != next || got.Version == before.Version || got.Now.Before(before.Now) {

@@ -93,18 +93,18 @@ type Options struct {
 // newest is the newest token there is.
 var newest = lease.TokenOf(math.MaxInt64)
 
-// Valid returns nil if [New] takes the options, and otherwise a [*lease.FieldError] that
+// Validate returns nil if [New] takes the options, and otherwise a [*lease.FieldError] that
 // names the field, its value and its bound. Nil options are valid.
-func (o *Options) Valid() error {
+func (o *Options) Validate() error {
 	if o == nil {
 		return nil
 	}
 	var bad *lease.FieldError
 	switch {
-	case errors.As(o.Limits.Valid(), &bad):
+	case errors.As(o.Limits.Validate(), &bad):
 		bad.Field = "Options." + bad.Field
 		return bad
-	case o.Floor != "" && errors.As(o.Floor.Valid(), &bad):
+	case o.Floor != "" && errors.As(o.Floor.Validate(), &bad):
 		bad.Field = "Options.Floor"
 		return bad
 	case o.Floor == newest:
@@ -118,10 +118,10 @@ func (o *Options) Valid() error {
 }
 
 // New returns an empty Store. Nil options mean the defaults. It panics with the error of
-// [Options.Valid] if there is one; options that are not written in the program, such as a
+// [Options.Validate] if there is one; options that are not written in the program, such as a
 // Floor that was read from a file, should be checked with that first.
 func New(o *Options) *Store {
-	if err := o.Valid(); err != nil {
+	if err := o.Validate(); err != nil {
 		panic(err)
 	}
 	if o == nil {
@@ -166,13 +166,13 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 // decision takes effect after a moment at which another was possible. A conflict comes with
 // the current Snapshot.
 //
-// A done context, a name that is not one, a next that is not [lease.Record.Valid] and one
+// A done context, a name that is not one, a next that [lease.Record.Validate] refuses, and one
 // with a lower Epoch than the record's are errors that change nothing.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
 	}
-	if err := next.Valid(); err != nil {
+	if err := next.Validate(); err != nil {
 		return snap, err
 	}
 	hash := s.hash(name)

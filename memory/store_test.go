@@ -284,7 +284,7 @@ func TestOptions(t *testing.T) {
 		{&memory.Options{Retention: -1}, "Options.Retention"},
 		{&memory.Options{Clock: fixed{}}, "Options.Clock"},
 	} {
-		err := c.o.Valid()
+		err := c.o.Validate()
 		var bad *lease.FieldError
 		if errors.As(err, &bad); (err == nil) != (c.field == "") || bad != nil && (bad.Field != c.field || bad.Value == "" || bad.Bound == "") {
 			t.Errorf("%+v: %v, want one of %q", c.o, err, c.field)
@@ -292,7 +292,7 @@ func TestOptions(t *testing.T) {
 		func() {
 			defer func() {
 				if got := recover(); (got == nil) != (err == nil) || got != nil && got.(error).Error() != err.Error() {
-					t.Errorf("New of %+v panics with %v, Valid says %v", c.o, got, err)
+					t.Errorf("New of %+v panics with %v, Validate says %v", c.o, got, err)
 				}
 			}()
 			if s := memory.New(c.o); c.o != nil && s.Limits() != c.o.Limits {

@@ -79,5 +79,5 @@ func (c *columns) record() (lease.Record, error) {
 	if c.until != nil {
 		r.Until = c.until.Add(-time.Duration(c.nanos)).UTC()
 	}
-	return r, r.Valid()
+	return r, r.Validate()
 }

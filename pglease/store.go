@@ -58,7 +58,7 @@ func (s *rows) init(o *Options) error {
 	if strings.IndexByte(o.Schema, 0) >= 0 {
 		return &lease.FieldError{Field: "Options.Schema", Value: strconv.Quote(o.Schema), Bound: "must not have a NUL", Code: lease.ErrOption}
 	}
-	if err := o.Limits.Valid(); err != nil {
+	if err := o.Limits.Validate(); err != nil {
 		return err
 	}
 	if o.Names < 0 {

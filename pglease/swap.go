@@ -43,7 +43,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 		return lease.Snapshot{}, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
 			Bound: fmt.Sprintf("must not fall below %d", old.Record.Epoch), Code: lease.ErrCorrupt}
 	}
-	if err := next.Valid(); err != nil {
+	if err := next.Validate(); err != nil {
 		return lease.Snapshot{}, err
 	}
 	digits, wasAbsent := strings.CutPrefix(old.Version, absent)

@@ -50,13 +50,13 @@ type entry struct {
 }
 
 // New returns a Registry whose leases have these Settings; nil stands for the defaults. It
-// refuses Settings that are not [Settings.Valid].
+// refuses Settings that [Settings.Validate] refuses.
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
 		r.settings = *s
 	}
-	if err := r.settings.Valid(); err != nil {
+	if err := r.settings.Validate(); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -20,10 +20,10 @@ type Settings struct {
 	Retry    time.Duration // from a failed renewal to the next
 }
 
-// Valid returns nil if a session takes the Settings, as far as its other options have their
+// Validate returns nil if a session takes the Settings, as far as its other options have their
 // defaults: see [session.Options]. Otherwise every broken rule is a [*lease.FieldError] with
 // the code [lease.ErrOption] in the error returned, which names a field that was given.
-func (s Settings) Valid() error {
+func (s Settings) Validate() error {
 	_, err := s.complete()
 	return err
 }

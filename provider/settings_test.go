@@ -66,8 +66,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"no time to retry", provider.Settings{Retry: 10 * s}, "Retry = 10s: must be at most 9.93"},
 	} {
 		r, err := provider.New(&c.set)
-		if (c.set.Valid() == nil) != (err == nil) || (r == nil) != (err != nil) {
-			t.Errorf("%s: New gives %v, %v, and Valid %v", c.name, r, err, c.set.Valid())
+		if (c.set.Validate() == nil) != (err == nil) || (r == nil) != (err != nil) {
+			t.Errorf("%s: New gives %v, %v, and Validate %v", c.name, r, err, c.set.Validate())
 		}
 		var field *lease.FieldError
 		switch {
@@ -81,7 +81,7 @@ func TestSettingsRefused(t *testing.T) {
 
 // Every broken rule is told, not only the first.
 func TestSettingsTellEveryBrokenField(t *testing.T) {
-	err := provider.Settings{Duration: -1, Interval: -2, Timeout: -3, Retry: -4}.Valid()
+	err := provider.Settings{Duration: -1, Interval: -2, Timeout: -3, Retry: -4}.Validate()
 	const want = `Settings.Duration = -1ns: must be positive
 Settings.Interval = -2ns: must be positive
 Settings.Timeout = -3ns: must be positive

@@ -225,7 +225,7 @@ func TestGrantOfWhatIsNoRecord(t *testing.T) {
 					t.Error("the ID was retired")
 				}
 				tok := h.acquire(t)
-				if err := tok.Valid(); err != nil {
+				if err := tok.Validate(); err != nil {
 					t.Error(err)
 				}
 				n.keep(lease.ActionRenew, spoilt)

@@ -220,7 +220,7 @@ func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, 
 		res = lease.Result{} // it shows nothing
 	}
 	if err == nil && (req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew) {
-		err = res.Record.Valid() // of one that is not, ErrCorrupt: what was granted is unknown
+		err = res.Record.Validate() // of one that is not, ErrCorrupt: what was granted is unknown
 	}
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause // a context cannot say by itself that the time of a Clock is up

@@ -72,7 +72,7 @@ func TestCopiesTakeOver(t *testing.T) {
 			t.Fatalf("the copy before %s ended: %v", name, said.Err())
 		}
 		tok := lease.Token(said.Text())
-		if tok.Valid() != nil || tok.Compare(newest) <= 0 {
+		if tok.Validate() != nil || tok.Compare(newest) <= 0 {
 			t.Errorf("token %q after %q", tok, newest)
 		}
 		newest = tok

@@ -80,7 +80,7 @@ func TestAcquire(t *testing.T) {
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "unknown, not %v, %v", ok, err)
 			tok := s.take(h) // proposes the same ID again, which the table grants
-			s.want(tok.Valid() == nil && h.CheckAlive(), "held after asking again")
+			s.want(tok.Validate() == nil && h.CheckAlive(), "held after asking again")
 			s.want(h.Release(s.ctx) == nil && !s.record().State.Locked(), "and free again")
 		}},
 		{"etcd-io/etcd#10111", "Lock returned success although its context had closed and the key was gone", func(s *stage) {

@@ -60,9 +60,9 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Valid returns nil if the record will be a valid one as soon as somebody has seen it, and
+// Validate returns nil if the record will be a valid one as soon as somebody has seen it, and
 // otherwise a [*lease.FieldError] with the Code [lease.ErrCorrupt].
-func (k Kept) Valid() error {
+func (k Kept) Validate() error {
 	r := k.Record
 	switch {
 	case k.ends() && k.Left < 0:
@@ -75,7 +75,7 @@ func (k Kept) Valid() error {
 	if k.ends() {
 		r.Until = time.Unix(0, 0).UTC() // of no meaning, but there has to be one
 	}
-	return r.Valid()
+	return r.Validate()
 }
 
 func corrupt(field, value, rule string) error {
@@ -100,9 +100,9 @@ const infinite = "infinite"
 //	 "duration":"15s","left":"15s","epoch":7}
 //
 // Fields that are zero are left out, but for state and epoch; the duration of an infinite
-// lease is "infinite". What is not [Kept.Valid] is not written.
+// lease is "infinite". What [Kept.Validate] refuses is not written.
 func (k Kept) MarshalJSON() ([]byte, error) {
-	if err := k.Valid(); err != nil {
+	if err := k.Validate(); err != nil {
 		return nil, err
 	}
 	r := k.Record
@@ -145,7 +145,7 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	if next.Left, err = parse(f.Left); err != nil {
 		return notKept(data, err.Error())
 	}
-	if err := next.Valid(); err != nil {
+	if err := next.Validate(); err != nil {
 		return err
 	}
 	*k = next

@@ -98,7 +98,7 @@ type Store struct {
 
 // New makes a Store. Options out of range are a [*lease.FieldError].
 func New(e Engine, o Options) (*Store, error) {
-	if err := o.Limits.Valid(); err != nil {
+	if err := o.Limits.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Names < 0 {
@@ -145,7 +145,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	if err := next.Valid(); err != nil {
+	if err := next.Validate(); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if next.Epoch < old.Record.Epoch {
