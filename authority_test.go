@@ -120,7 +120,7 @@ func TestAuthority(t *testing.T) {
 	}
 	s.now = noon.Add(20 * time.Second)
 	want.Now, want.MinRemaining = s.now, 40*time.Second
-	if got := do(t, s, auth, acquireB, "load", lease.ErrHeld); got != want || got.MaxRemaining() != 40*time.Second {
+	if got := do(t, s, auth, acquireB, "load", lease.ErrHeldByOther); got != want || got.MaxRemaining() != 40*time.Second {
 		t.Errorf("held: %+v", got)
 	}
 	for _, req := range []lease.Request{
@@ -226,7 +226,7 @@ func TestConflicts(t *testing.T) {
 			s.kept["a"] = lease.Snapshot{Record: leasedA, Version: "x"}
 			return nil, nil
 		}
-		if got := do(t, s, lease.NewAuthority(s), acquireB, calls, lease.ErrHeld); got.Record != leasedA {
+		if got := do(t, s, lease.NewAuthority(s), acquireB, calls, lease.ErrHeldByOther); got.Record != leasedA {
 			t.Errorf("shows %v: %+v", shows, got)
 		}
 	}
@@ -362,21 +362,21 @@ func TestHostileRecords(t *testing.T) {
 		left   time.Duration
 		end    time.Time // in the store, afterwards
 	}{
-		{"refused", minute, hostile, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
+		{"refused", minute, hostile, acquireB, "load swap", lease.ErrHeldByOther, time.Minute, noon.Add(time.Minute)},
 		{"granted, without a change", minute, hostile, lease.Request{Action: lease.ActionWrite, ID: ids["A"]}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
 		{"granted", minute, hostile, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
 		{"read", minute, hostile, read, "load", 0, time.Minute, hostile.Until},
 		{"read with another ID", minute, hostile, lease.Request{Action: lease.ActionRead, ID: ids["B"]}, "load", lease.ErrIDMismatch, time.Minute, hostile.Until},
 		{"broken", minute, hostile, lease.Request{Action: lease.ActionBreak}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
-		{"breaking", minute, breaking, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
-		{"breaking, infinite", minute, breakingForever, acquireB, "load swap", lease.ErrHeld, time.Minute, noon.Add(time.Minute)},
-		{"breaking, infinite, any period", lease.Limits{MaxDuration: time.Minute}, breakingForever, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
-		{"infinite", minute, forever, acquireB, "load", lease.ErrHeld, lease.Infinite, time.Time{}},
-		{"only the duration, refused", minute, ending, acquireB, "load", lease.ErrHeld, time.Second, ending.Until},
+		{"breaking", minute, breaking, acquireB, "load swap", lease.ErrHeldByOther, time.Minute, noon.Add(time.Minute)},
+		{"breaking, infinite", minute, breakingForever, acquireB, "load swap", lease.ErrHeldByOther, time.Minute, noon.Add(time.Minute)},
+		{"breaking, infinite, any period", lease.Limits{MaxDuration: time.Minute}, breakingForever, acquireB, "load", lease.ErrHeldByOther, 1000 * time.Hour, hostile.Until},
+		{"infinite", minute, forever, acquireB, "load", lease.ErrHeldByOther, lease.Infinite, time.Time{}},
+		{"only the duration, refused", minute, ending, acquireB, "load", lease.ErrHeldByOther, time.Second, ending.Until},
 		{"only the duration, renewed", minute, ending, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
 		{"only the duration, expired", minute, expired, renewA, "load swap", 0, time.Minute, noon.Add(time.Minute)},
-		{"within the limits", lease.Limits{MaxDuration: 1000 * time.Hour}, hostile, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
-		{"no limits", lease.Limits{}, hostile, acquireB, "load", lease.ErrHeld, 1000 * time.Hour, hostile.Until},
+		{"within the limits", lease.Limits{MaxDuration: 1000 * time.Hour}, hostile, acquireB, "load", lease.ErrHeldByOther, 1000 * time.Hour, hostile.Until},
+		{"no limits", lease.Limits{}, hostile, acquireB, "load", lease.ErrHeldByOther, 1000 * time.Hour, hostile.Until},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := c.r.Validate(); err != nil {
@@ -395,16 +395,16 @@ func TestHostileRecords(t *testing.T) {
 	t.Run("it ends", func(t *testing.T) {
 		s := newStore(hostile)
 		auth := lease.NewAuthority(limitedStore{s, minute})
-		do(t, s, auth, acquireB, "load swap", lease.ErrHeld)
+		do(t, s, auth, acquireB, "load swap", lease.ErrHeldByOther)
 		s.now = noon.Add(time.Minute - 1)
-		do(t, s, auth, acquireB, "load", lease.ErrHeld)
+		do(t, s, auth, acquireB, "load", lease.ErrHeldByOther)
 		s.now = noon.Add(time.Minute)
 		do(t, s, auth, acquireB, "load swap", 0)
 	})
 	t.Run("it cannot be written down", func(t *testing.T) {
 		s := newStore(hostile)
 		s.swaps = func(lease.Record) (commit, tell error) { return lease.ErrConflict, nil }
-		do(t, s, lease.NewAuthority(limitedStore{s, minute}), acquireB, "load swap", lease.ErrHeld)
+		do(t, s, lease.NewAuthority(limitedStore{s, minute}), acquireB, "load swap", lease.ErrHeldByOther)
 	})
 	t.Run("at the grant", func(t *testing.T) {
 		s := newStore(lease.Record{})
@@ -430,7 +430,7 @@ func TestWatcherIsPassedOn(t *testing.T) {
 	if _, err := w.Watch(t.Context(), "a"); err == nil || err.Error() != "watching a" {
 		t.Errorf("%v", err)
 	}
-	do(t, s, w.(lease.Authority), acquireB, "load", lease.ErrHeld)
+	do(t, s, w.(lease.Authority), acquireB, "load", lease.ErrHeldByOther)
 	if _, able := lease.NewAuthority(s).(lease.Watcher); able {
 		t.Error("the authority of a store that cannot be watched is a Watcher")
 	}
@@ -447,7 +447,7 @@ func TestContention(t *testing.T) {
 			res, err := auth.Do(t.Context(), "a", lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{byte(i + 1)}, Duration: time.Minute})
 			if err == nil {
 				granted <- res.Record.Token()
-			} else if !errors.Is(err, lease.ErrHeld) {
+			} else if !errors.Is(err, lease.ErrHeldByOther) {
 				t.Error(err)
 			}
 		})

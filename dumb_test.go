@@ -53,12 +53,12 @@ const ok lease.Code = 0
 // The tables: for each row the codes of its five columns. A row of an ID other than that of
 // the last lease is the row (B); with no lease remembered every ID is another.
 var (
-	rowWriteA   = &[5]lease.Code{lease.ErrLost, ok, ok, lease.ErrLost, lease.ErrLost}
+	rowWriteA   = &[5]lease.Code{lease.ErrOver, ok, ok, lease.ErrOver, lease.ErrOver}
 	rowWriteB   = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
 	rowWrite    = &[5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
 	rowRead     = &[5]lease.Code{}
 	rowAcquireA = &[5]lease.Code{ok, ok, lease.ErrBreaking, ok, ok}
-	rowAcquireB = &[5]lease.Code{ok, lease.ErrHeld, lease.ErrHeld, ok, ok}
+	rowAcquireB = &[5]lease.Code{ok, lease.ErrHeldByOther, lease.ErrHeldByOther, ok, ok}
 	rowBreak    = &[5]lease.Code{lease.ErrNotPresent, ok, ok, ok, ok}
 	rowBreakOld = &[5]lease.Code{ok, ok, lease.ErrAlreadyBroken, lease.ErrAlreadyBroken, ok}
 	rowChangeAB = &[5]lease.Code{lease.ErrNotPresent, ok, lease.ErrBreaking, lease.ErrNotPresent, lease.ErrNotPresent}

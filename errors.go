@@ -19,14 +19,14 @@ const (
 
 	// Refusals: the state of the lease decided.
 
-	ErrHeld          // another lease ID is in force (LeaseAlreadyPresent)
+	ErrHeldByOther   // another lease ID is in force (LeaseAlreadyPresent)
 	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
 	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, before Version20120212 (LeaseAlreadyBroken)
 	ErrIDMismatch    // the ID is not the one in force, or not the last one (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
-	ErrLost          // the ID presented is the last one, but its lease is over (LeaseLost)
+	ErrOver          // the ID presented is the last one, but its lease is over (LeaseLost)
 	ErrEpochLimit    // no newer token can be issued under this name
 
 	// Bad arguments: the request can never be granted.
@@ -50,33 +50,37 @@ const (
 
 	// What holders answer.
 
-	ErrExpired  // the time for which the lease was certain ran out before a renewal was granted
-	ErrReleased // the holder itself gave the lease up
-	ErrNotHeld  // nothing is held
-	ErrClosed   // the holder, the registry or the store was closed
+	ErrLost       // the lease was lost; errors.Is says so of every [*LostError], whatever its Reason
+	ErrExpired    // the time for which the lease was certain ran out before a renewal was granted
+	ErrStopWindow // the lease is about to end, and the work under it must stop before that
+	ErrTakenOver  // another process with the same owner has taken the lease over
+	ErrReleased   // the holder itself gave the lease up
+	ErrNotHeld    // nothing is held
+	ErrClosed     // the holder, the registry or the store was closed
 
 	codes
 )
 
 var codeNames = [codes]string{
-	ErrHeld: "held", ErrBreaking: "breaking", ErrBroken: "broken", ErrAlreadyBroken: "already-broken",
-	ErrIDMismatch: "id-mismatch", ErrIDMissing: "id-missing", ErrNotPresent: "not-present", ErrLost: "lost",
+	ErrHeldByOther: "held", ErrBreaking: "breaking", ErrBroken: "broken", ErrAlreadyBroken: "already-broken",
+	ErrIDMismatch: "id-mismatch", ErrIDMissing: "id-missing", ErrNotPresent: "not-present", ErrOver: "over",
 	ErrEpochLimit: "epoch-limit",
 	ErrAction:     "action", ErrVersion: "version", ErrID: "id", ErrProposed: "proposed", ErrDuration: "duration",
 	ErrPeriod: "period", ErrOwner: "owner", ErrName: "name", ErrToken: "token", ErrTime: "time", ErrOption: "option",
 	ErrConflict: "conflict", ErrCorrupt: "corrupt",
-	ErrExpired: "expired", ErrReleased: "released", ErrNotHeld: "not-held", ErrClosed: "closed",
+	ErrLost: "lost", ErrExpired: "expired", ErrStopWindow: "stop-window", ErrTakenOver: "taken-over",
+	ErrReleased: "released", ErrNotHeld: "not-held", ErrClosed: "closed",
 }
 
 var codeTexts = [codes]string{
-	ErrHeld:          "there is already a lease present",
-	ErrBreaking:      "the lease ID matched, but the lease is breaking",
-	ErrBroken:        "the lease ID matched, but the lease has been broken",
-	ErrAlreadyBroken: "the lease has already been broken and cannot be broken again",
-	ErrIDMismatch:    "the lease ID specified did not match the lease ID of the lease",
-	ErrIDMissing:     "there is currently a lease and no lease ID was specified",
-	ErrNotPresent:    "there is currently no lease",
-	ErrLost:          "a lease ID was specified, but its lease is over",
+	ErrHeldByOther:   "another lease ID is in force",
+	ErrBreaking:      "the lease is breaking",
+	ErrBroken:        "the lease was broken",
+	ErrAlreadyBroken: "the lease was already broken",
+	ErrIDMismatch:    "the lease ID is not the one in force",
+	ErrIDMissing:     "the lease is locked, and no lease ID was presented",
+	ErrNotPresent:    "there is no lease",
+	ErrOver:          "the lease with this ID is over",
 	ErrEpochLimit:    "no newer fencing token can be issued",
 	ErrAction:        "unknown action",
 	ErrVersion:       "unknown version, or one without this action",
@@ -92,6 +96,9 @@ var codeTexts = [codes]string{
 	ErrConflict:      "the record has changed since it was loaded",
 	ErrCorrupt:       "corrupt record",
 	ErrExpired:       "the lease was not renewed in time",
+	ErrLost:          "the lease was lost",
+	ErrStopWindow:    "the lease is about to end, and its work must stop",
+	ErrTakenOver:     "another process with the same owner has taken the lease over",
 	ErrReleased:      "the lease was released",
 	ErrNotHeld:       "the lease is not held",
 	ErrClosed:        "already closed",
@@ -109,9 +116,9 @@ func Codes() []Code {
 // Refusal reports whether the state of the lease decided, as against a bad argument and what
 // a store or a holder answers. It is certain that a refused request changed nothing, and the
 // same request may be granted later.
-func (c Code) Refusal() bool { return c >= ErrHeld && c <= ErrEpochLimit }
+func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrEpochLimit }
 
-// Error returns a sentence in the words of the service.
+// Error returns the text of c in plain words.
 func (c Code) Error() string {
 	if c > 0 && c < codes {
 		return codeTexts[c]
@@ -191,6 +198,10 @@ type LostError struct {
 	Err    error // the last error on the way there; may be nil
 }
 
+// Is reports whether target is [ErrLost], so that errors.Is(err, ErrLost) is true of every loss.
+// [CodeOf] a LostError is its Reason.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
 func (e *LostError) Error() string {
 	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
 	if e.Err != nil && CodeOf(e.Err) != e.Reason { // which would say it twice
@@ -206,6 +217,32 @@ func (e *LostError) Unwrap() []error {
 	}
 	return []error{e.Reason, e.Err}
 }
+
+// A PermanentError is an error of a store or an authority that no retry can mend, such as a
+// missing table or a missing permission. [Permanent] makes one.
+type PermanentError struct {
+	Err error
+}
+
+// Permanent marks err as one that no retry can mend. It returns nil if err is nil, and otherwise
+// a [*PermanentError] with the text of err that unwraps to it; [errors.As] finds the mark.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &PermanentError{err}
+}
+
+// Error returns the text of Err.
+func (e *PermanentError) Error() string {
+	if e.Err == nil {
+		return "permanent error"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *PermanentError) Unwrap() error { return e.Err }
 
 // quote quotes a value for a message and keeps a hostile one from filling it.
 func quote(s string) string {

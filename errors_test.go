@@ -12,8 +12,9 @@ import (
 
 // A name is stable: logs, tables and other languages know it.
 func TestCodes(t *testing.T) {
-	names := "held breaking broken already-broken id-mismatch id-missing not-present lost epoch-limit " +
-		"action version id proposed duration period owner name token time option conflict corrupt expired released not-held closed"
+	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit " +
+		"action version id proposed duration period owner name token time option conflict corrupt " +
+		"lost expired stop-window taken-over released not-held closed"
 	var got []string
 	texts := map[string]lease.Code{}
 	for _, c := range lease.Codes() {
@@ -104,13 +105,16 @@ func TestErrors(t *testing.T) {
 		code lease.Code
 		is   error
 	}{
-		{op, `lease: renew "a\x00b": the lease ID specified did not match the lease ID of the lease`, lease.ErrIDMismatch, lease.ErrIDMismatch},
+		{op, `lease: renew "a\x00b": the lease ID is not the one in force`, lease.ErrIDMismatch, lease.ErrIDMismatch},
 		{lost, `lease: lost "a": the lease was not renewed in time: lease: renew "a": no route`, lease.ErrExpired, cause},
-		{&lease.LostError{Name: "b", Reason: lease.ErrIDMismatch, Err: op}, `lease: lost "b": the lease ID specified did not match the lease ID of the lease`, lease.ErrIDMismatch, op},
-		{plain, `lease: lost "a": the lease ID matched, but the lease has been broken`, lease.ErrBroken, lease.ErrBroken},
+		{&lease.LostError{Name: "b", Reason: lease.ErrIDMismatch, Err: op}, `lease: lost "b": the lease ID is not the one in force`, lease.ErrIDMismatch, op},
+		{lost, lost.Error(), lease.ErrExpired, lease.ErrLost},
+		{fmt.Errorf("run: %w", plain), "run: " + plain.Error(), lease.ErrBroken, lease.ErrLost},
+		{&lease.LostError{Name: "a", Reason: lease.ErrStopWindow}, `lease: lost "a": the lease is about to end, and its work must stop`, lease.ErrStopWindow, lease.ErrLost},
+		{plain, `lease: lost "a": the lease was broken`, lease.ErrBroken, lease.ErrBroken},
 		{field, "Request.Duration = 0s: must be positive", lease.ErrDuration, lease.ErrDuration},
 		{fmt.Errorf("again: %w", &lease.OpError{Op: "acquire", Name: "a", Err: field}), `again: lease: acquire "a": Request.Duration = 0s: must be positive`, lease.ErrDuration, field},
-		{lease.ErrHeld, "there is already a lease present", lease.ErrHeld, lease.ErrHeld},
+		{lease.ErrHeldByOther, "another lease ID is in force", lease.ErrHeldByOther, lease.ErrHeldByOther},
 		{context.Canceled, "context canceled", 0, context.Canceled},
 	} {
 		if c.err.Error() != c.says || lease.CodeOf(c.err) != c.code || !errors.Is(c.err, c.is) {
@@ -123,11 +127,35 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%T: %q, %v", zero, zero, lease.CodeOf(zero))
 		}
 	}
+	if errors.Is(plain, lease.ErrOver) || errors.Is(plain, lease.ErrExpired) || errors.Is(op, lease.ErrLost) {
+		t.Error("an error is what it is not")
+	}
 	if n := len(plain.Unwrap()); n != 1 {
 		t.Errorf("a loss without a cause unwraps to %d errors", n)
 	}
 	if lease.CodeOf(nil) != 0 {
 		t.Error("nil has a code")
+	}
+}
+
+func TestPermanent(t *testing.T) {
+	if err := lease.Permanent(nil); err != nil {
+		t.Errorf("of nil: %v", err)
+	}
+	cause := errors.New("no table")
+	err := fmt.Errorf("load: %w", lease.Permanent(cause))
+	permanent := new(lease.PermanentError)
+	if !errors.As(err, &permanent) || permanent.Err != cause || !errors.Is(err, cause) || err.Error() != "load: no table" {
+		t.Errorf("%v, %+v", err, permanent)
+	}
+	if errors.As(cause, &permanent) {
+		t.Error("an error that nobody marked is permanent")
+	}
+	if lease.CodeOf(lease.Permanent(lease.ErrName)) != lease.ErrName {
+		t.Error("the mark hides the code")
+	}
+	if (&lease.PermanentError{}).Error() == "" {
+		t.Error("an error that nobody filled in says nothing")
 	}
 }
 

@@ -52,7 +52,7 @@ func TestLockedExcludes(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
 		req.Action, req.Proposed, req.Duration = lease.ActionAcquire, ids["C"], time.Minute
 		_, err := step(r, req)
-		if locked := r.At(noon).State.Locked(); locked != errors.Is(err, lease.ErrHeld) {
+		if locked := r.At(noon).State.Locked(); locked != errors.Is(err, lease.ErrHeldByOther) {
 			t.Fatalf("locked %v, %v", locked, err)
 		}
 	})

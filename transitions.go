@@ -183,7 +183,7 @@ func check(req *Request) Code {
 func acquire(r *Record, req *Request, now time.Time) Code {
 	switch {
 	case r.State.Locked() && r.ID != req.Proposed:
-		return ErrHeld
+		return ErrHeldByOther
 	case r.State == Breaking:
 		return ErrBreaking
 	case r.Epoch >= epochLimit-1:
@@ -323,7 +323,7 @@ func use(r *Record, req *Request) Code {
 	case r.State.Locked():
 		return ErrIDMismatch
 	case r.ID == req.ID:
-		return ErrLost
+		return ErrOver
 	}
 	return ErrNotPresent
 }

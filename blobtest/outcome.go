@@ -41,7 +41,7 @@ var (
 // lease operation is in conflict with the state of the lease (409), a use fails a
 // precondition (412).
 var outcomes = []outcome{
-	{only(lease.ActionAcquire), nil, lease.ErrHeld, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
+	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
 	{only(lease.ActionChange), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeChanged", "The lease ID matched, but the lease is currently in breaking state and cannot be changed.", ""},
 	{only(lease.ActionRenew), nil, lease.ErrBroken, 409, "LeaseIsBrokenAndCannotBeRenewed", "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.", ""},
@@ -52,7 +52,7 @@ var outcomes = []outcome{
 	{uses, nil, lease.ErrIDMismatch, 412, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{uses, nil, lease.ErrIDMissing, 412, "LeaseIdMissing", "There is currently a lease on the * and no lease ID was specified in the request.", ""},
 	{uses, nil, lease.ErrNotPresent, 412, "LeaseNotPresentWith*Operation", "There is currently no lease on the *.", ""},
-	{uses, nil, lease.ErrLost, 412, "LeaseLost", "A lease ID was specified, but the lease for the * has expired.", ""},
+	{uses, nil, lease.ErrOver, 412, "LeaseLost", "A lease ID was specified, but the lease for the * has expired.", ""},
 
 	{nil, nil, lease.ErrAction, 400, errInvalidHeader.code, errInvalidHeader.text, headerAction},
 	{nil, nil, lease.ErrVersion, 400, errInvalidHeader.code, errInvalidHeader.text, headerVersion},

@@ -82,7 +82,7 @@ var answerRules = []rule{
 		a.grant(acquire(id, p.D))
 		res, err := a.ask(acquire(p.id(), p.D))
 		op := (*lease.OpError)(nil)
-		if !errors.Is(err, lease.ErrHeld) || !lease.CodeOf(err).Refusal() || !errors.As(err, &op) || op.Op != "acquire" || op.Name != p.name {
+		if !errors.Is(err, lease.ErrHeldByOther) || !lease.CodeOf(err).Refusal() || !errors.As(err, &op) || op.Op != "acquire" || op.Name != p.name {
 			p.Errorf("the refusal is %v", err)
 		}
 		if p.Lacks&Disclosing == 0 && (res.Record.ID != id || res.Record.State != lease.Leased || res.Now.IsZero()) {
@@ -94,7 +94,7 @@ var answerRules = []rule{
 		for range 10 {
 			one, two := p.id(), p.id()
 			a.grant(acquire(one, p.D))
-			a.refuse(acquire(two, p.D), lease.ErrHeld)
+			a.refuse(acquire(two, p.D), lease.ErrHeldByOther)
 			a.grant(release(one))
 			if state := a.inspect().Record.State; state != lease.Available {
 				p.Errorf("a read after the release shows %v", state)

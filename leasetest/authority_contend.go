@@ -24,7 +24,7 @@ var contentionRules = []rule{
 				case err == nil:
 					wins.Add(1)
 					winner.Store(&ids[i])
-				case lease.CodeOf(err) != lease.ErrHeld:
+				case lease.CodeOf(err) != lease.ErrHeldByOther:
 					p.Errorf("the acquire of a loser: %v", err)
 				}
 			})

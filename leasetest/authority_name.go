@@ -36,7 +36,7 @@ var authorityNameRules = []rule{
 			if _, err := a.Do(p.ctx, first, acquire(one, p.D)); err != nil {
 				continue
 			}
-			if _, err := a.Do(p.ctx, second, acquire(two, p.D)); lease.CodeOf(err) == lease.ErrHeld {
+			if _, err := a.Do(p.ctx, second, acquire(two, p.D)); lease.CodeOf(err) == lease.ErrHeldByOther {
 				p.Errorf("%s: %.80q is held because %.80q is", pair.what, second, first)
 			}
 			_, _ = a.Do(p.ctx, first, release(one))

@@ -17,7 +17,7 @@ var certaintyRules = []rule{
 				p.Fatalf("%v of a lease of %v are certain", res.MinRemaining, p.D)
 			}
 			p.pass(res.MinRemaining - time.Since(sent) - max(time.Nanosecond, p.Slack))
-			a.refuse(acquire(p.id(), p.D), lease.ErrHeld)
+			a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
 		}
 	}},
 	{"A5/min-remaining-of-every-answer-is-certain", "MinRemaining is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *probe) {
@@ -36,7 +36,7 @@ var certaintyRules = []rule{
 		}
 		p.pass(p.D / 4)
 		certain(lease.Request{Action: lease.ActionRead}, 0)
-		certain(acquire(p.id(), p.D), lease.ErrHeld)
+		certain(acquire(p.id(), p.D), lease.ErrHeldByOther)
 		certain(renew(p.id()), lease.ErrIDMismatch)
 		if p.Lacks&Changing == 0 {
 			certain(lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, 0)
@@ -137,7 +137,7 @@ var certaintyRules = []rule{
 		if err != nil || left <= 0 || left > p.D/4 {
 			p.Fatalf("a break of period %v leaves %v: %v", p.D/4, left, err)
 		}
-		a.refuse(acquire(p.id(), p.D), lease.ErrHeld)
+		a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
 		a.refuse(renew(id), lease.ErrBroken)
 		p.pass(left + p.Slack/4)
 		a.grant(acquire(p.id(), p.D))

@@ -97,7 +97,7 @@ func TestSkew(t *testing.T) {
 				c.do(clock)
 				time.Sleep(c.after)
 				_, err = auth.Do(t.Context(), "job", acquire(idB))
-				if c.free && err != nil || !c.free && !errors.Is(err, lease.ErrHeld) {
+				if c.free && err != nil || !c.free && !errors.Is(err, lease.ErrHeldByOther) {
 					t.Errorf("free: %v; the acquire of another: %v", c.free, err)
 				}
 			})
@@ -165,7 +165,7 @@ func TestTamper(t *testing.T) {
 			t.Fatal(err)
 		}
 		res, err := auth.Do(t.Context(), "job", acquire(idB))
-		if !errors.Is(err, lease.ErrHeld) || res.MaxRemaining() > time.Minute {
+		if !errors.Is(err, lease.ErrHeldByOther) || res.MaxRemaining() > time.Minute {
 			t.Errorf("the hostile record holds it for %v: %v", res.MaxRemaining(), err)
 		}
 		hiding := leasetest.Answer(auth, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.ID = lease.ID{} })

@@ -123,7 +123,7 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 		tok := l.begin(ctx, id, a.res, a.sent)
 		free()
 		return tok, true, nil
-	case code == lease.ErrHeld, code == lease.ErrBreaking, code != 0 && l.bug == "takes every refusal for held":
+	case code == lease.ErrHeldByOther, code == lease.ErrBreaking, code != 0 && l.bug == "takes every refusal for held":
 		free()
 		switch l.bug {
 		case "takes held for an error":

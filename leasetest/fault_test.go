@@ -117,7 +117,7 @@ func TestRefusalsComeThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := auth.Do(t.Context(), "job", acquire(idB))
-	if !errors.Is(err, lease.ErrHeld) || res.Record.ID != idA {
+	if !errors.Is(err, lease.ErrHeldByOther) || res.Record.ID != idA {
 		t.Error(res.Record, err)
 	}
 }

@@ -23,7 +23,7 @@ var takeOverRules = []rule{
 		}
 		p.pass(p.D / 2)
 		a.dead("half a duration after it was taken over")
-		a.lostError(a.told(1), old, lease.ErrIDMismatch, lease.ErrLost, lease.ErrNotPresent)
+		a.lostError(a.told(1), old, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent)
 		b.aliveFor(3*p.D, "after it has taken over")
 		a.dead("after it was taken over")
 		a.toldSoFar(1)

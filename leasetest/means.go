@@ -87,7 +87,7 @@ func (w *world) revoked() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
 	}
-	return []lease.Code{lease.ErrBroken, lease.ErrLost, lease.ErrNotPresent, lease.ErrIDMismatch}
+	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
 // endingAfter returns a context that ends after d: within an operation, if that takes so

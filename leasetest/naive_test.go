@@ -71,7 +71,7 @@ func (l *naiveLease) Acquire(ctx context.Context) (bool, error) {
 	copy(id[4:], l.Owner)
 	_, err := l.Over.Do(ctx, l.Name, acquire(id, l.Duration))
 	switch {
-	case errors.Is(err, lease.ErrHeld):
+	case errors.Is(err, lease.ErrHeldByOther):
 		return false, nil
 	case err != nil:
 		return false, err

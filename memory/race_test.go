@@ -35,7 +35,7 @@ func TestContention(t *testing.T) {
 				binary.BigEndian.PutUint64(id[8:], n)
 				name := "lease-" + strconv.Itoa(random.IntN(3))
 				res, err := a.Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour})
-				if lease.CodeOf(err) == lease.ErrHeld {
+				if lease.CodeOf(err) == lease.ErrHeldByOther {
 					continue
 				}
 				if err != nil {

@@ -56,7 +56,7 @@ func decided(code lease.Code) func(Event) bool {
 func granted(e Event) bool { return e.Kind == Answered && e.Code == 0 }
 
 var corruptions = []corruption{
-	{"granted, and was refused", when(decided(lease.ErrHeld), func(e *Event) { e.Code = 0 })},
+	{"granted, and was refused", when(decided(lease.ErrHeldByOther), func(e *Event) { e.Code = 0 })},
 	{"refused for another reason", when(decided(lease.ErrIDMismatch), func(e *Event) { e.Code = int(lease.ErrNotPresent) })},
 	{"refused, and was granted", when(decided(0), func(e *Event) { e.Code = int(lease.ErrIDMismatch) })},
 	{"another ID", when(swappedBy(lease.ActionAcquire), func(e *Event) { e.Record.ID++ })},

@@ -50,7 +50,7 @@ inline rest() {
 
 inline done() { age = NEVER; wait = 0; missing = 0; applied = false; sure = 0; answer = 0; end = 0 }
 
-inline over() { bel = 0; since = 0; missed = 0; told = false; end_told = NEVER; done() }
+inline finish() { bel = 0; since = 0; missed = 0; told = false; end_told = NEVER; done() }
 
 active proctype world() {
 	nobody(r);
@@ -58,7 +58,7 @@ active proctype world() {
 	:: d_step { bel == 0 && !LOCKED(r) ->	/* a new incarnation, granted at once */
 		q.action = acquire; q.proposed = ME; q.dur = D;
 		step(r, q, code);
-		over();
+		finish();
 		age = 0;
 		believe(bel, D, age, moved);
 		age = NEVER;
@@ -82,9 +82,9 @@ active proctype world() {
 		:: answer == breaking -> told = true; doubt(bel, sure, age, end_told, end, moved);
 			if :: moved -> missed = MAX(missed, missing) :: else fi;
 			done()
-		:: else -> assert(told); over()
+		:: else -> assert(told); finish()
 		fi;
-		if :: bel == 0 -> over() :: else fi;
+		if :: bel == 0 -> finish() :: else fi;
 		rest()
 	   }
 	:: atomic { LOCKED_BY_ME ->	/* a break */
@@ -108,7 +108,7 @@ active proctype world() {
 		:: else
 		fi;
 		if :: age != NEVER -> wait++ :: else fi;
-		d_step { if :: bel == 0 -> over() :: else fi };
+		d_step { if :: bel == 0 -> finish() :: else fi };
 		rest();
 #ifdef WITNESS	/* not an error: a holder was told, and still holds */
 		assert(!(told && bel > 0 && r.state == breaking))

@@ -101,7 +101,7 @@ inline promise2() {
 
 inline quiet(x) { h[x].age = NEVER; h[x].answer = 0; h[x].sure = 0; h[x].end = 0; h[x].missing = 0 }
 
-inline over(x) {	/* the incarnation has ended */
+inline finish(x) {	/* the incarnation has ended */
 #ifdef EXCUSED
 	taken[x] = false;
 #endif
@@ -136,13 +136,13 @@ inline answered(x) {
 		if :: moved -> h[x].missed = h[x].missing :: else fi;
 		if
 		:: h[x].bel > 0 -> h[x].phase = holding; quiet(x)
-		:: else -> undo(x); over(x)	/* granted at or after its own U: unknown, and undone */
+		:: else -> undo(x); finish(x)	/* granted at or after its own U: unknown, and undone */
 		fi
 	:: h[x].answer == breaking && h[x].phase == holding ->
 		doubt(h[x].bel, h[x].sure, h[x].age, h[x].told, h[x].end, moved);
 		if :: moved -> h[x].missed = MAX(h[x].missed, h[x].missing) :: else fi;	/* both spans of D bound it */
-		if :: h[x].bel > 0 -> quiet(x) :: else -> over(x) fi
-	:: else -> over(x)
+		if :: h[x].bel > 0 -> quiet(x) :: else -> finish(x) fi
+	:: else -> finish(x)
 	fi
 }
 
@@ -194,7 +194,7 @@ inline run_on(x) {
 	if
 	:: h[x].bel > 1 -> h[x].bel--
 #ifndef STICKY	/* a flag that only a timer clears, and the timer does not run */
-	:: h[x].bel == 1 -> over(x)
+	:: h[x].bel == 1 -> finish(x)
 #endif
 	:: else
 	fi
@@ -236,7 +236,7 @@ inline act(x) {
 			changes[h[x].id] = changes[h[x].id] | BIT(h[1-x].id);
 			undo(x);
 #ifndef HAND_OVER_BELIEVES	/* the belief ends with the answer */
-			over(x)
+			finish(x)
 #endif
 		:: else
 		fi
@@ -257,7 +257,7 @@ inline act(x) {
 	:: h[x].phase == holding -> d_step {	/* Release */
 		releases[h[x].id] = true;
 #ifndef RELEASE_BELIEVES	/* the belief ends with the answer */
-		over(x)
+		finish(x)
 #endif
 	   }
 	:: h[x].age != NEVER && h[x].answer != 0 -> d_step { answered(x) }
@@ -265,7 +265,7 @@ inline act(x) {
 	:: h[x].phase == asking -> d_step {	/* gives the Acquire up */
 		undo(x);
 #ifndef LATE_ACQUIRE	/* it may still win */
-		over(x)
+		finish(x)
 #endif
 	   }
 	fi;
@@ -275,8 +275,8 @@ inline act(x) {
 active proctype world() {
 	d_step {
 		nobody(r);
-		over(0); h[0].id = 0;
-		over(1); h[1].id = 0
+		finish(0); h[0].id = 0;
+		finish(1); h[1].id = 0
 	}
 	do
 	:: atomic { true -> act(0) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -66,7 +67,7 @@ func replayer(t *testing.T, departures ...Departure) *Replayer {
 // slow is a network between an authority and its store, so that others come between a load
 // and its swap.
 func slow(s lease.Store, rng func() float64) lease.Store {
-	return leasetest.ScriptStore(s, leasetest.Always(leasetest.LoadOrSwap, func(ctx context.Context, c *leasetest.Call) error {
+	return leasefault.ScriptStore(s, leasefault.Always(leasefault.LoadOrSwap, func(ctx context.Context, c *leasefault.Call) error {
 		time.Sleep(time.Duration(rng() * float64(50*time.Millisecond)))
 		return c.Send(ctx)
 	}))
@@ -186,20 +187,20 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 	synctest.Test(t, func(t *testing.T) {
 		random := locked(seed)
 		servers := lease.NewAuthority(slow(r.Store(memory.New(nil)), random))
-		network := func(ctx context.Context, c *leasetest.Call) error {
+		network := func(ctx context.Context, c *leasefault.Call) error {
 			time.Sleep(time.Duration(random() * float64(time.Second)))
 			defer time.Sleep(time.Duration(random() * float64(time.Second)))
 			switch x := random(); {
 			case x < 0.05:
-				return leasetest.LoseRequest(ctx, c)
+				return leasefault.LoseRequest(ctx, c)
 			case x < 0.15:
-				return leasetest.LoseAnswer(ctx, c)
+				return leasefault.LoseAnswer(ctx, c)
 			case x < 0.2:
-				return leasetest.FailAnswer(ctx, c)
+				return leasefault.FailAnswer(ctx, c)
 			case x < 0.25:
-				return leasetest.Duplicate(ctx, c)
+				return leasefault.Duplicate(ctx, c)
 			case x < 0.3:
-				return leasetest.Detach(t, leasetest.DelayRequest(time.Duration(random()*float64(2*term))))(ctx, c)
+				return leasefault.Detach(t, leasefault.DelayRequest(time.Duration(random()*float64(2*term))))(ctx, c)
 			}
 			err := c.Send(ctx)
 			if random() < 0.1 {
@@ -211,7 +212,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 		defer cancel()
 		var all sync.WaitGroup
 		for i := range 3 {
-			over := leasetest.Script(servers, leasetest.Always(leasetest.Any, network))
+			over := leasefault.Script(servers, leasefault.Always(leasefault.Any, network))
 			if between != nil {
 				over = between(over)
 			}

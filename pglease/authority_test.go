@@ -341,7 +341,7 @@ func TestLoadWaitsForARenewalUnderWay(t *testing.T) {
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-refused; lease.CodeOf(err) != lease.ErrHeld {
+	if err := <-refused; lease.CodeOf(err) != lease.ErrHeldByOther {
 		t.Errorf("taken while a renewal was under way: %v", err)
 	}
 }

@@ -80,7 +80,7 @@ func TestExchanges(t *testing.T) {
 		{"first acquire of a name", a, acquire(idA, time.Minute), 0, 2},
 		{"renewal", a, renew(idA), 0, 1},
 		{"renewal again", a, renew(idA), 0, 1},
-		{"refusal", a, acquire(idB, time.Minute), lease.ErrHeld, 1},
+		{"refusal", a, acquire(idB, time.Minute), lease.ErrHeldByOther, 1},
 		{"renewal by somebody who has not taken it", other, renew(idA), 0, 2},
 		{"renewal again by him", other, renew(idA), 0, 1},
 		{"renewal that begins in vain, from what is old", a, renew(idA), 0, 3},
@@ -356,7 +356,7 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 	if res.Now.Before(ahead.Now) {
 		t.Errorf("time went from %v to %v", ahead.Now, res.Now)
 	}
-	do(t, s.Authority(), "x", acquire(idB, time.Minute), lease.ErrHeld)
+	do(t, s.Authority(), "x", acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
 // The tables need not be where the search path finds them.
@@ -384,7 +384,7 @@ func TestPooler(t *testing.T) {
 	a := store(t, p, nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
 	do(t, a, "x", renew(idA), 0)
-	do(t, a, "x", acquire(idB, time.Minute), lease.ErrHeld)
+	do(t, a, "x", acquire(idB, time.Minute), lease.ErrHeldByOther)
 	do(t, a, "x", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
 	do(t, a, "x", acquire(idB, time.Minute), 0)
 }

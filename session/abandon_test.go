@@ -25,7 +25,7 @@ func TestAbandonedAcquireIsUndone(t *testing.T) {
 		{"its request lost", loseRequest, 1},
 		{"refused", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			time.Sleep(2 * time.Second)
-			return lease.Result{}, lease.ErrHeld
+			return lease.Result{}, lease.ErrHeldByOther
 		}, 0},
 		{"breaking", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			time.Sleep(2 * time.Second)

@@ -171,7 +171,7 @@ func TestBlockingAcquire(t *testing.T) {
 		first := a.acquire(t)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if tok, err := session.Acquire(ctx, b, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeld) || tok != "" {
+		if tok, err := session.Acquire(ctx, b, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeldByOther) || tok != "" {
 			t.Errorf("acquire: %v, %v", tok, err)
 		}
 		time.AfterFunc(time.Minute, func() { a.release(t) })

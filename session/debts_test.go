@@ -145,7 +145,7 @@ func TestCertain(t *testing.T) {
 			t.Errorf("%v is certain", err)
 		}
 	}
-	for _, err := range []error{lease.ErrHeld, lease.ErrDuration, fmt.Errorf("wrapped: %w", lease.ErrIDMismatch)} {
+	for _, err := range []error{lease.ErrHeldByOther, lease.ErrDuration, fmt.Errorf("wrapped: %w", lease.ErrIDMismatch)} {
 		if !certain(err) {
 			t.Errorf("%v is not certain", err)
 		}

@@ -47,7 +47,7 @@ func TestOnLost(t *testing.T) {
 				t.Errorf("told %d, %d, %d times; want %d, %d, %d", a.Load(), b.Load(), c.Load(), wa, wb, wc)
 			}
 		}
-		n.meet(lease.ActionAcquire, failRequest, refuse(lease.ErrHeld, lease.Result{}))
+		n.meet(lease.ActionAcquire, failRequest, refuse(lease.ErrHeldByOther, lease.Result{}))
 		h.unknown(t, nil)
 		h.refused(t)
 		h.release(t)

@@ -204,7 +204,7 @@ func TestHandOverBesideADebt(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := n.record(t)
-		n.meet(lease.ActionAcquire, refuse(lease.ErrHeld, lease.Result{})) // it is not told whose
+		n.meet(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{})) // it is not told whose
 		giver.unknown(t, nil)
 		synctest.Wait()
 		if r := n.record(t); r != before {

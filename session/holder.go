@@ -65,7 +65,7 @@ func (h *holder) acquired(id lease.ID, sent, now time.Time, res lease.Result, er
 		return taken
 	case code == lease.ErrBreaking:
 		return undo // an earlier try had been granted, and is broken
-	case code == lease.ErrHeld:
+	case code == lease.ErrHeldByOther:
 		return h.refused(res)
 	case certain(err):
 		return failed

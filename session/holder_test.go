@@ -81,7 +81,7 @@ var errNet = errors.New("connection reset")
 
 // answers calls f with every combination.
 func answers(sures []time.Duration, f func(answer)) {
-	errs := []error{nil, errNet, &lease.OpError{Op: "acquire", Name: "n", Err: lease.ErrHeld}}
+	errs := []error{nil, errNet, &lease.OpError{Op: "acquire", Name: "n", Err: lease.ErrHeldByOther}}
 	for _, c := range lease.Codes() {
 		errs = append(errs, c)
 	}
@@ -129,17 +129,17 @@ func TestAcquired(t *testing.T) {
 				{"breaking under a foreign ID", func(a answer) bool { return a.is(lease.ErrBreaking) && a.shown && a.id != own }, taken},
 				{"breaking under this ID, or nobody says which", func(a answer) bool { return a.is(lease.ErrBreaking) }, undo},
 				{"held by an ID that is owed", func(a answer) bool {
-					return a.is(lease.ErrHeld) && owes && a.told() && (a.id == owed || a.id == waived || a.id == given)
+					return a.is(lease.ErrHeldByOther) && owes && a.told() && (a.id == owed || a.id == waived || a.id == given)
 				}, ours},
-				{"held, perhaps by an ID that is owed", func(a answer) bool { return a.is(lease.ErrHeld) && owes && !a.told() }, ours},
-				{"held, and no taking over", func(a answer) bool { return a.is(lease.ErrHeld) && !takeOver }, taken},
+				{"held, perhaps by an ID that is owed", func(a answer) bool { return a.is(lease.ErrHeldByOther) && owes && !a.told() }, ours},
+				{"held, and no taking over", func(a answer) bool { return a.is(lease.ErrHeldByOther) && !takeOver }, taken},
 				{"leased to the same owner", func(a answer) bool {
-					return a.is(lease.ErrHeld) && a.told() && a.state == lease.Leased && a.owner == "me"
+					return a.is(lease.ErrHeldByOther) && a.told() && a.state == lease.Leased && a.owner == "me"
 				}, stale},
-				{"held, and the ID is told", func(a answer) bool { return a.is(lease.ErrHeld) && a.told() }, taken},
-				{"held, and breaking", func(a answer) bool { return a.is(lease.ErrHeld) && a.shown && a.state == lease.Breaking }, taken},
-				{"held by another owner", func(a answer) bool { return a.is(lease.ErrHeld) && a.shown && a.owner == "you" }, taken},
-				{"held, and nothing is told", func(a answer) bool { return a.is(lease.ErrHeld) }, hidden},
+				{"held, and the ID is told", func(a answer) bool { return a.is(lease.ErrHeldByOther) && a.told() }, taken},
+				{"held, and breaking", func(a answer) bool { return a.is(lease.ErrHeldByOther) && a.shown && a.state == lease.Breaking }, taken},
+				{"held by another owner", func(a answer) bool { return a.is(lease.ErrHeldByOther) && a.shown && a.owner == "you" }, taken},
+				{"held, and nothing is told", func(a answer) bool { return a.is(lease.ErrHeldByOther) }, hidden},
 				{"no code, or one that does not say why", func(a answer) bool { return a.is(0, lease.ErrConflict, lease.ErrCorrupt) }, unknown},
 				{"any other code", func(a answer) bool { return true }, failed},
 			}

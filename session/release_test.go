@@ -36,7 +36,7 @@ func TestRelease(t *testing.T) {
 			t.Error("renewed after the release")
 		}
 		h.notLost(t)
-		n.meet(lease.ActionAcquire, refuse(lease.ErrHeld, lease.Result{}))
+		n.meet(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{}))
 		h.refused(t)
 		if h.release(t); n.count(lease.ActionRelease) != 1 {
 			t.Error("released what another has")
@@ -141,7 +141,7 @@ func TestReleaseSupersedesAcquire(t *testing.T) {
 		{"after the effect", slow(0, 2*time.Second), 2},
 		{"refused", func(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
 			time.Sleep(2 * time.Second)
-			return lease.Result{}, lease.ErrHeld
+			return lease.Result{}, lease.ErrHeldByOther
 		}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

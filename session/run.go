@@ -72,7 +72,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // if there was one. If f panics the lease is released and the panic goes on.
 //
 // While contending, an error that may pass is no reason to stop: it is tried again, and the
-// last one, or [lease.ErrHeld], is told with the error of a context that ends meanwhile; a try
+// last one, or [lease.ErrHeldByOther], is told with the error of a context that ends meanwhile; a try
 // that may yet be granted is released. An error that says that no
 // Acquire can ever be granted is returned.
 //
@@ -192,7 +192,7 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Toke
 		case ok:
 			return tok, false, nil
 		case err == nil:
-			failed = lease.ErrHeld
+			failed = lease.ErrHeldByOther
 		case ctx.Err() == nil:
 			failed = err
 		}
@@ -227,8 +227,8 @@ func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
 	case 0:
 		return errors.Is(err, errors.ErrUnsupported)
-	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
-		return false // ErrReleased: superseded by a Release; ErrExpired: granted too late
+	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired, lease.ErrLost, lease.ErrStopWindow, lease.ErrTakenOver:
+		return false // ErrReleased: superseded by a Release; ErrExpired: granted too late; the rest ended an earlier holding
 	default:
 		return !code.Refusal() || code == lease.ErrEpochLimit
 	}

@@ -107,7 +107,7 @@ func TestTakeOverNeedsIDs(t *testing.T) {
 		n.keep(lease.ActionAcquire, hideOthers)
 		h.unknown(t, errors.ErrUnsupported)
 		n.open(t, &session.Options{Owner: "node-2", TakeOver: true}).refused(t)
-		n.keep(lease.ActionAcquire, refuse(lease.ErrHeld, lease.Result{}))
+		n.keep(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{}))
 		h.unknown(t, errors.ErrUnsupported)
 		h.alive(t, false)
 	})

@@ -150,7 +150,7 @@ func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 		defer cancel()
-		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeldByOther) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire: %v", err)
 		}
 		n.heal()
@@ -486,7 +486,7 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 		a.acquire(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeldByOther) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire: %v", err)
 		}
 		if sent := n.requests(lease.ActionRelease); len(sent) != 0 {

@@ -43,7 +43,7 @@ func (s step) same() bool { return s.ours.status == s.theirs.status && s.left[0]
 
 var differences = []difference{
 	{
-		name: "lost",
+		name: "over",
 		evidence: "REC azure-sdk-for-python test_common_blob.test_lease_blob_with_duration (Expired), ..._break_period (Broken), " +
 			"test_container.test_lease_container_break_period: LeaseLost. Azurite has its text under another code. TEST for released IDs: the text of LeaseLost.",
 		witness: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), put("A")},

@@ -66,7 +66,7 @@ func TestExchanges(t *testing.T) {
 		{"renewal that loads", 2, func() { do(t, loading, name, renew(idA), 0) }},
 		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
 		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
-		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeld) }},
+		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeldByOther) }},
 		{"acquire after another's release", 2, func() {
 			do(t, other, name, release(idA), 0)
 			do(t, a, name, acquire(idB, time.Minute), 0)
@@ -143,7 +143,7 @@ func TestPrefix(t *testing.T) {
 	do(t, yours, t.Name(), acquire(idB, time.Minute), 0)
 	long := strings.Repeat("n", lease.MaxLabel) // fits, as the package promises
 	do(t, mine, long, acquire(idA, time.Minute), 0)
-	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeld)
+	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
 // Contenders are woken: what they ask for does not depend on how long they wait.

@@ -44,7 +44,7 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	defer cancel()
 	_, err := session.Acquire(short, l, nil)
 	switch {
-	case errors.Is(err, lease.ErrHeld):
+	case errors.Is(err, lease.ErrHeldByOther):
 		return "leaves it to another", nil
 	case err != nil:
 		return "", err

@@ -67,18 +67,18 @@ func TestCountsFromFirstSight(t *testing.T) {
 		e := newEngine()
 		holder, early, late := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
 		do(t, holder.Authority(), acquire(idA, 10*time.Second), 0)
-		if res := do(t, early.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.MaxRemaining() != 10*time.Second || res.MinRemaining != 0 {
+		if res := do(t, early.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther); res.MaxRemaining() != 10*time.Second || res.MinRemaining != 0 {
 			t.Errorf("at first sight: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
 		}
 		time.Sleep(8 * time.Second)
-		if res := do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.MaxRemaining() != 10*time.Second {
+		if res := do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther); res.MaxRemaining() != 10*time.Second {
 			t.Errorf("a newcomer must wait for the whole duration, not %v", res.MaxRemaining())
 		}
-		if res := do(t, holder.Authority(), acquire(idB, time.Second), lease.ErrHeld); res.MaxRemaining() != 2*time.Second || !sure(res, 2*time.Second, 8*time.Second) {
+		if res := do(t, holder.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther); res.MaxRemaining() != 2*time.Second || !sure(res, 2*time.Second, 8*time.Second) {
 			t.Errorf("whoever committed it knows: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
 		}
 		time.Sleep(2 * time.Second)
-		do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeld)
+		do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther)
 		do(t, early.Authority(), acquire(idB, time.Second), 0)
 		do(t, holder.Authority(), renew(idA), lease.ErrIDMismatch)
 	})
@@ -176,12 +176,12 @@ func TestExchanges(t *testing.T) {
 			{"first acquire of a name", a, acquire(idA, time.Minute), 0, 2},
 			{"renewal", a, renew(idA), 0, 1},
 			{"renewal again", a, renew(idA), 0, 1},
-			{"refusal is loaded", a, acquire(idB, time.Minute), lease.ErrHeld, 1},
+			{"refusal is loaded", a, acquire(idB, time.Minute), lease.ErrHeldByOther, 1},
 			{"read is loaded", a, lease.Request{Action: lease.ActionRead}, 0, 1},
-			{"newcomer is refused", b, acquire(idB, time.Minute), lease.ErrHeld, 1},
+			{"newcomer is refused", b, acquire(idB, time.Minute), lease.ErrHeldByOther, 1},
 			{"release", a, release(idA), 0, 1},
 			{"acquire begins in vain, from what is old", b, acquire(idB, time.Minute), 0, 2},
-			{"acquire from what is old, refused by what the conflict shows", a, acquire(idA, time.Minute), lease.ErrHeld, 1},
+			{"acquire from what is old, refused by what the conflict shows", a, acquire(idA, time.Minute), lease.ErrHeldByOther, 1},
 			{"release by the last", b, release(idB), 0, 1},
 			{"acquire again", b, acquire(idB, time.Minute), 0, 1},
 			{"renewal that was overtaken", a, renew(idA), lease.ErrIDMismatch, 1},
@@ -200,7 +200,7 @@ func TestMemoryNeverAnswers(t *testing.T) {
 		e := newEngine()
 		a, b := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{}).Authority()
 		do(t, a, acquire(idA, time.Minute), 0)
-		do(t, b, acquire(idB, time.Minute), lease.ErrHeld) // b remembers that it is held
+		do(t, b, acquire(idB, time.Minute), lease.ErrHeldByOther) // b remembers that it is held
 		do(t, a, release(idA), 0)
 		do(t, b, acquire(idB, time.Minute), 0) // and yet is granted
 		if res := do(t, a, lease.Request{Action: lease.ActionRead}, 0); res.Record.ID != idB {
@@ -257,12 +257,12 @@ func TestClaimsTooMuch(t *testing.T) {
 		e.put(name, observe.Kept{Record: hostile, Left: 1000 * time.Hour})
 		limits := lease.Limits{MaxDuration: time.Minute}
 		a := newStore(t, e, observe.Options{Limits: limits}).Authority()
-		res := do(t, a, acquire(idB, time.Minute), lease.ErrHeld)
+		res := do(t, a, acquire(idB, time.Minute), lease.ErrHeldByOther)
 		if res.MaxRemaining() != time.Minute || res.Record.Duration != time.Minute {
 			t.Errorf("remaining %v of %v, want the longest duration", res.MaxRemaining(), res.Record.Duration)
 		}
 		time.Sleep(59 * time.Second)
-		do(t, a, acquire(idB, time.Minute), lease.ErrHeld)
+		do(t, a, acquire(idB, time.Minute), lease.ErrHeldByOther)
 		time.Sleep(time.Second)
 		do(t, a, acquire(idB, time.Minute), 0)
 		do(t, a, acquire(idB, time.Hour), lease.ErrDuration)

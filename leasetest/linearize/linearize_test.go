@@ -337,7 +337,7 @@ type generous struct{ lease.Authority }
 
 func (a generous) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Authority.Do(ctx, name, req)
-	if errors.Is(err, lease.ErrHeld) {
+	if errors.Is(err, lease.ErrHeldByOther) {
 		res.Record.ID = req.Proposed
 		return res, nil
 	}
@@ -367,7 +367,7 @@ type lying struct{ lease.Authority }
 func (a lying) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Authority.Do(ctx, name, req)
 	if err == nil && req.Action == lease.ActionAcquire && res.Record.Epoch%3 == 0 {
-		return lease.Result{}, lease.ErrHeld
+		return lease.Result{}, lease.ErrHeldByOther
 	}
 	return res, err
 }

@@ -109,7 +109,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 	case lease.ActionAcquire:
 		switch {
 		case locked && !same(req.Proposed):
-			return s, lease.ErrHeld
+			return s, lease.ErrHeldByOther
 		case phase == breaking:
 			return s, lease.ErrBreaking
 		}
@@ -158,7 +158,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 		case !req.ID.IsZero() && locked:
 			return s, lease.ErrIDMismatch
 		case !req.ID.IsZero() && same(req.ID):
-			return s, lease.ErrLost
+			return s, lease.ErrOver
 		case !req.ID.IsZero():
 			return s, lease.ErrNotPresent
 		case req.Action == lease.ActionRead:
