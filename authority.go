@@ -46,9 +46,9 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // Break breaks the lease under name without knowing its ID, and returns how long it stays
 // locked: 0 if the break is immediate. The holder keeps the lease for the period, if that is
 // shorter than what is left of it, and learns of the break when it next asks: a session.Session
-// within its Interval and Timeout, 15 s by default, or with its Options.Watch as soon as it has
-// asked.
-// A shorter period may be over before the holder knows; until then it goes on believing.
+// within its RenewInterval and RequestTimeout, 15 s by default, or with its Options.Watch as soon
+// as it has asked. A shorter period may be over before the holder knows; until then it goes on
+// believing.
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
 		return 0, missing("Break.a")

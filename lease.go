@@ -21,7 +21,7 @@ type Lease interface {
 	//
 	// Over a store without a clock, such as etcdlease, an authority counts from when it first
 	// saw the lease: a new process that asks once, and ends, is refused though the holder is
-	// long dead. There, wait with session.Acquire, for longer than the Duration of the lease.
+	// long dead. There, wait with session.AcquireWait, for longer than the Duration of the lease.
 	//
 	// A context that is done already makes no request; one that ends during Acquire makes it
 	// return at once with the context's error. If the lease is held already, Acquire makes no

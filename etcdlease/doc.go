@@ -34,13 +34,13 @@
 // kept is therefore never an end, but the time that was left at the commit, rounded up to
 // milliseconds. Whoever sees a version of the key for the first time counts from there, on
 // his own monotonic clock. Nobody's clock has to be right; their rates may differ by
-// [Options.ClockRate]. It means that
+// [Options.MaxClockDrift]. It means that
 //
 //   - a contender who was there when the holder died takes over when the duration is over, and
 //     one who comes later waits for a whole duration first;
 //   - a new process that tries once, with Acquire, and ends if it is refused, never gets the lease
 //     of a holder that died: each such try is a first sight. A job that a scheduler starts waits,
-//     with session.Acquire under a context that is longer than the Duration of the lease (by a
+//     with session.AcquireWait under a context that is longer than the Duration of the lease (by a
 //     second, say), or is a process that stays;
 //   - a lease that shows as leased in etcdctl may be over for long: nobody has written since;
 //   - two processes may differ about a lease that is ending, but its swaps have one order, and

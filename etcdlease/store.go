@@ -27,9 +27,9 @@ type Options struct {
 	// so all users of a prefix should have the same MaxDuration. Default: none.
 	Limits lease.Limits
 
-	// ClockRate bounds e: the clocks of all clients run at rates from 1-e to 1+e. It should be
+	// MaxClockDrift bounds e: the clocks of all clients run at rates from 1-e to 1+e. It should be
 	// that of the sessions. Default: 0.001.
-	ClockRate float64
+	MaxClockDrift float64
 
 	// Names is for how many names the Store remembers what it saw last: some 500 bytes each.
 	// A lease that is forgotten counts anew from its next sight. Default: 65,536.
@@ -57,7 +57,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if !utf8.ValidString(prefix) || strings.IndexByte(prefix, 0) >= 0 {
 		return nil, &lease.FieldError{Field: "Options.Prefix", Value: prefix, Bound: "must be valid UTF-8 without NUL", Code: lease.ErrOption}
 	}
-	s, err := observe.New(&engine{client, prefix}, observe.Options{Limits: o.Limits, ClockRate: o.ClockRate, Names: o.Names})
+	s, err := observe.New(&engine{client, prefix}, observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ const (
 	Waiting    // it is a lease.Waiter
 	Closing    // Close
 	Binding    // WhileHeld, bound to the incarnation
-	Confirming // Confirmed: when what is believed was last heard of
+	Confirming // LastConfirmed: when what is believed was last heard of
 
 	// What follows from the others and from the rest of Options.
 

@@ -301,8 +301,8 @@ func (b *brokenSession) heldByAnother(ctx context.Context) bool {
 	return err == nil && res.Record.State.Locked()
 }
 
-func (b *brokenSession) Confirmed() (time.Time, bool) {
-	at, held := b.Session.Confirmed()
+func (b *brokenSession) LastConfirmed() (time.Time, bool) {
+	at, held := b.Session.LastConfirmed()
 	if b.bug == "confirms whenever it is asked" {
 		at = time.Now()
 	}

@@ -47,7 +47,7 @@ func ExampleBefore() {
 	auth := leasetest.Script(store, leasetest.Nth(1, lease.ActionRenew, leasetest.Before(func() {
 		_, _ = lease.Break(ctx, store, "jobs/nightly", lease.Grace(0))
 	})))
-	l, err := session.New(auth, "jobs/nightly", &session.Options{Interval: 50 * time.Millisecond})
+	l, err := session.New(auth, "jobs/nightly", &session.Options{RenewInterval: 50 * time.Millisecond})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,7 +81,7 @@ func ExampleLossy() {
 	defer second.Close(ctx)
 	fmt.Println(first.Acquire(ctx))
 	time.AfterFunc(20*time.Millisecond, func() { _ = first.Close(ctx) }) // nobody hears of it
-	tok, err := session.Acquire(ctx, second, nil)
+	tok, err := session.AcquireWait(ctx, second, nil)
 	fmt.Println(tok.Validate(), err, second.CheckAlive())
 	// Output:
 	// true <nil>

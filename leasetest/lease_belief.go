@@ -153,26 +153,26 @@ var beliefRules = []rule{
 	}},
 	{"H9/confirmed-is-what-was-last-heard", "a holder tells when the request was sent whose answer last showed that it has the lease", Confirming | stalling, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		teller, ok := a.Lease.(interface{ Confirmed() (time.Time, bool) })
+		teller, ok := a.Lease.(interface{ LastConfirmed() (time.Time, bool) })
 		if !ok {
-			p.Fatalf("it has no method Confirmed; it should lack Confirming")
+			p.Fatalf("it has no method LastConfirmed; it should lack Confirming")
 		}
-		if at, ok := teller.Confirmed(); ok {
+		if at, ok := teller.LastConfirmed(); ok {
 			p.Errorf("nothing is held, and confirmed at %s", timeText(at))
 		}
 		sent := time.Now()
 		a.acquire()
-		if at, ok := teller.Confirmed(); !ok || at.Before(sent) || at.After(time.Now()) {
+		if at, ok := teller.LastConfirmed(); !ok || at.Before(sent) || at.After(time.Now()) {
 			p.Errorf("acquired from %s to %s, and confirmed at %s", timeText(sent), timeText(time.Now()), timeText(at))
 		}
 		a.aliveFor(2*p.D, "with nothing in its way")
-		if at, ok := teller.Confirmed(); !ok || time.Since(at) > p.D/2+p.Slack {
+		if at, ok := teller.LastConfirmed(); !ok || time.Since(at) > p.D/2+p.Slack {
 			p.Errorf("with nothing in its way it was last confirmed %v ago", time.Since(at))
 		}
 		a.stall()
 		stalled := time.Now()
 		p.pass(p.D / 3)
-		if at, ok := teller.Confirmed(); !ok || at.After(stalled) {
+		if at, ok := teller.LastConfirmed(); !ok || at.After(stalled) {
 			p.Errorf("nothing was heard since %s, and confirmed at %s", timeText(stalled), timeText(at))
 		}
 	}},

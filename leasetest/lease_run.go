@@ -31,7 +31,7 @@ var runRules = []rule{
 				p.Sleep(p.Unit)
 				running.Add(-1)
 				return nil
-			}, &session.RunOptions{Interval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
+			}, &session.RunOptions{AcquireInterval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
 			if err != nil {
 				p.Errorf("%s: Run: %v", all[i].who, err)
 			}

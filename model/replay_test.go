@@ -217,7 +217,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 				over = between(over)
 			}
 			s, err := session.New(r.Authority(i, over), name, &session.Options{
-				Owner: fmt.Sprint("holder ", i), Duration: term, ClockRate: clockRate, Margin: margin,
+				Owner: fmt.Sprint("holder ", i), Duration: term, MaxClockDrift: clockRate, Margin: margin,
 				Logger: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

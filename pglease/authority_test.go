@@ -500,7 +500,7 @@ func TestRenewalsWakeNobody(t *testing.T) {
 	defer waiter.Close(context.Background())
 	acquired := make(chan error, 1)
 	go func() {
-		_, err := session.Acquire(t.Context(), waiter, nil)
+		_, err := session.AcquireWait(t.Context(), waiter, nil)
 		acquired <- err
 	}()
 	var last lease.Result

@@ -135,7 +135,7 @@ func BenchmarkTakeOver(b *testing.B) {
 		must(b, err)
 		l, err := store(b, p, nil).Lease("x", nil)
 		must(b, err)
-		_, err = session.Acquire(ctx, l, nil)
+		_, err = session.AcquireWait(ctx, l, nil)
 		must(b, err)
 		must(b, l.Close(ctx))
 	}, func() {

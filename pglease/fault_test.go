@@ -145,7 +145,7 @@ func TestWaiterTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer waiter.Close(context.Background())
-	tok, err := session.Acquire(t.Context(), waiter, nil)
+	tok, err := session.AcquireWait(t.Context(), waiter, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,14 +181,14 @@ type counters struct {
 // counts on until it is refused.
 func (c *counters) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority) {
 	authority := &pausable{Authority: a}
-	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, Timeout: 120 * time.Millisecond, Retry: 50 * time.Millisecond})
+	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, RequestTimeout: 120 * time.Millisecond, RetryDelay: 50 * time.Millisecond})
 	if err != nil {
 		c.Error(err)
 		return
 	}
 	defer l.Close(context.Background())
 	for ctx.Err() == nil {
-		tok, err := session.Acquire(ctx, l, nil)
+		tok, err := session.AcquireWait(ctx, l, nil)
 		if err != nil {
 			continue
 		}

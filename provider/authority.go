@@ -19,7 +19,7 @@ func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 	return func(name, owner string, s Settings) (lease.Lease, error) {
 		o := base
 		o.Owner = owner
-		o.Duration, o.Interval, o.Timeout, o.Retry = s.Duration, s.Interval, s.Timeout, s.Retry
+		o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay = s.Duration, s.RenewInterval, s.RequestTimeout, s.RetryDelay
 		l, err := session.New(authority, name, &o)
 		if err != nil {
 			return nil, err // and no Lease that is a nil *Session

@@ -93,7 +93,7 @@ func TestFromAuthorityTakesOptions(t *testing.T) {
 	var asked lease.Request
 	var log bytes.Buffer
 	o := session.Options{
-		Owner: "template", Duration: time.Hour, Interval: -1, Timeout: -1, Retry: -1,
+		Owner: "template", Duration: time.Hour, RenewInterval: -1, RequestTimeout: -1, RetryDelay: -1,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	before := o

@@ -152,7 +152,7 @@ func (r *Registry) make(k key, e *entry, p Provider) {
 		}
 		r.mu.Unlock()
 		if closed && err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), r.Settings().Timeout)
+			ctx, cancel := context.WithTimeout(context.Background(), r.Settings().RequestTimeout)
 			defer cancel()
 			_ = k.giveUp(ctx, made) // nobody was given it, so it holds nothing
 		}

@@ -57,7 +57,7 @@ func get(t testing.TB, r *provider.Registry, kind, name, owner string) lease.Lea
 
 // LeaseProviderSpec: name, owner and times are passed to the instance.
 func TestLeasePassesNameOwnerAndSettings(t *testing.T) {
-	want := provider.Settings{Duration: 100 * time.Second, Interval: time.Second, Timeout: 2 * time.Second, Retry: 3 * time.Second}
+	want := provider.Settings{Duration: 100 * time.Second, RenewInterval: time.Second, RequestTimeout: 2 * time.Second, RetryDelay: 3 * time.Second}
 	r, err := provider.New(&want)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestLeasePassesNameOwnerAndSettings(t *testing.T) {
 
 // LeaseProviderSpec: defaults are loaded for the times that are not specified.
 func TestLeasePassesDefaults(t *testing.T) {
-	want := provider.Settings{Duration: 30 * time.Second, Interval: 10 * time.Second, Timeout: 5 * time.Second, Retry: 2500 * time.Millisecond}
+	want := provider.Settings{Duration: 30 * time.Second, RenewInterval: 10 * time.Second, RequestTimeout: 5 * time.Second, RetryDelay: 2500 * time.Millisecond}
 	byNil, err := provider.New(nil)
 	if err != nil {
 		t.Fatal(err)

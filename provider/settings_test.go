@@ -24,13 +24,13 @@ func TestSettingsDefaults(t *testing.T) {
 		name      string
 		set, want provider.Settings
 	}{
-		{"none", provider.Settings{}, provider.Settings{Duration: 30 * s, Interval: 10 * s, Timeout: 5 * s, Retry: 2500 * time.Millisecond}},
-		{"duration", provider.Settings{Duration: 12 * s}, provider.Settings{Duration: 12 * s, Interval: 4 * s, Timeout: 2 * s, Retry: s}},
-		{"long duration", provider.Settings{Duration: 120 * s}, provider.Settings{Duration: 120 * s, Interval: 40 * s, Timeout: 5 * s, Retry: 2500 * time.Millisecond}},
-		{"interval", provider.Settings{Duration: 100 * s, Interval: s}, provider.Settings{Duration: 100 * s, Interval: s, Timeout: 5 * s, Retry: 2500 * time.Millisecond}},
-		{"timeout", provider.Settings{Timeout: s}, provider.Settings{Duration: 30 * s, Interval: 10 * s, Timeout: s, Retry: s / 2}},
-		{"infinite", provider.Settings{Duration: lease.Infinite}, provider.Settings{Duration: lease.Infinite, Interval: 10 * s, Timeout: 5 * s, Retry: 2500 * time.Millisecond}},
-		{"infinite, interval", provider.Settings{Duration: lease.Infinite, Interval: time.Hour}, provider.Settings{Duration: lease.Infinite, Interval: time.Hour, Timeout: 5 * s, Retry: 2500 * time.Millisecond}},
+		{"none", provider.Settings{}, provider.Settings{Duration: 30 * s, RenewInterval: 10 * s, RequestTimeout: 5 * s, RetryDelay: 2500 * time.Millisecond}},
+		{"duration", provider.Settings{Duration: 12 * s}, provider.Settings{Duration: 12 * s, RenewInterval: 4 * s, RequestTimeout: 2 * s, RetryDelay: s}},
+		{"long duration", provider.Settings{Duration: 120 * s}, provider.Settings{Duration: 120 * s, RenewInterval: 40 * s, RequestTimeout: 5 * s, RetryDelay: 2500 * time.Millisecond}},
+		{"interval", provider.Settings{Duration: 100 * s, RenewInterval: s}, provider.Settings{Duration: 100 * s, RenewInterval: s, RequestTimeout: 5 * s, RetryDelay: 2500 * time.Millisecond}},
+		{"timeout", provider.Settings{RequestTimeout: s}, provider.Settings{Duration: 30 * s, RenewInterval: 10 * s, RequestTimeout: s, RetryDelay: s / 2}},
+		{"infinite", provider.Settings{Duration: lease.Infinite}, provider.Settings{Duration: lease.Infinite, RenewInterval: 10 * s, RequestTimeout: 5 * s, RetryDelay: 2500 * time.Millisecond}},
+		{"infinite, interval", provider.Settings{Duration: lease.Infinite, RenewInterval: time.Hour}, provider.Settings{Duration: lease.Infinite, RenewInterval: time.Hour, RequestTimeout: 5 * s, RetryDelay: 2500 * time.Millisecond}},
 	} {
 		r, err := provider.New(&c.set)
 		if err != nil {
@@ -50,20 +50,20 @@ func TestSettingsRefused(t *testing.T) {
 		field string // and its value; "": valid
 	}{
 		{"negative duration", provider.Settings{Duration: -1}, "Duration = -1ns: must be positive"},
-		{"negative interval", provider.Settings{Interval: -1}, "Interval = -1ns: must be positive"},
-		{"negative timeout", provider.Settings{Timeout: -1}, "Timeout = -1ns: must be positive"},
-		{"negative retry", provider.Settings{Retry: -1}, "Retry = -1ns: must be positive"},
-		{"negative interval of an infinite lease", provider.Settings{Duration: lease.Infinite, Interval: -1}, "Interval = -1ns: must be positive"},
+		{"negative interval", provider.Settings{RenewInterval: -1}, "RenewInterval = -1ns: must be positive"},
+		{"negative timeout", provider.Settings{RequestTimeout: -1}, "RequestTimeout = -1ns: must be positive"},
+		{"negative retry", provider.Settings{RetryDelay: -1}, "RetryDelay = -1ns: must be positive"},
+		{"negative interval of an infinite lease", provider.Settings{Duration: lease.Infinite, RenewInterval: -1}, "RenewInterval = -1ns: must be positive"},
 		{"a duration too short to divide", provider.Settings{Duration: 1}, "Duration = 1ns: must be longer"},
 		{"a duration too short", provider.Settings{Duration: 11}, "Duration = 11ns: must be longer"},
-		{"interval of half the duration", provider.Settings{Interval: 15 * s}, "Interval = 15s: must be below half of Duration, 30s"}, // TimeoutSettingsSpec
-		{"interval of just less", provider.Settings{Interval: 15*s - 1}, ""},
-		{"interval of more than can be kept", provider.Settings{Interval: believed - 12500*time.Millisecond + 1}, "Interval = 17.439059941s: must be at most 17.43905994s"},
-		{"interval of more than can be", provider.Settings{Interval: math.MaxInt64, Timeout: s}, "Interval = 2562047h47m16.854775807s: must be at most 320255h"},
-		{"no time for two requests", provider.Settings{Timeout: 8 * s}, "Timeout = 8s: must be at most 7.97"},
-		{"just no time to retry", provider.Settings{Timeout: 4 * s, Retry: believed - 18*s + 1}, "Timeout = 4s: must be at most 3.999999999s"},
-		{"just time to retry", provider.Settings{Timeout: 4 * s, Retry: believed - 18*s}, ""},
-		{"no time to retry", provider.Settings{Retry: 10 * s}, "Retry = 10s: must be at most 9.93"},
+		{"interval of half the duration", provider.Settings{RenewInterval: 15 * s}, "RenewInterval = 15s: must be below half of Duration, 30s"}, // TimeoutSettingsSpec
+		{"interval of just less", provider.Settings{RenewInterval: 15*s - 1}, ""},
+		{"interval of more than can be kept", provider.Settings{RenewInterval: believed - 12500*time.Millisecond + 1}, "RenewInterval = 17.439059941s: must be at most 17.43905994s"},
+		{"interval of more than can be", provider.Settings{RenewInterval: math.MaxInt64, RequestTimeout: s}, "RenewInterval = 2562047h47m16.854775807s: must be at most 320255h"},
+		{"no time for two requests", provider.Settings{RequestTimeout: 8 * s}, "RequestTimeout = 8s: must be at most 7.97"},
+		{"just no time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 18*s + 1}, "RequestTimeout = 4s: must be at most 3.999999999s"},
+		{"just time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 18*s}, ""},
+		{"no time to retry", provider.Settings{RetryDelay: 10 * s}, "RetryDelay = 10s: must be at most 9.93"},
 	} {
 		r, err := provider.New(&c.set)
 		if (c.set.Validate() == nil) != (err == nil) || (r == nil) != (err != nil) {
@@ -81,11 +81,11 @@ func TestSettingsRefused(t *testing.T) {
 
 // Every broken rule is told, not only the first.
 func TestSettingsTellEveryBrokenField(t *testing.T) {
-	err := provider.Settings{Duration: -1, Interval: -2, Timeout: -3, Retry: -4}.Validate()
+	err := provider.Settings{Duration: -1, RenewInterval: -2, RequestTimeout: -3, RetryDelay: -4}.Validate()
 	const want = `Settings.Duration = -1ns: must be positive
-Settings.Interval = -2ns: must be positive
-Settings.Timeout = -3ns: must be positive
-Settings.Retry = -4ns: must be positive`
+Settings.RenewInterval = -2ns: must be positive
+Settings.RequestTimeout = -3ns: must be positive
+Settings.RetryDelay = -4ns: must be positive`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -97,7 +97,7 @@ func TestSessionsAcceptTheSettings(t *testing.T) {
 		some := func(label string) time.Duration {
 			return time.Duration(rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(1, int64(20*s))).Draw(rt, label))
 		}
-		set := provider.Settings{Duration: some("duration"), Interval: some("interval"), Timeout: some("timeout"), Retry: some("retry")}
+		set := provider.Settings{Duration: some("duration"), RenewInterval: some("interval"), RequestTimeout: some("timeout"), RetryDelay: some("retry")}
 		r, err := provider.New(&set)
 		if err != nil {
 			return

@@ -95,12 +95,12 @@ func TestLateWinNeverSurfaces(t *testing.T) {
 	})
 }
 
-// An acquire that an authority does not answer is given up after twice the Timeout, and so
+// An acquire that an authority does not answer is given up after twice the RequestTimeout, and so
 // is the wait for its turn behind such a one.
 func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{Timeout: time.Second})
+		h := n.open(t, &session.Options{RequestTimeout: time.Second})
 		n.meet(lease.ActionAcquire, n.hangAfter)
 		for range 2 {
 			began := time.Now()

@@ -18,7 +18,7 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // AcquireWithToken is Acquire and returns the fencing token of the incarnation that is held.
 //
 // Calls take turns, also with the undoing of an earlier one that was abandoned. A call that
-// is abandoned by its context, superseded by Release, or not answered for twice the Timeout
+// is abandoned by its context, superseded by Release, or not answered for twice the RequestTimeout
 // returns at once, and is undone as soon as its request has settled. If it cannot be, because
 // the authority does not answer, the next Acquire that finds it in force, Release or Close does
 // it; a finite lease also ends by itself.
@@ -33,7 +33,7 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 	case closed:
 		return "", false, s.opError("acquire", lease.ErrClosed)
 	}
-	overdue := s.o.Clock.After(2 * s.o.Timeout) // an authority need not keep to its context
+	overdue := s.o.Clock.After(2 * s.o.RequestTimeout) // an authority need not keep to its context
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():

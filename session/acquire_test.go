@@ -178,7 +178,7 @@ func TestGrantAnsweredTooLate(t *testing.T) {
 	}{{time.Second - 1, true}, {time.Second, false}, {time.Second + 1, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
-			h := n.open(t, &session.Options{ClockRate: 1e-12, Margin: time.Second - 1}) // and 1 ns of drift
+			h := n.open(t, &session.Options{MaxClockDrift: 1e-12, Margin: time.Second - 1}) // and 1 ns of drift
 			n.meet(lease.ActionAcquire, sure(2*time.Second, c.after))
 			n.keep(lease.ActionRenew, failRequest)
 			if c.held {

@@ -21,7 +21,7 @@ func (s *Session) attend() {
 		for ctx.Err() == nil {
 			s.follow(ctx, id, incarnation)
 			if ctx.Err() == nil {
-				_ = sleep(ctx, s.o.Clock, s.jitter(s.o.Interval))
+				_ = sleep(ctx, s.o.Clock, s.jitter(s.o.RenewInterval))
 			}
 		}
 	}()
@@ -36,7 +36,7 @@ func (s *Session) follow(ctx context.Context, id lease.ID, incarnation uint64) {
 	for open := changed != nil; open && ctx.Err() == nil; {
 		seen, known := s.look(id, incarnation) // first at what was there before the watch
 		if !known || seen == last {
-			_ = sleep(ctx, s.o.Clock, s.jitter(s.o.Interval/10))
+			_ = sleep(ctx, s.o.Clock, s.jitter(s.o.RenewInterval/10))
 		} else {
 			last = seen
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holder that watches learns of a break with less grace than its Interval at once, keeps the
+// A holder that watches learns of a break with less grace than its RenewInterval at once, keeps the
 // lease for the grace, and nobody holds beside it; one that does not watch learns too late.
 // SPEC H13.
 func TestWatchLearnsOfABreak(t *testing.T) {
@@ -72,12 +72,12 @@ func TestWatchDuringARenewal(t *testing.T) {
 	})
 }
 
-// A watch that is lost is begun again after an Interval, and shows what happened meanwhile.
+// A watch that is lost is begun again after a RenewInterval, and shows what happened meanwhile.
 func TestWatchIsBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := leasetest.Lossy(lease.NewAuthority(memory.New(nil)), leasetest.CloseWatch(2*time.Second))
 		n := over(lossy)
-		h := n.open(t, &session.Options{Duration: 3 * time.Minute, Interval: time.Minute, Watch: true})
+		h := n.open(t, &session.Options{Duration: 3 * time.Minute, RenewInterval: time.Minute, Watch: true})
 		h.acquire(t)
 		time.Sleep(3 * time.Second)
 		n.breaks(t, 90*time.Second)

@@ -42,14 +42,14 @@ func (o *Options) budget(d time.Duration) time.Duration {
 	}
 	d = max(d, 0)        // an authority may answer nonsense
 	const up = 1 + 1e-15 // float64 rounds to nearest
-	drift := math.Ceil(float64(d) * (2 * o.ClockRate / (1 + o.ClockRate)) * up)
+	drift := math.Ceil(float64(d) * (2 * o.MaxClockDrift / (1 + o.MaxClockDrift)) * up)
 	return d - time.Duration(drift) - o.Margin
 }
 
 // most is how much time may have passed on the faster clock while d passed on the slower:
 // d(1+e)/(1-e), rounded up.
 func (o *Options) most(d time.Duration) time.Duration {
-	return d + time.Duration(math.Ceil(float64(d)*((1+o.ClockRate)/(1-o.ClockRate)-1))) + 1 // of two roundings
+	return d + time.Duration(math.Ceil(float64(d)*((1+o.MaxClockDrift)/(1-o.MaxClockDrift)-1))) + 1 // of two roundings
 }
 
 // elapsed is the time from one reading of the clock to another: the monotonic time, or the
@@ -57,7 +57,7 @@ func (o *Options) most(d time.Duration) time.Duration {
 // clock stops while a machine sleeps.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
-	if wall-mono > o.Pause {
+	if wall-mono > o.MaxClockJump {
 		return wall
 	}
 	return mono

@@ -27,7 +27,7 @@ func TestBudget(t *testing.T) {
 		{0, 0.001, time.Millisecond, -time.Millisecond},
 		{lease.Infinite, 0.001, time.Millisecond, lease.Infinite},
 	} {
-		s := &Options{ClockRate: c.rate, Margin: c.margin}
+		s := &Options{MaxClockDrift: c.rate, Margin: c.margin}
 		if got := s.budget(c.d); got != c.want {
 			t.Errorf("budget(%v) with rate %v and margin %v is %v, want %v", c.d, c.rate, c.margin, got, c.want)
 		}
@@ -39,7 +39,7 @@ func TestBudgetIsRoundedDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(1, math.MaxInt64-1).Draw(t, "d"))
 		e := rapid.Float64Range(1e-9, 0.9).Draw(t, "e")
-		s := &Options{ClockRate: e, Margin: time.Nanosecond}
+		s := &Options{MaxClockDrift: e, Margin: time.Nanosecond}
 		one, rate := big.NewRat(1, 1), new(big.Rat).SetFloat64(e)
 		exact := new(big.Rat).Quo(new(big.Rat).Sub(one, rate), new(big.Rat).Add(one, rate))
 		exact.Mul(exact, big.NewRat(int64(d), 1)).Sub(exact, one)
@@ -67,7 +67,7 @@ func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
 
 // A machine that slept counts the larger of its wall and its elapsed time. SPEC H10.
 func TestElapsed(t *testing.T) {
-	s := &Options{Pause: time.Second}
+	s := &Options{MaxClockJump: time.Second}
 	now := time.Now()
 	for _, c := range []struct {
 		passed, slept, want time.Duration

@@ -102,7 +102,7 @@ func BenchmarkAuthority(b *testing.B) {
 func BenchmarkRenewal(b *testing.B) {
 	renewed, done := make(chan struct{}), make(chan struct{})
 	acquired(b, free{}, &session.Options{
-		Duration: time.Minute, Interval: 1,
+		Duration: time.Minute, RenewInterval: 1,
 		Trace: &session.Trace{Renew: func(session.RenewInfo) {
 			select {
 			case renewed <- struct{}{}:

@@ -138,7 +138,7 @@ func TestNegativeSureIsNotBelieved(t *testing.T) {
 				res.MinRemaining = sure
 				return res, err
 			})
-			s, err := session.New(net, name, &session.Options{Duration: lease.Infinite, Margin: lease.Infinite / 8, ClockRate: 1e-9})
+			s, err := session.New(net, name, &session.Options{Duration: lease.Infinite, Margin: lease.Infinite / 8, MaxClockDrift: 1e-9})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ func TestBreakingWithGrace(t *testing.T) {
 		if len(h.breaks()) != 0 {
 			t.Error("told before it was asked")
 		}
-		time.Sleep(20 * time.Second) // Interval
+		time.Sleep(20 * time.Second) // RenewInterval
 		told := h.breaks()
 		if len(told) != 1 || told[0].After(over) || over.Sub(told[0]) > 100*time.Millisecond {
 			t.Fatalf("told %v of a break until %v", told, over)
@@ -74,7 +74,7 @@ func TestReleaseWhileBreaking(t *testing.T) {
 func TestShortenedBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{Duration: time.Minute, Interval: 5 * time.Second, Timeout: time.Second})
+		h := n.open(t, &session.Options{Duration: time.Minute, RenewInterval: 5 * time.Second, RequestTimeout: time.Second})
 		h.acquire(t)
 		n.breaks(t, 50*time.Second)
 		time.Sleep(10 * time.Second)
@@ -206,7 +206,7 @@ func (e elapsing) Do(ctx context.Context, name string, req lease.Request) (lease
 func TestShortenedBreakWithASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		s, err := session.New(elapsing{n}, name, &session.Options{Duration: time.Minute, Interval: 5 * time.Second, Timeout: 5 * time.Second})
+		s, err := session.New(elapsing{n}, name, &session.Options{Duration: time.Minute, RenewInterval: 5 * time.Second, RequestTimeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func TestBreaksAreNeverBelievedTooLong(t *testing.T) {
 		observes := rapid.Bool().Draw(t, "observes")
 		infinite := rapid.Bool().Draw(t, "infinite")
 		h := newHolder(func(o *Options) {
-			o.ClockRate, o.Margin = rate, time.Nanosecond
+			o.MaxClockDrift, o.Margin = rate, time.Nanosecond
 			if infinite {
 				o.Duration = lease.Infinite
 			}

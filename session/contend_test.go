@@ -36,7 +36,7 @@ func TestRunErrors(t *testing.T) {
 				}
 				began := time.Now()
 				time.AfterFunc(time.Minute, func() { p.set(true, nil) })
-				tok, err := session.Acquire(context.Background(), l, nil)
+				tok, err := session.AcquireWait(context.Background(), l, nil)
 				switch calls := p.calls.Load(); {
 				case c.hopeless && (!errors.Is(err, c.err) || calls != 1):
 					t.Errorf("%v: acquire: %v, after %d calls", c.err, err, calls)
@@ -48,7 +48,7 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// Rand is where the jitter comes from, and takes up to half of the Interval away. SPEC N4.
+// Rand is where the jitter comes from, and takes up to half of the AcquireInterval away. SPEC N4.
 func TestRunRand(t *testing.T) {
 	for _, c := range []struct {
 		rand  same
@@ -58,7 +58,7 @@ func TestRunRand(t *testing.T) {
 			l := &plain{}
 			began := time.Now()
 			time.AfterFunc(time.Minute-1, func() { l.set(true, nil) })
-			_, err := session.Acquire(context.Background(), l, &session.RunOptions{Rand: c.rand})
+			_, err := session.AcquireWait(context.Background(), l, &session.RunOptions{Rand: c.rand})
 			if took := time.Since(began).Round(time.Millisecond); err != nil || took != time.Minute || l.calls.Load() != c.calls {
 				t.Errorf("%v after %v and %d calls", err, took, l.calls.Load())
 			}
@@ -129,7 +129,7 @@ func TestRunOfAPlainLease(t *testing.T) {
 		if err != errWork || l.CheckAlive() || l.stops.Load() != 1 {
 			t.Errorf("run: %v; the handler was unregistered %d times", err, l.stops.Load())
 		}
-		if calls := l.calls.Load(); calls < 11 || calls > 21 { // an Interval of 1 s, less up to half
+		if calls := l.calls.Load(); calls < 11 || calls > 21 { // an AcquireInterval of 1 s, less up to half
 			t.Errorf("asked %d times", calls)
 		}
 	})
@@ -148,12 +148,12 @@ func TestRunOfAWaiterThatFails(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		most int32
-	}{{errNet, 21}, {lease.ErrClosed, 1}, {nil, 400}} { // Spread is 100 ms, of which on average half
+	}{{errNet, 21}, {lease.ErrClosed, 1}, {nil, 400}} { // WakeJitter is 100 ms, of which on average half
 		synctest.Test(t, func(t *testing.T) {
 			l := impatient{&plain{}, c.err}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			if _, err := session.Acquire(ctx, l, nil); err == nil {
+			if _, err := session.AcquireWait(ctx, l, nil); err == nil {
 				t.Error("acquired")
 			}
 			if calls := l.calls.Load(); calls > c.most {
@@ -171,12 +171,12 @@ func TestBlockingAcquire(t *testing.T) {
 		first := a.acquire(t)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if tok, err := session.Acquire(ctx, b, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeldByOther) || tok != "" {
+		if tok, err := session.AcquireWait(ctx, b, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeldByOther) || tok != "" {
 			t.Errorf("acquire: %v, %v", tok, err)
 		}
 		time.AfterFunc(time.Minute, func() { a.release(t) })
 		began := time.Now()
-		second, err := session.Acquire(context.Background(), b, nil)
+		second, err := session.AcquireWait(context.Background(), b, nil)
 		if err != nil || second.Compare(first) <= 0 || time.Since(began) > time.Minute+100*time.Millisecond {
 			t.Errorf("acquire: %v, %v after %v", second, err, time.Since(began))
 		}
@@ -199,7 +199,7 @@ func TestCrowd(t *testing.T) {
 			h := n.open(t, nil)
 			wg.Go(func() {
 				o := &session.RunOptions{Rand: rand.NewChaCha8([32]byte{byte(i)})}
-				if _, err := session.Acquire(ctx, h, o); err == nil {
+				if _, err := session.AcquireWait(ctx, h, o); err == nil {
 					acquired.Add(1)
 				}
 			})
@@ -230,10 +230,10 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// An Interval that leaves no window to spread over is one. SPEC N4.
+// An AcquireInterval that leaves no window to spread over is one. SPEC N4.
 func TestRunWithoutSpread(t *testing.T) {
 	l := &plain{ok: true}
-	if _, err := session.Acquire(context.Background(), l, &session.RunOptions{Interval: 5}); err != nil {
+	if _, err := session.AcquireWait(context.Background(), l, &session.RunOptions{AcquireInterval: 5}); err != nil {
 		t.Error(err)
 	}
 }
@@ -241,12 +241,12 @@ func TestRunWithoutSpread(t *testing.T) {
 // RunOptions out of range are refused with the field, its value and the bound. SPEC H22.
 func TestRunOptions(t *testing.T) {
 	for field, o := range map[string]*session.RunOptions{
-		"RunOptions.Interval": {Interval: -time.Second, Spread: 1},
-		"RunOptions.Spread":   {Spread: -time.Second},
-		"RunOptions.Timeout":  {Timeout: -time.Second},
+		"RunOptions.AcquireInterval": {AcquireInterval: -time.Second, WakeJitter: 1},
+		"RunOptions.WakeJitter":      {WakeJitter: -time.Second},
+		"RunOptions.ReleaseTimeout":  {ReleaseTimeout: -time.Second},
 	} {
 		l := &plain{ok: true}
-		_, err := session.Acquire(context.Background(), l, o)
+		_, err := session.AcquireWait(context.Background(), l, o)
 		run := session.Run(context.Background(), l, func(context.Context, lease.Token) error { return nil }, o)
 		for _, err := range []error{err, run} {
 			var bad *lease.FieldError

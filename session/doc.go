@@ -21,7 +21,7 @@
 //
 // where sent is read before the last request that was granted, D is the smaller of the
 // duration asked for and the one that the authority says is certain, e bounds the rates of
-// both clocks ([Options.ClockRate]) and margin absorbs their granularity. CheckAlive compares
+// both clocks ([Options.MaxClockDrift]) and margin absorbs their granularity. CheckAlive compares
 // the clock with U and does nothing else. It is false from U on even if the process was
 // stopped and nothing ran since.
 //

@@ -112,7 +112,7 @@ func TestHandlersMayCallAnything(t *testing.T) {
 		{"Token", func(t *testing.T, h *holder) { h.Token() }},
 		{"ID", func(t *testing.T, h *holder) { h.ID() }},
 		{"Until", func(t *testing.T, h *holder) { h.Until() }},
-		{"Confirmed", func(t *testing.T, h *holder) { h.Confirmed() }},
+		{"LastConfirmed", func(t *testing.T, h *holder) { h.LastConfirmed() }},
 		{"Wait", func(t *testing.T, h *holder) { _ = h.Wait(ctx) }},
 		{"HandOver", func(t *testing.T, h *holder) { _ = h.HandOver(ctx, lease.ID{9}) }},
 		{"OnLost", func(t *testing.T, h *holder) { h.OnLost(func(error) {})() }},
@@ -226,7 +226,7 @@ func TestHandlerBlocks(t *testing.T) {
 func TestLossComesAfterTheAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{ClockRate: 1e-12, Margin: time.Second - 1})
+		h := n.open(t, &session.Options{MaxClockDrift: 1e-12, Margin: time.Second - 1})
 		n.meet(lease.ActionAcquire, sure(2*time.Second, time.Second-1)) // 1 ns is left
 		n.keep(lease.ActionRenew, n.hang)
 		h.acquire(t)

@@ -253,7 +253,7 @@ func TestHandOverThenBroken(t *testing.T) {
 func TestHandOverGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{Timeout: time.Second})
+		h := n.open(t, &session.Options{RequestTimeout: time.Second})
 		h.acquire(t)
 		n.meet(lease.ActionChange, n.hang)
 		began := time.Now()

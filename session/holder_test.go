@@ -20,7 +20,7 @@ var (
 const term = 10 * time.Second // believed for 9 s
 
 func newHolder(change func(*Options)) *holder {
-	o := &Options{Owner: "me", Duration: term, ClockRate: 1e-12, Margin: time.Second - 1, Pause: time.Hour}
+	o := &Options{Owner: "me", Duration: term, MaxClockDrift: 1e-12, Margin: time.Second - 1, MaxClockJump: time.Hour}
 	if change != nil {
 		change(o)
 	}
@@ -299,7 +299,7 @@ func TestBreaks(t *testing.T) {
 // Which of two beliefs ends earlier is asked at the answer: a machine that slept before the question
 // and again before its answer has slept through more of the older one. SPEC H13, H10.
 func TestBreakOfAHolderThatSlept(t *testing.T) {
-	h := newHolder(func(o *Options) { o.Pause = time.Second })
+	h := newHolder(func(o *Options) { o.MaxClockJump = time.Second })
 	began := time.Now()
 	if v := h.acquired(own, began, began, leased(own, term), nil); v != granted {
 		t.Fatalf("not granted, but %d", v)

@@ -13,8 +13,8 @@ import (
 
 // Options configure a [Session]. A nil *Options and the zero value of each field mean the
 // defaults. New refuses what is out of range, and a combination that leaves no time to try a
-// failed renewal again: Interval + 2 Timeout + Retry must fit into the time for which one
-// grant is believed.
+// failed renewal again: RenewInterval + 2 RequestTimeout + RetryDelay must fit into the time for
+// which one grant is believed.
 type Options struct {
 	// Owner labels the lease for people: which process, which host. Default: unique to the
 	// Session. It proves nothing; two Sessions of the same Owner exclude each other, unless
@@ -30,39 +30,39 @@ type Options struct {
 	// Duration to ask for, or lease.Infinite. Default: 30 s.
 	Duration time.Duration
 
-	// Interval from one renewal to the next, shortened at random by up to a tenth. For an
-	// infinite lease it is how often the Session asks whether the lease was broken.
+	// RenewInterval is the time from one renewal to the next, shortened at random by up to a
+	// tenth. For an infinite lease it is how often the Session asks whether the lease was broken.
 	// Default: Duration/3; 10 s for an infinite lease.
-	Interval time.Duration
+	RenewInterval time.Duration
 
-	// Timeout of one request to the authority. Default: Duration/6, at most 5 s.
-	Timeout time.Duration
+	// RequestTimeout bounds one request to the authority. Default: Duration/6, at most 5 s.
+	RequestTimeout time.Duration
 
-	// Retry is the time from a failed renewal to the next, shortened at random by up to half.
-	// Default: Timeout/2.
-	Retry time.Duration
+	// RetryDelay is the time from a failed renewal to the next, shortened at random by up to half.
+	// Default: RequestTimeout/2.
+	RetryDelay time.Duration
 
 	// Watch makes the Session watch the record while it holds the lease, where the authority is
 	// a [lease.Watcher], and ask at once when the record shows a break or another holder: it
 	// learns of that once a look at the record and a renewal are answered (two, if one is under
 	// way), and not at the next renewal. It costs a goroutine and a watch for as long as the lease
 	// is held, and a look at the record for every signal; in some stores each renewal gives one.
-	// A signal that comes soon after a look that showed nothing new is followed a tenth of an
-	// Interval later at most.
+	// A signal that comes soon after a look that showed nothing new is followed a tenth of a
+	// RenewInterval later at most.
 	// Default: off.
 	Watch bool
 
-	// ClockRate bounds e: the clocks of the authority and of this machine run at rates from
+	// MaxClockDrift bounds e: the clocks of the authority and of this machine run at rates from
 	// 1-e to 1+e. Default: 0.001. Must be below 1.
-	ClockRate float64
+	MaxClockDrift float64
 
 	// Margin is given away at the end of every belief. Default: 1 ms.
 	Margin time.Duration
 
-	// Pause is how far the wall clock may get ahead of the monotonic clock within one belief
+	// MaxClockJump is how far the wall clock may get ahead of the monotonic clock within one belief
 	// before the Session concludes that the machine slept, and counts the wall clock's time.
 	// Setting the wall clock forward by more than that ends the belief too. Default: 1 s.
-	Pause time.Duration
+	MaxClockJump time.Duration
 
 	// Clock is where time comes from. Default: package time.
 	Clock Clock
@@ -83,12 +83,12 @@ type Options struct {
 }
 
 const (
-	defaultDuration  = 30 * time.Second
-	defaultInterval  = 10 * time.Second // of an infinite lease
-	defaultTimeout   = 5 * time.Second  // at most
-	defaultClockRate = 0.001
-	defaultMargin    = time.Millisecond
-	defaultPause     = time.Second
+	defaultDuration       = 30 * time.Second
+	defaultRenewInterval  = 10 * time.Second // of an infinite lease
+	defaultRequestTimeout = 5 * time.Second  // at most
+	defaultMaxClockDrift  = 0.001
+	defaultMargin         = time.Millisecond
+	defaultMaxClockJump   = time.Second
 
 	longest = lease.Infinite / 8 // of any but Duration, so that multiples can be written
 )
@@ -105,14 +105,14 @@ func (o *Options) Complete() (*Options, error) {
 	c := given
 	byDefault(&c.Duration, defaultDuration)
 	if c.Duration == lease.Infinite {
-		byDefault(&c.Interval, defaultInterval)
+		byDefault(&c.RenewInterval, defaultRenewInterval)
 	}
-	byDefault(&c.Interval, part(c.Duration, 3))
-	byDefault(&c.Timeout, min(part(c.Duration, 6), defaultTimeout))
-	byDefault(&c.Retry, part(c.Timeout, 2))
-	byDefault(&c.ClockRate, defaultClockRate)
+	byDefault(&c.RenewInterval, part(c.Duration, 3))
+	byDefault(&c.RequestTimeout, min(part(c.Duration, 6), defaultRequestTimeout))
+	byDefault(&c.RetryDelay, part(c.RequestTimeout, 2))
+	byDefault(&c.MaxClockDrift, defaultMaxClockDrift)
 	byDefault(&c.Margin, defaultMargin)
-	byDefault(&c.Pause, defaultPause)
+	byDefault(&c.MaxClockJump, defaultMaxClockJump)
 	if c.Clock == nil {
 		c.Clock = system{}
 	}
@@ -157,8 +157,8 @@ func (o *Options) inRange() error {
 		name  string
 		value time.Duration
 	}{
-		{"Duration", o.Duration}, {"Interval", o.Interval}, {"Timeout", o.Timeout},
-		{"Retry", o.Retry}, {"Margin", o.Margin}, {"Pause", o.Pause},
+		{"Duration", o.Duration}, {"RenewInterval", o.RenewInterval}, {"RequestTimeout", o.RequestTimeout},
+		{"RetryDelay", o.RetryDelay}, {"Margin", o.Margin}, {"MaxClockJump", o.MaxClockJump},
 	} {
 		switch {
 		case f.value <= 0:
@@ -167,8 +167,8 @@ func (o *Options) inRange() error {
 			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
 		}
 	}
-	if !(o.ClockRate >= 0 && o.ClockRate < 1) { // also for a NaN
-		refuse("ClockRate", o.ClockRate, "must be from 0 to below 1")
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // also for a NaN
+		refuse("MaxClockDrift", o.MaxClockDrift, "must be from 0 to below 1")
 	}
 	return errors.Join(errs...)
 }
@@ -177,16 +177,16 @@ func (o *Options) inRange() error {
 // another. If not it blames the first field given that could make room alone, with its
 // bound, or if none could, the first given.
 func (o *Options) leaveTime(given *Options) error {
-	rest := o.budget(o.Duration) - o.Interval
-	room := rest - 2*o.Timeout - o.Retry
+	rest := o.budget(o.Duration) - o.RenewInterval
+	room := rest - 2*o.RequestTimeout - o.RetryDelay
 	if room >= 0 {
 		return nil
 	}
-	why := fmt.Sprintf("so that a failed renewal can be tried again: Interval %v, twice Timeout %v and Retry %v must fit into what ClockRate %v and Margin %v leave of Duration %v",
-		o.Interval, o.Timeout, o.Retry, o.ClockRate, o.Margin, o.Duration)
-	timeout := (rest - o.Retry) / 2
-	if given.Retry == 0 {
-		timeout = (2*rest + 1) / 5 // a Retry of half of that included
+	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v and RetryDelay %v must fit into what MaxClockDrift %v and Margin %v leave of Duration %v",
+		o.RenewInterval, o.RequestTimeout, o.RetryDelay, o.MaxClockDrift, o.Margin, o.Duration)
+	timeout := (rest - o.RetryDelay) / 2
+	if given.RetryDelay == 0 {
+		timeout = (2*rest + 1) / 5 // a RetryDelay of half of that included
 	}
 	var blame error
 	for _, f := range []struct {
@@ -197,10 +197,10 @@ func (o *Options) leaveTime(given *Options) error {
 		must  string
 	}{
 		{"Duration", given.Duration != 0, o.Duration, 0, "longer"},
-		{"ClockRate", given.ClockRate != 0, o.ClockRate, 0, "lower"},
-		{"Interval", given.Interval != 0, o.Interval, o.Interval + room, "shorter"},
-		{"Timeout", given.Timeout != 0, o.Timeout, timeout, "shorter"},
-		{"Retry", given.Retry != 0, o.Retry, o.Retry + room, "shorter"},
+		{"MaxClockDrift", given.MaxClockDrift != 0, o.MaxClockDrift, 0, "lower"},
+		{"RenewInterval", given.RenewInterval != 0, o.RenewInterval, o.RenewInterval + room, "shorter"},
+		{"RequestTimeout", given.RequestTimeout != 0, o.RequestTimeout, timeout, "shorter"},
+		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + room, "shorter"},
 		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, "shorter"},
 	} {
 		switch {

@@ -43,40 +43,40 @@ func TestOptionsOutOfRange(t *testing.T) {
 		bound  string
 	}{
 		{"negative duration", session.Options{Duration: -time.Second}, "Duration=-1s", "must be positive"},
-		{"negative interval", session.Options{Interval: -time.Second}, "Interval=-1s", "must be positive"},
-		{"negative timeout", session.Options{Timeout: -1}, "Timeout=-1ns", "must be positive"},
-		{"negative retry", session.Options{Retry: -1}, "Retry=-1ns", "must be positive"},
+		{"negative interval", session.Options{RenewInterval: -time.Second}, "RenewInterval=-1s", "must be positive"},
+		{"negative timeout", session.Options{RequestTimeout: -1}, "RequestTimeout=-1ns", "must be positive"},
+		{"negative retry", session.Options{RetryDelay: -1}, "RetryDelay=-1ns", "must be positive"},
 		{"negative margin", session.Options{Margin: -1}, "Margin=-1ns", "must be positive"},
-		{"negative pause", session.Options{Pause: -1}, "Pause=-1ns", "must be positive"},
-		{"negative rate", session.Options{ClockRate: -0.001}, "ClockRate=-0.001", "from 0 to below 1"},
-		{"rate of one", session.Options{ClockRate: 1}, "ClockRate=1", "from 0 to below 1"},
-		{"rate that is no number", session.Options{ClockRate: math.NaN()}, "ClockRate=NaN", "from 0 to below 1"},
-		{"infinite rate", session.Options{ClockRate: math.Inf(1)}, "ClockRate=+Inf", "from 0 to below 1"},
-		{"long interval", session.Options{Duration: lease.Infinite, Interval: lease.Infinite/8 + 1}, "Interval=320255h58m24.606846976s", "at most"},
-		{"long timeout", session.Options{Duration: lease.Infinite, Timeout: math.MaxInt64}, "Timeout=2562047h47m16.854775807s", "at most"},
-		{"long retry", session.Options{Duration: lease.Infinite, Retry: math.MaxInt64}, "Retry=2562047h47m16.854775807s", "at most"},
+		{"negative pause", session.Options{MaxClockJump: -1}, "MaxClockJump=-1ns", "must be positive"},
+		{"negative rate", session.Options{MaxClockDrift: -0.001}, "MaxClockDrift=-0.001", "from 0 to below 1"},
+		{"rate of one", session.Options{MaxClockDrift: 1}, "MaxClockDrift=1", "from 0 to below 1"},
+		{"rate that is no number", session.Options{MaxClockDrift: math.NaN()}, "MaxClockDrift=NaN", "from 0 to below 1"},
+		{"infinite rate", session.Options{MaxClockDrift: math.Inf(1)}, "MaxClockDrift=+Inf", "from 0 to below 1"},
+		{"long interval", session.Options{Duration: lease.Infinite, RenewInterval: lease.Infinite/8 + 1}, "RenewInterval=320255h58m24.606846976s", "at most"},
+		{"long timeout", session.Options{Duration: lease.Infinite, RequestTimeout: math.MaxInt64}, "RequestTimeout=2562047h47m16.854775807s", "at most"},
+		{"long retry", session.Options{Duration: lease.Infinite, RetryDelay: math.MaxInt64}, "RetryDelay=2562047h47m16.854775807s", "at most"},
 		{"long margin", session.Options{Margin: math.MaxInt64}, "Margin=2562047h47m16.854775807s", "at most"},
-		{"long pause", session.Options{Pause: math.MaxInt64}, "Pause=2562047h47m16.854775807s", "at most"},
-		{"several", session.Options{Duration: -1, ClockRate: 2, Margin: -1}, "Duration=-1ns Margin=-1ns ClockRate=2", ""},
+		{"long pause", session.Options{MaxClockJump: math.MaxInt64}, "MaxClockJump=2562047h47m16.854775807s", "at most"},
+		{"several", session.Options{Duration: -1, MaxClockDrift: 2, Margin: -1}, "Duration=-1ns Margin=-1ns MaxClockDrift=2", ""},
 		{"owner with a zero byte", session.Options{Owner: "a\x00"}, `Owner="a\x00"`, "NUL"},
 		{"owner that is no text", session.Options{Owner: "\xff"}, `Owner="\xff"`, "UTF-8"},
 		{"take-over of nobody", session.Options{TakeOver: true}, `Owner=""`, "TakeOver"},
-		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 248.002ms, so that a failed renewal can be tried again: Interval 333.333333ms, twice Timeout 166.666666ms and Retry 83.333333ms must fit into what ClockRate 0.001 and Margin 1s leave of Duration 1s"},
-		{"rate of all", session.Options{Duration: time.Second, ClockRate: 0.9999}, "Duration=1s", "ClockRate 0.9999"},
-		{"a nanosecond", session.Options{Duration: 1, Interval: 1, Timeout: 1, Retry: 1}, "Duration=1ns", "must be longer"},
-		{"an interval of all", session.Options{Interval: 30 * time.Second}, "Interval=30s", "must be at most 17.43"},
-		{"timeouts of all", session.Options{Timeout: 15 * time.Second}, "Timeout=15s", "must be at most 7.975623976s"},
-		{"a timeout of half", session.Options{Timeout: 14 * time.Second, Retry: 2 * time.Second}, "Timeout=14s", "must be at most 8.96952997s"},
-		{"a retry of all", session.Options{Retry: 30 * time.Second}, "Retry=30s", "must be at most 9.93905994s"},
-		{"a retry of nearly all", session.Options{Retry: 10 * year}, "Retry=87600h0m0s", "must be at most 9.93905994s"},
-		{"nothing believed", session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 1}, "Margin=999.999999ms", "must be at most 250.000001ms"},
+		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 248.002ms, so that a failed renewal can be tried again: RenewInterval 333.333333ms, twice RequestTimeout 166.666666ms and RetryDelay 83.333333ms must fit into what MaxClockDrift 0.001 and Margin 1s leave of Duration 1s"},
+		{"rate of all", session.Options{Duration: time.Second, MaxClockDrift: 0.9999}, "Duration=1s", "MaxClockDrift 0.9999"},
+		{"a nanosecond", session.Options{Duration: 1, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, "Duration=1ns", "must be longer"},
+		{"an interval of all", session.Options{RenewInterval: 30 * time.Second}, "RenewInterval=30s", "must be at most 17.43"},
+		{"timeouts of all", session.Options{RequestTimeout: 15 * time.Second}, "RequestTimeout=15s", "must be at most 7.975623976s"},
+		{"a timeout of half", session.Options{RequestTimeout: 14 * time.Second, RetryDelay: 2 * time.Second}, "RequestTimeout=14s", "must be at most 8.96952997s"},
+		{"a retry of all", session.Options{RetryDelay: 30 * time.Second}, "RetryDelay=30s", "must be at most 9.93905994s"},
+		{"a retry of nearly all", session.Options{RetryDelay: 10 * year}, "RetryDelay=87600h0m0s", "must be at most 9.93905994s"},
+		{"nothing believed", session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1}, "Margin=999.999999ms", "must be at most 250.000001ms"},
 		{"a short duration", session.Options{Duration: 2 * time.Millisecond}, "Duration=2ms", "must be longer"},
 		{"a nanosecond of duration", session.Options{Duration: 1}, "Duration=1ns", "must be longer"},
-		{"a rate that leaves half", session.Options{ClockRate: 1. / 3}, "ClockRate=0.3333333333333333", "must be lower"},
+		{"a rate that leaves half", session.Options{MaxClockDrift: 1. / 3}, "MaxClockDrift=0.3333333333333333", "must be lower"},
 		{"a margin of the default duration", session.Options{Margin: time.Minute}, "Margin=1m0s", "must be at most 7.44005994s"},
-		{"an interval and a timeout that cannot be mended alone", session.Options{Interval: time.Minute, Timeout: time.Minute}, "Interval=1m0s", "must be shorter"},
-		{"of an interval and a timeout the one that can", session.Options{Interval: time.Second, Timeout: time.Minute}, "Timeout=1m0s", "must be at most 11.575623976s"},
-		{"timeouts of 36 years", session.Options{Timeout: lease.Infinite / 8}, "Timeout=320255h58m24.606846975s", "must be at most 7.975623976s"},
+		{"an interval and a timeout that cannot be mended alone", session.Options{RenewInterval: time.Minute, RequestTimeout: time.Minute}, "RenewInterval=1m0s", "must be shorter"},
+		{"of an interval and a timeout the one that can", session.Options{RenewInterval: time.Second, RequestTimeout: time.Minute}, "RequestTimeout=1m0s", "must be at most 11.575623976s"},
+		{"timeouts of 36 years", session.Options{RequestTimeout: lease.Infinite / 8}, "RequestTimeout=320255h58m24.606846975s", "must be at most 7.975623976s"},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, &c.o)
 		if s != nil || err == nil {
@@ -130,17 +130,17 @@ func TestOptionsInRange(t *testing.T) {
 	}{
 		{"none", nil, true},
 		{"zero", &session.Options{}, true},
-		{"the longest interval", &session.Options{Interval: room}, true},
-		{"a longer one", &session.Options{Interval: room + 1}, false},
-		{"the longest timeout", &session.Options{Timeout: (believed - 2) / 2, Retry: 1, Interval: 1}, true},
-		{"a longer one", &session.Options{Timeout: (believed-2)/2 + 1, Retry: 1, Interval: 1}, false},
-		{"the longest retry", &session.Options{Retry: believed - 10*time.Second - 1, Interval: 1}, true},
-		{"a longer one", &session.Options{Retry: believed - 10*time.Second, Interval: 1}, false},
-		{"the longest of infinite", &session.Options{Duration: lease.Infinite, Interval: lease.Infinite / 8, Timeout: lease.Infinite / 8}, true},
+		{"the longest interval", &session.Options{RenewInterval: room}, true},
+		{"a longer one", &session.Options{RenewInterval: room + 1}, false},
+		{"the longest timeout", &session.Options{RequestTimeout: (believed - 2) / 2, RetryDelay: 1, RenewInterval: 1}, true},
+		{"a longer one", &session.Options{RequestTimeout: (believed-2)/2 + 1, RetryDelay: 1, RenewInterval: 1}, false},
+		{"the longest retry", &session.Options{RetryDelay: believed - 10*time.Second - 1, RenewInterval: 1}, true},
+		{"a longer one", &session.Options{RetryDelay: believed - 10*time.Second, RenewInterval: 1}, false},
+		{"the longest of infinite", &session.Options{Duration: lease.Infinite, RenewInterval: lease.Infinite / 8, RequestTimeout: lease.Infinite / 8}, true},
 		{"the longest finite", &session.Options{Duration: lease.Infinite - 1}, true},
-		{"the longest margin", &session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 4, Interval: 1, Timeout: 1, Retry: 1}, false},
-		{"a margin", &session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 5, Interval: 1, Timeout: 1, Retry: 1}, true},
-		{"nothing believed", &session.Options{Duration: time.Second, ClockRate: 1e-10, Margin: time.Second - 1, Interval: 1, Timeout: 1, Retry: 1}, false},
+		{"the longest margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 4, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, false},
+		{"a margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 5, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, true},
+		{"nothing believed", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, false},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, c.o)
 		if (err == nil) != c.ok {
@@ -163,7 +163,7 @@ func options(f func(o session.Options)) {
 				n /= 6
 				return v
 			}
-			f(session.Options{Duration: next(), Interval: next(), Timeout: next(), Retry: next(), Margin: next(), ClockRate: rate})
+			f(session.Options{Duration: next(), RenewInterval: next(), RequestTimeout: next(), RetryDelay: next(), Margin: next(), MaxClockDrift: rate})
 		}
 	}
 }
@@ -248,19 +248,19 @@ func TestDefaults(t *testing.T) {
 		{nil, times{30 * s, 10 * s, 5 * s, 2500 * time.Millisecond}},
 		{&session.Options{Duration: 12 * s}, times{12 * s, 4 * s, 2 * s, s}},
 		{&session.Options{Duration: 120 * s}, times{120 * s, 40 * s, 5 * s, 2500 * time.Millisecond}},
-		{&session.Options{Timeout: s}, times{30 * s, 10 * s, s, s / 2}},
+		{&session.Options{RequestTimeout: s}, times{30 * s, 10 * s, s, s / 2}},
 		{&session.Options{Duration: lease.Infinite}, times{lease.Infinite, 10 * s, 5 * s, 2500 * time.Millisecond}},
-		{&session.Options{Duration: lease.Infinite, Timeout: 8 * s}, times{lease.Infinite, 10 * s, 8 * s, 4 * s}},
+		{&session.Options{Duration: lease.Infinite, RequestTimeout: 8 * s}, times{lease.Infinite, 10 * s, 8 * s, 4 * s}},
 	} {
 		o, err := c.o.Complete()
 		if err != nil {
 			t.Errorf("%+v: %v", c.want, err)
 			continue
 		}
-		if got := (times{o.Duration, o.Interval, o.Timeout, o.Retry}); got != c.want {
+		if got := (times{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}); got != c.want {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
-		if o.ClockRate != 0.001 || o.Margin != time.Millisecond || o.Pause != s || o.Clock == nil || o.Rand == nil || o.Logger != nil || o.Trace != nil || o.Owner != "" {
+		if o.MaxClockDrift != 0.001 || o.Margin != time.Millisecond || o.MaxClockJump != s || o.Clock == nil || o.Rand == nil || o.Logger != nil || o.Trace != nil || o.Owner != "" {
 			t.Errorf("the others are %+v", o)
 		}
 	}
@@ -273,8 +273,8 @@ func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 		d := rapid.Int64Range(int64(10*time.Millisecond), int64(time.Hour)).Draw(rt, "duration")
 		part := func(label string) time.Duration { return time.Duration(rapid.Int64Range(d/50, d).Draw(rt, label)) }
 		o := &session.Options{
-			Duration: time.Duration(d), Interval: part("interval"), Timeout: part("timeout"), Retry: part("retry"),
-			ClockRate: rapid.Float64Range(0, 0.3).Draw(rt, "rate"), Margin: part("margin") / 4,
+			Duration: time.Duration(d), RenewInterval: part("interval"), RequestTimeout: part("timeout"), RetryDelay: part("retry"),
+			MaxClockDrift: rapid.Float64Range(0, 0.3).Draw(rt, "rate"), Margin: part("margin") / 4,
 		}
 		bubble(t, func() {
 			n := overMemory()
@@ -330,10 +330,10 @@ func TestNilArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, noAuthority := session.New(nil, "name", nil)
-	_, noLease := session.Acquire(t.Context(), nil, nil)
+	_, noLease := session.AcquireWait(t.Context(), nil, nil)
 	for field, err := range map[string]error{
 		"New.authority": noAuthority,
-		"Acquire.l":     noLease,
+		"AcquireWait.l": noLease,
 		"Run.l":         session.Run(t.Context(), nil, func(context.Context, lease.Token) error { return nil }, nil),
 		"Run.f":         session.Run(t.Context(), s, nil, nil),
 	} {

@@ -67,7 +67,7 @@ func panics(a brittle, trace *session.Trace, handler func(error)) {
 		}
 	}
 	a.Authority = lease.NewAuthority(memory.New(nil))
-	s, err := session.New(a, name, &session.Options{Interval: time.Millisecond, Trace: trace})
+	s, err := session.New(a, name, &session.Options{RenewInterval: time.Millisecond, Trace: trace})
 	check(err)
 	told := make(chan struct{})
 	if handler != nil {

@@ -134,7 +134,7 @@ func (s *Session) outcome(ctx context.Context, op string, done <-chan error) err
 	case err = <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-s.o.Clock.After(4 * s.o.Timeout):
+	case <-s.o.Clock.After(4 * s.o.RequestTimeout):
 		err = context.DeadlineExceeded
 	}
 	if err != nil {

@@ -114,7 +114,7 @@ func TestReleaseWithADoneContext(t *testing.T) {
 func TestReleaseGivesUpAnAuthorityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{Timeout: time.Second})
+		h := n.open(t, &session.Options{RequestTimeout: time.Second})
 		h.acquire(t)
 		n.meet(lease.ActionRelease, n.hang)
 		began := time.Now()

@@ -11,10 +11,10 @@ import (
 // publish shows the belief to those who take no lock.
 func (s *Session) publish() { s.belief.Store(s.held) }
 
-// pace is the time to the next renewal after a granted one: the Interval, but never more
+// pace is the time to the next renewal after a granted one: the RenewInterval, but never more
 // than half of what is believed.
 func (s *Session) pace() time.Duration {
-	return s.shorten(min(s.o.Interval, s.held.budget/2), 0.1)
+	return s.shorten(min(s.o.RenewInterval, s.held.budget/2), 0.1)
 }
 
 // schedule plans the next renewal and sets the alarm for that or for U, whichever is
@@ -88,7 +88,7 @@ func (s *Session) renew(id lease.ID, incarnation uint64) {
 	switch {
 	case v == unknown:
 		s.logFailed("renewal", err)
-		s.schedule(now, s.shorten(s.o.Retry, 0.5))
+		s.schedule(now, s.shorten(s.o.RetryDelay, 0.5))
 	case s.urgent:
 		s.schedule(now, 0)
 	default:

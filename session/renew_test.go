@@ -41,7 +41,7 @@ func TestRenewal(t *testing.T) {
 func TestCheckAliveEndsAtU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{ClockRate: 0.5, Interval: time.Second, Timeout: 2 * time.Second})
+		h := n.open(t, &session.Options{MaxClockDrift: 0.5, RenewInterval: time.Second, RequestTimeout: 2 * time.Second})
 		began := time.Now()
 		n.keep(lease.ActionRenew, failRequest)
 		n.meet(lease.ActionAcquire, slow(time.Second, 2*time.Second))
@@ -58,7 +58,7 @@ func TestCheckAliveEndsAtU(t *testing.T) {
 		if _, held := h.Until(); held || h.Token() != "" {
 			t.Error("something is held")
 		}
-		if _, held := h.Confirmed(); held {
+		if _, held := h.LastConfirmed(); held {
 			t.Error("something is confirmed")
 		}
 		lost := h.lostOnce(t, lease.ErrExpired)
@@ -130,7 +130,7 @@ func TestRenewalIsRetried(t *testing.T) {
 				for i, r := range n.requests(lease.ActionRenew)[:3] {
 					if i > 0 {
 						gap := r.at.Sub(n.requests(lease.ActionRenew)[i-1].at)
-						if gap < 1250*time.Millisecond || gap > 7500*time.Millisecond { // Retry is 2.5 s, Timeout 5 s
+						if gap < 1250*time.Millisecond || gap > 7500*time.Millisecond { // RetryDelay is 2.5 s, RequestTimeout 5 s
 							t.Errorf("retry %d after %v", i, gap)
 						}
 					}
@@ -347,8 +347,8 @@ func TestInfiniteLease(t *testing.T) {
 		h.acquire(t)
 		for range 1000 {
 			time.Sleep(time.Second)
-			asked, held := h.Confirmed()
-			if !held || time.Since(asked) > 15*time.Second { // Interval and Timeout
+			asked, held := h.LastConfirmed()
+			if !held || time.Since(asked) > 15*time.Second { // RenewInterval and RequestTimeout
 				t.Fatalf("confirmed %v ago", time.Since(asked))
 			}
 			if u, held := h.Until(); !held || !u.IsZero() {
@@ -358,7 +358,7 @@ func TestInfiniteLease(t *testing.T) {
 		n.keep(lease.ActionRenew, loseRequest)
 		time.Sleep(time.Hour)
 		h.alive(t, true)
-		if asked, _ := h.Confirmed(); time.Since(asked) < time.Hour {
+		if asked, _ := h.LastConfirmed(); time.Since(asked) < time.Hour {
 			t.Errorf("confirmed %v ago", time.Since(asked))
 		}
 		n.keep(lease.ActionRenew, nil)

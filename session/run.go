@@ -11,24 +11,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// RunOptions configure [Run] and [Acquire]. A nil *RunOptions and the zero value of each
+// RunOptions configure [Run] and [AcquireWait]. A nil *RunOptions and the zero value of each
 // field mean the defaults.
 type RunOptions struct {
-	// Interval from one try to the next, shortened at random by up to half, where the Lease
-	// cannot Wait or the last try failed. Default: 1 s.
-	Interval time.Duration
+	// AcquireInterval is the time from one try to the next, shortened at random by up to half, where
+	// the Lease cannot Wait or the last try failed. Default: 1 s.
+	AcquireInterval time.Duration
 
-	// Spread is the window over which contenders that were woken together are spread at
-	// random. Default: Interval/10.
-	Spread time.Duration
+	// WakeJitter is the window over which contenders that were woken together are spread at
+	// random. Default: AcquireInterval/10.
+	WakeJitter time.Duration
 
-	// Timeout bounds the Release after the function has returned, and after a try whose outcome
-	// is unknown when Run ends, if the Lease keeps to its context. Default: 10 s.
-	Timeout time.Duration
+	// ReleaseTimeout bounds the Release after the function has returned, and after a try whose
+	// outcome is unknown when Run ends, if the Lease keeps to its context. Default: 10 s.
+	ReleaseTimeout time.Duration
 
 	// Again decides after every term, the time from a grant to its release, whether to contend
-	// again, an Interval later, so that others get their turn; err is what Run would return. It
-	// is not asked once the context is done. Default: never.
+	// again, an AcquireInterval later, so that others get their turn; err is what Run would return.
+	// It is not asked once the context is done. Default: never.
 	Again func(err error) bool
 
 	Clock Clock     // default: package time
@@ -40,9 +40,9 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	if o != nil {
 		c = *o
 	}
-	byDefault(&c.Interval, time.Second)
-	byDefault(&c.Spread, c.Interval/10)
-	byDefault(&c.Timeout, 10*time.Second)
+	byDefault(&c.AcquireInterval, time.Second)
+	byDefault(&c.WakeJitter, c.AcquireInterval/10)
+	byDefault(&c.ReleaseTimeout, 10*time.Second)
 	if c.Clock == nil {
 		c.Clock = system{}
 	}
@@ -52,7 +52,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"Interval", c.Interval}, {"Spread", c.Spread}, {"Timeout", c.Timeout}} {
+	}{{"AcquireInterval", c.AcquireInterval}, {"WakeJitter", c.WakeJitter}, {"ReleaseTimeout", c.ReleaseTimeout}} {
 		if f.value < 0 {
 			return nil, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: "must not be negative", Code: lease.ErrOption}
 		}
@@ -108,16 +108,16 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	}
 }
 
-// Acquire is an Acquire that waits: it contends until the lease is held, and returns its
+// AcquireWait is an Acquire that waits: it contends until the lease is held, and returns its
 // fencing token. It fails as Run does while it contends. A try that may yet be granted is then
 // released; with a Lease that is no [Session] that ends what others hold or try with it too.
-func Acquire(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
+func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	set, err := o.complete()
 	switch {
 	case err != nil:
 		return "", err
 	case l == nil:
-		return "", missing("Acquire.l")
+		return "", missing("AcquireWait.l")
 	}
 	tok, unsettled, err := set.contend(ctx, l)
 	if unsettled {
@@ -156,7 +156,7 @@ func (o *RunOptions) term(ctx context.Context, l lease.Lease, tok lease.Token, f
 
 // release has a time of its own, whatever becomes of ctx.
 func (o *RunOptions) release(ctx context.Context, l lease.Lease, f func(lease.Lease, context.Context) error) error {
-	bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.Timeout)
+	bounded, done := withTimeout(context.WithoutCancel(ctx), o.Clock, o.ReleaseTimeout)
 	defer done()
 	return f(l, bounded)
 }
@@ -204,7 +204,7 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Toke
 		case hopeless(err):
 			return "", unsettled, err
 		case err == nil && wakes:
-			err = sleep(ctx, o.Clock, time.Duration(random(o.Rand)*float64(o.Spread)))
+			err = sleep(ctx, o.Clock, time.Duration(random(o.Rand)*float64(o.WakeJitter)))
 		default:
 			err = o.pause(ctx)
 		}
@@ -217,9 +217,9 @@ func (o *RunOptions) contend(ctx context.Context, l lease.Lease) (tok lease.Toke
 	}
 }
 
-// pause waits for an Interval, jittered.
+// pause waits for an AcquireInterval, jittered.
 func (o *RunOptions) pause(ctx context.Context) error {
-	return sleep(ctx, o.Clock, o.Interval-time.Duration(random(o.Rand)*float64(o.Interval)/2))
+	return sleep(ctx, o.Clock, o.AcquireInterval-time.Duration(random(o.Rand)*float64(o.AcquireInterval)/2))
 }
 
 // hopeless reports whether an error will be the same however often the call is repeated.

@@ -137,7 +137,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 		}{
 			{"", func(*network) fault { return slow(time.Second, time.Second) }, nil, 2 * time.Second},
 			{", in vain", func(*network) fault { return failRequest }, errNet, 0},
-			{", unheard", func(n *network) fault { return n.hang }, context.DeadlineExceeded, 20 * time.Second}, // four times Timeout
+			{", unheard", func(n *network) fault { return n.hang }, context.DeadlineExceeded, 20 * time.Second}, // four times RequestTimeout
 		} {
 			t.Run(c.name+f.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -302,7 +302,8 @@ func TestRunPanics(t *testing.T) {
 	})
 }
 
-// A release that fails is told, and an authority that hangs holds Run up for its Timeout only.
+// A release that fails is told, and an authority that hangs holds Run up for its ReleaseTimeout
+// only.
 func TestRunReleaseFails(t *testing.T) {
 	work := func(context.Context, lease.Token) error { return errWork }
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +316,7 @@ func TestRunReleaseFails(t *testing.T) {
 		h.release(t)
 		n.meet(lease.ActionRelease, n.hang)
 		began := time.Now()
-		err := session.Run(context.Background(), h, work, &session.RunOptions{Timeout: 3 * time.Second})
+		err := session.Run(context.Background(), h, work, &session.RunOptions{ReleaseTimeout: 3 * time.Second})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 3*time.Second {
 			t.Errorf("run: %v after %v", err, time.Since(began))
 		}
@@ -368,7 +369,7 @@ func TestRunAgain(t *testing.T) {
 		h := n.open(t, nil)
 		ctx, cancel := context.WithCancel(context.Background())
 		err := session.Run(ctx, h, func(context.Context, lease.Token) error { return errWork },
-			&session.RunOptions{Interval: time.Hour, Again: func(error) bool {
+			&session.RunOptions{AcquireInterval: time.Hour, Again: func(error) bool {
 				time.AfterFunc(time.Minute, cancel)
 				return true
 			}})
@@ -400,7 +401,7 @@ func TestRunTellsTheLastError(t *testing.T) {
 			n.keep(lease.ActionAcquire, c.fault)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
-			tok, err := session.Acquire(ctx, n.open(t, nil), nil)
+			tok, err := session.AcquireWait(ctx, n.open(t, nil), nil)
 			if tok != "" || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errNet) != c.want {
 				t.Errorf("%s: %q, %v", c.name, tok, err)
 			}

@@ -78,7 +78,7 @@ func (s *Session) Owner() string { return s.o.Owner }
 
 // CheckAlive reports whether the lease is certainly still held: whether the clock is before
 // U. It takes no lock, waits for nothing and allocates nothing. For an infinite lease there
-// is no U until a break is known; [Session.Confirmed] tells how old that knowledge is.
+// is no U until a break is known; [Session.LastConfirmed] tells how old that knowledge is.
 func (s *Session) CheckAlive() bool { return s.current() != nil }
 
 // current returns the belief if it still holds.
@@ -108,11 +108,11 @@ func (s *Session) Until() (time.Time, bool) {
 	return b.until(), true
 }
 
-// Confirmed returns when the request was sent whose answer last showed that the lease is
-// held, and false if nothing is held. In good order it is never older than Interval and
-// Timeout together; once the lease is known to be breaking, it is when that was asked by whose
-// answer the belief ends.
-func (s *Session) Confirmed() (time.Time, bool) {
+// LastConfirmed returns when the request was sent whose answer last showed that the lease is
+// held, and false if nothing is held. In good order it is never older than RenewInterval and
+// RequestTimeout together; once the lease is known to be breaking, it is when that was asked by
+// whose answer the belief ends.
+func (s *Session) LastConfirmed() (time.Time, bool) {
 	b := s.current()
 	if b == nil {
 		return time.Time{}, false
@@ -141,9 +141,9 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, 
 // takes longer than those before may end the lease sooner, by that time at most, without a call
 // ([Session.Until]). Handlers run as those of OnLost do.
 //
-// The Session learns of a break when it next renews, at most Interval and Timeout later, or
-// with Options.Watch as soon as it has asked. A break with less grace than that ends the lease
-// before its holder knows: the fencing token alone protects what he writes meanwhile.
+// The Session learns of a break when it next renews, at most RenewInterval and RequestTimeout
+// later, or with Options.Watch as soon as it has asked. A break with less grace than that ends the
+// lease before its holder knows: the fencing token alone protects what he writes meanwhile.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	return register(s, &s.onBreak, f)
 }
@@ -213,7 +213,7 @@ func (s *Session) finish() {
 // time of sending is read before anything else.
 func (s *Session) do(ctx context.Context, req lease.Request) (res lease.Result, sent, now time.Time, err error) {
 	sent = s.o.Clock.Now()
-	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.o.Clock, s.o.Timeout)
+	ctx, cancel := withTimeout(context.WithoutCancel(ctx), s.o.Clock, s.o.RequestTimeout)
 	defer cancel()
 	res, err = s.authority.Do(ctx, s.name, req)
 	if res.Now.IsZero() {

@@ -20,7 +20,7 @@ var contenders = map[string]func(context.Context, lease.Lease, *session.RunOptio
 		return session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, o)
 	},
 	"Acquire": func(ctx context.Context, l lease.Lease, o *session.RunOptions) error {
-		_, err := session.Acquire(ctx, l, o)
+		_, err := session.AcquireWait(ctx, l, o)
 		return err
 	},
 }
@@ -45,7 +45,7 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 					defer cancel()
 					began := time.Now()
-					if err := contend(ctx, h, &session.RunOptions{Interval: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 20*time.Second {
+					if err := contend(ctx, h, &session.RunOptions{AcquireInterval: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 20*time.Second {
 						t.Errorf("%v after %v", err, time.Since(began))
 					}
 					synctest.Wait()
@@ -87,7 +87,7 @@ func TestContextEndsWithAnUnknownTry(t *testing.T) {
 					if l := (ends{h, cancel}); run {
 						err = session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, nil)
 					} else {
-						_, err = session.Acquire(ctx, l, nil)
+						_, err = session.AcquireWait(ctx, l, nil)
 					}
 					synctest.Wait()
 					if r := n.record(t); !errors.Is(err, context.Canceled) || r.State != lease.Available {
@@ -150,7 +150,7 @@ func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 		defer cancel()
-		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeldByOther) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := session.AcquireWait(ctx, b, nil); !errors.Is(err, lease.ErrHeldByOther) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire: %v", err)
 		}
 		n.heal()
@@ -241,7 +241,7 @@ func TestContendBesideAnotherCall(t *testing.T) {
 					})
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 					defer cancel()
-					if err := contend(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+					if err := contend(ctx, h, &session.RunOptions{AcquireInterval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
 						t.Error(err)
 					}
 					other.Wait()
@@ -272,7 +272,7 @@ func TestContendBesideATryThatIsRefused(t *testing.T) {
 				time.AfterFunc(1500*time.Millisecond, func() { before.release(t) })
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
-				if err := contend(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+				if err := contend(ctx, h, &session.RunOptions{AcquireInterval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
 				other.Wait()
@@ -335,7 +335,7 @@ func TestContendBesideAHandOver(t *testing.T) {
 					})
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 					defer cancel()
-					if err := contend(ctx, h, &session.RunOptions{Interval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+					if err := contend(ctx, h, &session.RunOptions{AcquireInterval: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
 						t.Error(err)
 					}
 					other.Wait()
@@ -359,7 +359,7 @@ func TestContendWithALeaseThatIsOver(t *testing.T) {
 		time.AfterFunc(time.Second, func() { h.acquire(t) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := session.Acquire(ctx, h, &session.RunOptions{Interval: 3 * time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := session.AcquireWait(ctx, h, &session.RunOptions{AcquireInterval: 3 * time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		h.lostOnce(t, lease.ErrExpired)
@@ -391,7 +391,7 @@ func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
 				n.meet(lease.ActionAcquire, failAnswer)
 				n.meet(lease.ActionRelease, slow(0, 2*time.Second))
 				ctx, began := end(t), time.Now()
-				_, err := session.Acquire(ctx, h, &session.RunOptions{Interval: time.Hour})
+				_, err := session.AcquireWait(ctx, h, &session.RunOptions{AcquireInterval: time.Hour})
 				if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "release") || time.Since(began) != 3*time.Second {
 					t.Errorf("%v after %v", err, time.Since(began))
 				}
@@ -403,7 +403,7 @@ func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
 	}
 }
 
-// Run waits for the release of an unknown try, but for its Timeout only. SPEC N3.
+// Run waits for the release of an unknown try, but for its ReleaseTimeout only. SPEC N3.
 func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -413,7 +413,7 @@ func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()
-		err := contenders["Run"](ctx, h, &session.RunOptions{Interval: time.Hour, Timeout: 3 * time.Second})
+		err := contenders["Run"](ctx, h, &session.RunOptions{AcquireInterval: time.Hour, ReleaseTimeout: 3 * time.Second})
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
@@ -429,7 +429,7 @@ func TestContextEndsWithThePause(t *testing.T) {
 			h := n.open(t, &session.Options{Duration: lease.Infinite})
 			n.meet(lease.ActionAcquire, failAnswer)
 			ctx, cancel := context.WithCancel(t.Context())
-			if _, err := session.Acquire(ctx, h, &session.RunOptions{Clock: ending{cancel}}); !errors.Is(err, context.Canceled) {
+			if _, err := session.AcquireWait(ctx, h, &session.RunOptions{Clock: ending{cancel}}); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			if synctest.Wait(); n.record(t).State != lease.Available {
@@ -486,7 +486,7 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 		a.acquire(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := session.Acquire(ctx, b, nil); !errors.Is(err, lease.ErrHeldByOther) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := session.AcquireWait(ctx, b, nil); !errors.Is(err, lease.ErrHeldByOther) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire: %v", err)
 		}
 		if sent := n.requests(lease.ActionRelease); len(sent) != 0 {
@@ -503,7 +503,7 @@ func TestNoReleaseAfterACertainTry(t *testing.T) {
 			l := &refusing{err: refusal}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := session.Acquire(ctx, l, nil)
+			_, err := session.AcquireWait(ctx, l, nil)
 			if refusal != nil && err != refusal || refusal == nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("acquire: %v", err)
 			}

@@ -13,9 +13,9 @@ import (
 // Release or Close, whatever the authority does.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
-// runs out; otherwise, and when a watch is lost, it looks again after an Interval, jittered.
+// runs out; otherwise, and when a watch is lost, it looks again after a RenewInterval, jittered.
 // After a signal that no change is seen to be behind it pauses before it follows another, for a
-// tenth of an Interval at most.
+// tenth of a RenewInterval at most.
 func (s *Session) Wait(ctx context.Context) error {
 	s.lock()
 	closed, superseded := s.closed, s.supersession()
@@ -38,14 +38,14 @@ func (s *Session) Wait(ctx context.Context) error {
 		}
 		switch {
 		case !known:
-			left = s.jitter(s.o.Retry)
+			left = s.jitter(s.o.RetryDelay)
 		case left <= 0:
 			return nil
 		case changed == nil:
-			left = min(left, s.jitter(s.o.Interval))
+			left = min(left, s.jitter(s.o.RenewInterval))
 		}
 		if needless { // some authorities signal what only looks
-			pause := min(left, s.jitter(s.o.Interval/10))
+			pause := min(left, s.jitter(s.o.RenewInterval/10))
 			left -= pause
 			select {
 			case <-s.o.Clock.After(pause):
@@ -126,7 +126,7 @@ func ask[T any](ctx context.Context, s *Session, superseded <-chan struct{}, f f
 	s.asked++
 	s.begin()
 	s.mu.Unlock()
-	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.Timeout)
+	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.RequestTimeout)
 	defer cancel()
 	answers := make(chan T, 1)
 	go func() {

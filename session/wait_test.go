@@ -31,7 +31,7 @@ func (h *holder) waits(t testing.TB) time.Duration {
 
 // Wait returns when it may be worth asking, with a watch or without. SPEC H21.
 func TestWait(t *testing.T) {
-	const polled = 10 * time.Second // Interval
+	const polled = 10 * time.Second // RenewInterval
 	theirs := func(d time.Duration) lease.Request {
 		return lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Owner: "you", Duration: d}
 	}
@@ -85,9 +85,9 @@ func TestWait(t *testing.T) {
 			n.breaks(t, time.Minute)
 		}, time.Minute, time.Minute, crashed(session.Options{})},
 		{"nobody says", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, failRequest) },
-			2500 * time.Millisecond, 2500 * time.Millisecond, nil}, // Retry
+			2500 * time.Millisecond, 2500 * time.Millisecond, nil}, // RetryDelay
 		{"nobody answers", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, n.hang) },
-			7500 * time.Millisecond, 7500 * time.Millisecond, nil}, // Timeout and Retry
+			7500 * time.Millisecond, 7500 * time.Millisecond, nil}, // RequestTimeout and RetryDelay
 		{"released meanwhile", func(t *testing.T, n *network, h *holder) {
 			n.act(t, theirs(lease.Infinite))
 			time.AfterFunc(10*time.Second, func() { h.release(t) })
@@ -108,7 +108,7 @@ func TestWait(t *testing.T) {
 						most = c.most
 					}
 					if c.name == "nobody says" || c.name == "nobody answers" {
-						least -= 1250 * time.Millisecond // half of Retry
+						least -= 1250 * time.Millisecond // half of RetryDelay
 					}
 					if took < least || took > most {
 						t.Errorf("waited %v, want from %v to %v", took, least, most)
@@ -308,7 +308,7 @@ func TestWaitWithoutAWatchThatHangs(t *testing.T) {
 			}
 			n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
 		})
-		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+15*time.Second { // Interval and Timeout
+		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+15*time.Second { // RenewInterval and RequestTimeout
 			t.Errorf("waited %v", took)
 		}
 	})
@@ -356,7 +356,7 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 		theirs := lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite}
 		n.act(t, theirs)
 		time.AfterFunc(time.Minute, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
-		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // a tenth of the Interval
+		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // a tenth of the RenewInterval
 			t.Errorf("waited %v", took)
 		}
 		if looks := n.count(lease.ActionRead); looks < 60 || looks > 122 {
@@ -448,7 +448,7 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 				for ctx.Err() == nil {
 					_ = waits.Wait(ctx)
 				}
-				if looks := n.count(lease.ActionRead); looks < 60 || looks > 300 { // a tenth of the Interval, and half of that, each
+				if looks := n.count(lease.ActionRead); looks < 60 || looks > 300 { // a tenth of the RenewInterval, and half of that, each
 					t.Errorf("looked %d times in a minute", looks)
 				}
 			})

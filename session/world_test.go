@@ -121,8 +121,8 @@ func (w *world) add(set setup, i int, store lease.Authority) {
 		g.do = set.variant.network(net, clock)
 	}
 	o := &session.Options{
-		Duration: worldDuration, Interval: 2 * time.Second, Timeout: time.Second, Retry: 500 * time.Millisecond,
-		Watch: i%2 == 0, ClockRate: worldRate, Clock: clock, Rand: &sequence{seed: uint64(i + 1)},
+		Duration: worldDuration, RenewInterval: 2 * time.Second, RequestTimeout: time.Second, RetryDelay: 500 * time.Millisecond,
+		Watch: i%2 == 0, MaxClockDrift: worldRate, Clock: clock, Rand: &sequence{seed: uint64(i + 1)},
 	}
 	st := &subjectState{net: net, gate: g, clock: clock, ended: map[lease.Token]string{}, losses: map[lease.Token]int{}}
 	o.Trace = &session.Trace{Acquire: func(info session.AcquireInfo) {

@@ -101,7 +101,7 @@ func BenchmarkTakeOver(b *testing.B) {
 		must(b, err)
 		l, err := store(b, client(b, shared.Client), nil).Lease(name, nil)
 		must(b, err)
-		_, err = session.Acquire(ctx, l, nil)
+		_, err = session.AcquireWait(ctx, l, nil)
 		must(b, err)
 		must(b, l.Close(ctx))
 	}, func() {

@@ -127,7 +127,7 @@ func TestCutHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Close(context.Background())
-	before, err := session.Acquire(t.Context(), holder, nil)
+	before, err := session.AcquireWait(t.Context(), holder, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestCutHolder(t *testing.T) {
 	}
 	cut(minority, members)
 	defer mend(minority, members)
-	after, err := session.Acquire(t.Context(), contender, nil)
+	after, err := session.AcquireWait(t.Context(), contender, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func TestLeaderCrashIsNoLoss(t *testing.T) {
 			endpoint = m.Client
 		}
 	}
-	holder, err := store(t, client(t, endpoint), nil).Lease("x", &session.Options{Duration: 4 * time.Second, Interval: 200 * time.Millisecond, Timeout: 300 * time.Millisecond})
+	holder, err := store(t, client(t, endpoint), nil).Lease("x", &session.Options{Duration: 4 * time.Second, RenewInterval: 200 * time.Millisecond, RequestTimeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer holder.Close(context.Background())
-	if _, err := session.Acquire(t.Context(), holder, nil); err != nil {
+	if _, err := session.AcquireWait(t.Context(), holder, nil); err != nil {
 		t.Fatal(err)
 	}
 	lost := make(chan error, 1)

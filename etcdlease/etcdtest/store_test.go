@@ -152,7 +152,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	s := store(t, client(t, shared.Client, m.option()), nil)
 	holder := store(t, client(t, shared.Client), nil).Authority()
 	do(t, holder, t.Name(), acquire(idA, time.Hour), 0)
-	waiter, err := s.Lease(t.Name(), &session.Options{Duration: 3 * time.Second, Interval: 50 * time.Millisecond})
+	waiter, err := s.Lease(t.Name(), &session.Options{Duration: 3 * time.Second, RenewInterval: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,11 +293,11 @@ func says(t *testing.T, err, cause error, words ...string) {
 func TestOptions(t *testing.T) {
 	c := client(t, shared.Client)
 	for what, err := range map[string]error{
-		"client":             second(etcdlease.New(nil, nil)),
-		"Options.Prefix":     second(etcdlease.New(c, &etcdlease.Options{Prefix: "a\x00b"})),
-		"Options.Names":      second(etcdlease.New(c, &etcdlease.Options{Names: -1})),
-		"Options.ClockRate":  second(etcdlease.New(c, &etcdlease.Options{ClockRate: 1})),
-		"Limits.MinDuration": second(etcdlease.New(c, &etcdlease.Options{Limits: lease.Limits{MinDuration: -1}})),
+		"client":                second(etcdlease.New(nil, nil)),
+		"Options.Prefix":        second(etcdlease.New(c, &etcdlease.Options{Prefix: "a\x00b"})),
+		"Options.Names":         second(etcdlease.New(c, &etcdlease.Options{Names: -1})),
+		"Options.MaxClockDrift": second(etcdlease.New(c, &etcdlease.Options{MaxClockDrift: 1})),
+		"Limits.MinDuration":    second(etcdlease.New(c, &etcdlease.Options{Limits: lease.Limits{MinDuration: -1}})),
 	} {
 		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

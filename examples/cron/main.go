@@ -42,7 +42,7 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	// Who finds another at work waits a little, to take over if that one is dead.
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := session.Acquire(short, l, nil)
+	_, err := session.AcquireWait(short, l, nil)
 	switch {
 	case errors.Is(err, lease.ErrHeldByOther):
 		return "leaves it to another", nil

@@ -45,7 +45,7 @@ type index struct {
 // run contends and leads until ctx ends, or until an error that is no loss of the lease.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
-		Interval: interval,
+		AcquireInterval: interval,
 		Again: func(err error) bool { // a refusal by the guard is how a loss may be learnt of first
 			return errors.As(err, new(*lease.LostError)) || errors.Is(err, fencing.ErrStale)
 		},

@@ -69,7 +69,7 @@ func main() {
 	say("alice", "has lost it, because it was %s; alive: %v", reason.Reason.String(), alice.CheckAlive())
 
 	say("", "4. The next holder has a newer token")
-	bobTok, err := session.Acquire(ctx, bob, nil) // this one waits until the break is over
+	bobTok, err := session.AcquireWait(ctx, bob, nil) // this one waits until the break is over
 	check(err)
 	say("bob", "acquires with token %s", short(bobTok))
 	check(guard.Advance(bobTok))

@@ -70,7 +70,7 @@ func (h *holder) work(open func(string) (Store, error)) error {
 	}
 	// A time-out is short beside a lease, so that there are many that are unknown.
 	h.l, err = session.New(h.Wrong.authority(store), h.Name, &session.Options{
-		Owner: h.Holder, Duration: h.Duration, Interval: h.Duration / 5, Timeout: h.Duration / 8, Retry: h.Duration / 20,
+		Owner: h.Holder, Duration: h.Duration, RenewInterval: h.Duration / 5, RequestTimeout: h.Duration / 8, RetryDelay: h.Duration / 20,
 	})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (h *holder) work(open func(string) (Store, error)) error {
 	h.rand = rand.New(rand.NewPCG(h.Seed, 0))
 	ctx := Ready()
 	for ctx.Err() == nil {
-		tok, err := session.Acquire(ctx, h.l, &session.RunOptions{Interval: h.Duration / 10})
+		tok, err := session.AcquireWait(ctx, h.l, &session.RunOptions{AcquireInterval: h.Duration / 10})
 		if err != nil {
 			if ctx.Err() == nil {
 				h.bad("%v", err)

@@ -100,7 +100,7 @@ func TestAcquire(t *testing.T) {
 		}},
 		{"mike-marcacci/node-redlock#296", "a lock was returned that had expired already", func(s *stage) {
 			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.DelayAnswer(4*time.Second))),
-				&session.Options{Duration: 4 * time.Second, Timeout: 1900 * time.Millisecond, Interval: 10 * time.Millisecond, Retry: time.Millisecond})
+				&session.Options{Duration: 4 * time.Second, RequestTimeout: 1900 * time.Millisecond, RenewInterval: 10 * time.Millisecond, RetryDelay: time.Millisecond})
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "an error, not %v, %v", ok, err)
 			s.want(!h.CheckAlive(), "nothing is believed")
@@ -121,7 +121,7 @@ func TestAcquire(t *testing.T) {
 			for range 20 {
 				h := s.hold(s.auth, nil)
 				all.Go(func() {
-					tok, err := session.Acquire(s.ctx, h, nil)
+					tok, err := session.AcquireWait(s.ctx, h, nil)
 					s.want(err == nil && tok == s.record().Token(), "the token of the record, in one swap: %v, %v", tok, err)
 					mu.Lock()
 					defer mu.Unlock()

@@ -25,7 +25,7 @@ func TestLoss(t *testing.T) {
 			s.after(time.Minute)
 			cut.Store(true)
 			rival := s.hold(s.auth, nil)
-			tok, err := session.Acquire(s.ctx, rival, nil)
+			tok, err := session.AcquireWait(s.ctx, rival, nil)
 			s.want(err == nil && tok != "", "the rival gets it: %v", err)
 			s.want(!h.CheckAlive() && count.Load() == 1, "by then the loss is known, and told %d times", count.Load())
 			cut.Store(false)
@@ -56,7 +56,7 @@ func TestLoss(t *testing.T) {
 			_, _ = h.Acquire(s.ctx)
 			ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 			defer cancel()
-			_, _ = session.Acquire(ctx, h, nil)
+			_, _ = session.AcquireWait(ctx, h, nil)
 			_ = h.Close(s.ctx)
 			s.after(time.Hour)
 			s.want(count.Load() == 0, "never told, not %d times", count.Load())
@@ -77,7 +77,7 @@ func TestLoss(t *testing.T) {
 			}()
 			s.after(time.Minute)
 			cancel()
-			if _, err := session.Acquire(s.ctx, rival, nil); err != nil {
+			if _, err := session.AcquireWait(s.ctx, rival, nil); err != nil {
 				s.Fatal(err)
 			}
 			s.want(!working.Load(), "the work has stopped when another gets the lease")
@@ -171,7 +171,7 @@ func TestLoss(t *testing.T) {
 			defer cancel()
 			for range 50 {
 				c := s.hold(counted, nil)
-				go func() { _, _ = session.Acquire(ctx, c, nil) }()
+				go func() { _, _ = session.AcquireWait(ctx, c, nil) }()
 			}
 			s.after(10 * time.Second)
 			released = time.Now()

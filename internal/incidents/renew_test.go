@@ -39,7 +39,7 @@ func TestRenew(t *testing.T) {
 			s.want(h.CheckAlive(), "tried again until one is answered")
 		}},
 		{"home-operations/kopiur#324", "the time-out of one attempt was the whole budget: a slow server meant 90 losses in six days", func(s *stage) {
-			_, err := session.New(s.auth, name, &session.Options{Duration: 15 * time.Second, Timeout: 14 * time.Second})
+			_, err := session.New(s.auth, name, &session.Options{Duration: 15 * time.Second, RequestTimeout: 14 * time.Second})
 			field := new(lease.FieldError)
 			s.want(errors.As(err, &field), "refused at construction, not %v", err)
 			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.LoseRequest)), nil)

@@ -63,7 +63,7 @@ func TestTime(t *testing.T) {
 			}
 			h := s.hold(auth, nil)
 			began := time.Now()
-			_, err := session.Acquire(s.ctx, h, nil)
+			_, err := session.AcquireWait(s.ctx, h, nil)
 			s.want(err == nil && time.Since(began) < 2*time.Minute, "it counts as a minute from first sight, not %v (%v)", time.Since(began), err)
 		}},
 		{"valkey-io/valkey#2651", "the store's clock was set forward: a lock of 30 s was taken again after 0.3 s, and both wrote", func(s *stage) {
@@ -101,7 +101,7 @@ func TestTime(t *testing.T) {
 			_ = guard.Advance(old)
 			alive := a.CheckAlive() // it looks,
 			clock.Pause()           // and is stopped before it acts
-			tok, err := session.Acquire(s.ctx, b, nil)
+			tok, err := session.AcquireWait(s.ctx, b, nil)
 			s.want(err == nil && alive, "the other acquires: %v", err)
 			_ = guard.Advance(tok)
 			_ = guard.Do(tok, func() error { data = "b"; return nil })
@@ -119,7 +119,7 @@ func TestTime(t *testing.T) {
 			s.want(!ok, "it does not end by itself")
 			left, err := lease.Break(s.ctx, s.auth, name, lease.Grace(time.Minute))
 			s.want(err == nil && left == time.Minute, "anybody may break it: %v, %v", left, err)
-			_, err = session.Acquire(s.ctx, h, nil)
+			_, err = session.AcquireWait(s.ctx, h, nil)
 			s.want(err == nil, "and then it is free: %v", err)
 		}},
 		{"kubernetes/kubernetes#62120", "there was no way to cede leadership to another without a gap", func(s *stage) {

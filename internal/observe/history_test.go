@@ -158,7 +158,7 @@ func run(t *testing.T, seed uint64, over func(*observe.Store) lease.Authority) (
 			w.mu.Lock()
 			clock := newRated(w.rand)
 			w.mu.Unlock()
-			a := over(newStore(t, e, observe.Options{Clock: clock, ClockRate: drift}))
+			a := over(newStore(t, e, observe.Options{Clock: clock, MaxClockDrift: drift}))
 			for range 1 + w.intn(2) {
 				all.Go(func() { w.contend(ctx, a, clock) })
 			}

@@ -33,7 +33,7 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		e := newEngine()
 		breaker := newStore(t, e, observe.Options{}).Authority()
 		o := &outage{Authority: newStore(t, e, observe.Options{}).Authority()}
-		s, err := session.New(o, name, &session.Options{Duration: 30 * time.Second, Interval: 5 * time.Second, Timeout: time.Second, Retry: time.Second})
+		s, err := session.New(o, name, &session.Options{Duration: 30 * time.Second, RenewInterval: 5 * time.Second, RequestTimeout: time.Second, RetryDelay: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 func TestBreakThatIsSeenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
-		s, err := session.New(newStore(t, e, observe.Options{}).Authority(), name, &session.Options{Duration: lease.Infinite, Interval: time.Second})
+		s, err := session.New(newStore(t, e, observe.Options{}).Authority(), name, &session.Options{Duration: lease.Infinite, RenewInterval: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

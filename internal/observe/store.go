@@ -72,16 +72,16 @@ type Options struct {
 	// for the longest time is forgotten first. Default: [DefaultNames].
 	Names int
 
-	// ClockRate bounds e: the clocks of all observers run at rates from 1-e to 1+e. It is what
-	// a bound from below allows for. Default: [DefaultClockRate].
-	ClockRate float64
+	// MaxClockDrift bounds e: the clocks of all observers run at rates from 1-e to 1+e. It is what
+	// a bound from below allows for. Default: [DefaultMaxClockDrift].
+	MaxClockDrift float64
 
 	// Clock tells the time. Default: package time.
 	Clock Clock
 }
 
-// DefaultClockRate is the default of [Options.ClockRate], and that of a session.
-const DefaultClockRate = 0.001
+// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and that of a session.
+const DefaultMaxClockDrift = 0.001
 
 // DefaultNames is the default of [Options.Names]. Each costs some 500 bytes.
 const DefaultNames = 1 << 16
@@ -104,17 +104,17 @@ func New(e Engine, o Options) (*Store, error) {
 	if o.Names < 0 {
 		return nil, &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	if !(o.ClockRate >= 0 && o.ClockRate < 1) { // also for a NaN
-		return nil, &lease.FieldError{Field: "Options.ClockRate", Value: fmt.Sprint(o.ClockRate), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // also for a NaN
+		return nil, &lease.FieldError{Field: "Options.MaxClockDrift", Value: fmt.Sprint(o.MaxClockDrift), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
 	}
-	if o.ClockRate == 0 {
-		o.ClockRate = DefaultClockRate
+	if o.MaxClockDrift == 0 {
+		o.MaxClockDrift = DefaultMaxClockDrift
 	}
 	if o.Names == 0 {
 		o.Names = DefaultNames
 	}
 	s := &Store{engine: e, limits: o.Limits, sights: newSights(o.Names)}
-	s.clock.start(o.Clock, o.ClockRate)
+	s.clock.start(o.Clock, o.MaxClockDrift)
 	return s, nil
 }
 

@@ -110,7 +110,7 @@ func TestNewcomersWhoTryOnce(t *testing.T) {
 		patient, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 		defer cancel()
 		s := newcomer()
-		if _, err := session.Acquire(patient, s, nil); err != nil {
+		if _, err := session.AcquireWait(patient, s, nil); err != nil {
 			t.Error(err)
 		}
 		if err := s.Close(t.Context()); err != nil {

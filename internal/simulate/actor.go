@@ -56,7 +56,7 @@ func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 		authority = w.Authority(authority)
 	}
 	s, err := session.New(authority, name, &session.Options{
-		Owner: a.who, Duration: duration, ClockRate: clockRate, Clock: a.clock, Rand: w.dice(identity, i),
+		Owner: a.who, Duration: duration, MaxClockDrift: clockRate, Clock: a.clock, Rand: w.dice(identity, i),
 		Watch: a.watches.float() < 0.5,
 		Trace: &session.Trace{Acquire: a.acquired, Renew: a.renewed},
 	})
@@ -158,7 +158,7 @@ func (a *actor) react() { time.Sleep(a.work.upTo(reaction)) }
 func (a *actor) live(ctx context.Context) {
 	for a.sleep(ctx, 5*time.Second) {
 		within, cancel := a.patience(ctx)
-		if tok, err := session.Acquire(within, a.lease, &session.RunOptions{Clock: a.clock, Rand: a.contest}); err == nil {
+		if tok, err := session.AcquireWait(within, a.lease, &session.RunOptions{Clock: a.clock, Rand: a.contest}); err == nil {
 			a.term(ctx, tok)
 		}
 		cancel()

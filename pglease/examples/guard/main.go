@@ -72,7 +72,7 @@ func work(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	defer l.Close(ctx)
-	tok, err := session.Acquire(ctx, l, nil)
+	tok, err := session.AcquireWait(ctx, l, nil)
 	if err != nil {
 		return err
 	}
