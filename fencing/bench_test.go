@@ -85,7 +85,7 @@ func BenchmarkAdmit(b *testing.B) {
 	mark := markFunc(func(_ context.Context, tok lease.Token) (lease.Token, error) { return tok, nil })
 	b.ReportAllocs()
 	for b.Loop() {
-		fencing.Admit(b.Context(), mark, tok8)
+		fencing.Advance(b.Context(), mark, tok8)
 	}
 }
 

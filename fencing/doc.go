@@ -33,7 +33,7 @@
 // was kept with [NewGuard].
 //
 // For data in a database or a file, keep the mark beside it: a [Mark] is shown the token
-// by [Admit] within the transaction that writes the data.
+// by [Advance] within the transaction that writes the data.
 //
 // Over HTTP, [Handler] guards a handler by a header, and [Transport] sends it.
 package fencing

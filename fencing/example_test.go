@@ -59,8 +59,8 @@ type contents struct {
 	Text string      `json:"text"`
 }
 
-// Raise makes the contents of the file a [fencing.Mark].
-func (c *contents) Raise(_ context.Context, tok lease.Token) (lease.Token, error) {
+// Advance makes the contents of the file a [fencing.Mark].
+func (c *contents) Advance(_ context.Context, tok lease.Token) (lease.Token, error) {
 	if c.Mark.Compare(tok) < 0 {
 		c.Mark = tok
 	}
@@ -79,7 +79,7 @@ func (d *document) Write(ctx context.Context, tok lease.Token, text string) erro
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := fencing.Admit(ctx, &c, tok); err != nil {
+	if err := fencing.Advance(ctx, &c, tok); err != nil {
 		return err
 	}
 	c.Text = text
@@ -98,7 +98,7 @@ func (d *document) Write(ctx context.Context, tok lease.Token, text string) erro
 }
 
 // The mark is kept with the data, so it is still there after a restart.
-func ExampleAdmit() {
+func ExampleAdvance() {
 	dir, err := os.MkdirTemp("", "document")
 	if err != nil {
 		log.Fatal(err)
@@ -128,7 +128,7 @@ func ExampleHandler() {
 	things, err := fencing.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s is now %s", r.PathValue("name"), body)
-	}), &fencing.Options{Guard: guards.By(func(r *http.Request) string { return r.PathValue("name") })})
+	}), &fencing.Options{Guard: guards.For(func(r *http.Request) string { return r.PathValue("name") })})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -87,11 +87,11 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// By returns a function for the Guard field of [Options]: it guards each request with the
-// guard of the resource that key names. By panics if key is nil.
-func (s *Guards) By(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
+// For returns a function for the Guard field of [Options]: it guards each request with the
+// guard of the resource that key names. For panics if key is nil.
+func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
-		panic("fencing: Guards.By of a nil key")
+		panic("fencing: Guards.For of a nil key")
 	}
 	return func(r *http.Request) (*Guard, error) { return s.Guard(key(r)) }
 }

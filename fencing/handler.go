@@ -15,7 +15,7 @@ type Options struct {
 	// Header carries the token. Default: DefaultHeader.
 	Header Header
 
-	// Guard returns the guard of the resource that a request concerns; [Guards.By] makes
+	// Guard returns the guard of the resource that a request concerns; [Guards.For] makes
 	// one of a function that names the resource. It is called for requests with a
 	// well-formed token only, and an error of it is answered as by [Header.Refuse].
 	// Default: one new Guard for all requests.

@@ -168,7 +168,7 @@ func handlerOf(h fencing.Header) (http.Handler, error) {
 func TestHandlerGuardsByKey(t *testing.T) {
 	guards := fencing.Guards{Max: 2}
 	h := newHandler(t, func(w http.ResponseWriter, r *http.Request) {}, &fencing.Options{
-		Guard: guards.By(func(r *http.Request) string { return r.URL.Query().Get("name") }),
+		Guard: guards.For(func(r *http.Request) string { return r.URL.Query().Get("name") }),
 	})
 	for _, c := range []struct {
 		name   string

@@ -12,11 +12,11 @@ import (
 // store; the data is written in the same transaction, so that after a crash there is
 // either both or neither.
 type Mark interface {
-	// Raise raises the mark to tok, unless it is newer already, and returns the mark as it
+	// Advance raises the mark to tok, unless it is newer already, and returns the mark as it
 	// is then. The token is well-formed. An error means that the mark is not known, and
 	// that the transaction must not commit.
 	//
-	// From Raise to the end of the transaction no other transaction may raise the same
+	// From Advance to the end of the transaction no other transaction may raise the same
 	// mark and commit. That has to be so also if the mark was equal to tok and did not
 	// change: otherwise a transaction that read the mark before another raised it can
 	// commit its data afterwards. In SQL a conditional update does it, since it locks the
@@ -27,10 +27,10 @@ type Mark interface {
 	//
 	// A SELECT without FOR UPDATE, followed by an update only if the token is newer, does
 	// not: at the isolation levels below serializable it loses updates.
-	Raise(ctx context.Context, tok lease.Token) (lease.Token, error)
+	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
-// Admit shows tok to a mark. Nil means that the transaction of the mark may write, and
+// Advance shows tok to a mark. Nil means that the transaction of the mark may write, and
 // must commit for the token to be remembered. After any error, roll it back:
 //
 //   - a [*StaleError]: the token is older than the mark;
@@ -42,17 +42,17 @@ type Mark interface {
 //   - any other: what the mark failed with.
 //
 // Like a [Guard], a resource is guarded from a new holder's first read on only if that is
-// done in a transaction that Admit was called in, or after one that has committed. A
+// done in a transaction that Advance was called in, or after one that has committed. A
 // transaction that rolls back leaves the mark as it was, and that is right: it leaves
 // nothing else either.
-func Admit(ctx context.Context, m Mark, tok lease.Token) error {
+func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err
 	}
 	if m == nil {
-		return missing("Admit.m")
+		return missing("Advance.m")
 	}
-	seen, err := m.Raise(ctx, tok)
+	seen, err := m.Advance(ctx, tok)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,12 @@ import (
 
 type markFunc func(context.Context, lease.Token) (lease.Token, error)
 
-func (f markFunc) Raise(ctx context.Context, tok lease.Token) (lease.Token, error) {
+func (f markFunc) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	return f(ctx, tok)
 }
 
 // SPEC G1, G4.
-func TestAdmitTable(t *testing.T) {
+func TestAdvanceTable(t *testing.T) {
 	unreachable := errors.New("store unreachable")
 	for _, c := range []struct {
 		name   string
@@ -40,9 +40,9 @@ func TestAdmitTable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			type key struct{}
 			ctx := context.WithValue(t.Context(), key{}, c.name)
-			err := fencing.Admit(ctx, markFunc(func(got context.Context, tok lease.Token) (lease.Token, error) {
+			err := fencing.Advance(ctx, markFunc(func(got context.Context, tok lease.Token) (lease.Token, error) {
 				if got != ctx || tok != c.shown {
-					t.Errorf("Raise(%v, %q)", got, tok)
+					t.Errorf("Advance(%v, %q)", got, tok)
 				}
 				return c.answer, c.err
 			}), c.shown)
@@ -59,12 +59,12 @@ func TestAdmitTable(t *testing.T) {
 		})
 	}
 	for _, bad := range malformed {
-		err := fencing.Admit(t.Context(), markFunc(func(context.Context, lease.Token) (lease.Token, error) {
+		err := fencing.Advance(t.Context(), markFunc(func(context.Context, lease.Token) (lease.Token, error) {
 			t.Errorf("the mark was shown %q", bad)
 			return bad, nil
 		}), bad)
 		if lease.CodeOf(err) != lease.ErrToken {
-			t.Errorf("Admit(%q) = %v, want ErrToken", bad, err)
+			t.Errorf("Advance(%q) = %v, want ErrToken", bad, err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ type rowMark struct {
 	lazy bool
 }
 
-func (m rowMark) Raise(_ context.Context, tok lease.Token) (lease.Token, error) {
+func (m rowMark) Advance(_ context.Context, tok lease.Token) (lease.Token, error) {
 	seen := lease.Token(m.tx.get("mark"))
 	if c := seen.Compare(tok); c < 0 || c == 0 && !m.lazy {
 		seen = tok
@@ -148,7 +148,7 @@ func TestAMarkIsWrittenAlsoIfItIsEqual(t *testing.T) {
 			older := []func(){
 				func() { tx = s.begin() },
 				func() {
-					if fencing.Admit(t.Context(), rowMark{tx, lazy}, tok(1)) != nil {
+					if fencing.Advance(t.Context(), rowMark{tx, lazy}, tok(1)) != nil {
 						tx = nil
 					}
 				},
@@ -162,7 +162,7 @@ func TestAMarkIsWrittenAlsoIfItIsEqual(t *testing.T) {
 			newer := []func(){
 				func() {
 					advance := s.begin()
-					if err := fencing.Admit(t.Context(), rowMark{advance, lazy}, tok(2)); err != nil {
+					if err := fencing.Advance(t.Context(), rowMark{advance, lazy}, tok(2)); err != nil {
 						t.Fatal(err)
 					}
 					if advance.commit() != nil {
@@ -199,7 +199,7 @@ func TestAMarkIsWrittenAlsoIfItIsEqual(t *testing.T) {
 
 func addOne(t *testing.T, s *versions, shown lease.Token, lazy bool) error {
 	tx := s.begin()
-	if err := fencing.Admit(t.Context(), rowMark{tx, lazy}, shown); err != nil {
+	if err := fencing.Advance(t.Context(), rowMark{tx, lazy}, shown); err != nil {
 		return err
 	}
 	tx.writes["data"] = tx.get("data") + "+1"
@@ -225,7 +225,7 @@ func TestTheMarkIsNotBehindTheDataAfterACrash(t *testing.T) {
 			}
 			write := func(shown lease.Token, data string) error {
 				tx := s.begin()
-				if err := fencing.Admit(t.Context(), rowMark{tx: tx}, shown); err != nil {
+				if err := fencing.Advance(t.Context(), rowMark{tx: tx}, shown); err != nil {
 					return err
 				}
 				if err := step(); err != nil {
@@ -274,7 +274,7 @@ func TestTheMarkIsNotBehindTheDataAfterACrash(t *testing.T) {
 func TestARolledBackWriteDoesNotRaiseTheMark(t *testing.T) {
 	s := newVersions()
 	tx := s.begin()
-	if err := fencing.Admit(t.Context(), rowMark{tx: tx}, tok(9)); err != nil {
+	if err := fencing.Advance(t.Context(), rowMark{tx: tx}, tok(9)); err != nil {
 		t.Fatal(err)
 	}
 	if err := addOne(t, s, tok(8), false); err != nil { // tx was never committed

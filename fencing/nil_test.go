@@ -15,7 +15,7 @@ func TestNilArguments(t *testing.T) {
 	_, sent := (&fencing.Transport{Token: tok(7)}).RoundTrip(nil)
 	for argument, err := range map[string]error{
 		"Guard.Do.f":            g.Do(tok(7), nil),
-		"Admit.m":               fencing.Admit(t.Context(), nil, tok(7)),
+		"Advance.m":             fencing.Advance(t.Context(), nil, tok(7)),
 		"Header.Set.to":         fencing.DefaultHeader.Set(nil, tok(7)),
 		"Header.Check.resp":     fencing.DefaultHeader.Check(nil),
 		"Transport.RoundTrip.r": sent,
@@ -32,9 +32,9 @@ func TestNilArguments(t *testing.T) {
 		t.Errorf("Token of no headers: %v, want ErrToken", err)
 	}
 	defer func() {
-		if got := recover(); got != "fencing: Guards.By of a nil key" {
-			t.Errorf("By panics with %v", got)
+		if got := recover(); got != "fencing: Guards.For of a nil key" {
+			t.Errorf("For panics with %v", got)
 		}
 	}()
-	new(fencing.Guards).By(nil)
+	new(fencing.Guards).For(nil)
 }

@@ -271,7 +271,7 @@ func increment(ctx context.Context, p *pgxpool.Pool, tok lease.Token) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return pgx.BeginFunc(ctx, p, func(tx pgx.Tx) error {
-		if err := fencing.Admit(ctx, pglease.Mark(tx, "counter"), tok); err != nil {
+		if err := fencing.Advance(ctx, pglease.Mark(tx, "counter"), tok); err != nil {
 			return err
 		}
 		var n int64

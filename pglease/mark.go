@@ -12,11 +12,11 @@ import (
 
 // Mark returns the mark of a resource within a transaction: the newest fencing token that the
 // resource was shown, in the table lease_mark, which is where the data is. Call
-// [fencing.Admit] at the beginning of every transaction that reads or writes the resource under
+// [fencing.Advance] at the beginning of every transaction that reads or writes the resource under
 // a lease:
 //
 //	tx, err := pool.Begin(ctx)
-//	if err := fencing.Admit(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
+//	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
 //		return err // of a holder that has been replaced: roll back
 //	}
 //	// read, compute, write
@@ -40,8 +40,8 @@ type mark struct {
 	name  string
 }
 
-// Raise locks the mark also if it does not change: tokens sort as the strings they are.
-func (m mark) Raise(ctx context.Context, tok lease.Token) (lease.Token, error) {
+// Advance locks the mark also if it does not change: tokens sort as the strings they are.
+func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	const raise = `
 insert into lease_mark as m (name, token) values ($1, $2)
 on conflict (name) do update set token = greatest(m.token, excluded.token)

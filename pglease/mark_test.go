@@ -27,7 +27,7 @@ func TestMark(t *testing.T) {
 	for what, admit := range map[string]func(name string, tok lease.Token, then error) error{
 		"pgx": func(name string, tok lease.Token, then error) error {
 			return pgx.BeginFunc(t.Context(), p, func(tx pgx.Tx) error {
-				return errors.Join(fencing.Admit(t.Context(), pglease.Mark(tx, "pgx "+name), tok), then)
+				return errors.Join(fencing.Advance(t.Context(), pglease.Mark(tx, "pgx "+name), tok), then)
 			})
 		},
 		"database/sql": func(name string, tok lease.Token, then error) error {
@@ -36,7 +36,7 @@ func TestMark(t *testing.T) {
 				return err
 			}
 			defer tx.Rollback()
-			if err := errors.Join(fencing.Admit(t.Context(), pglease.MarkSQL(tx, "sql "+name), tok), then); err != nil {
+			if err := errors.Join(fencing.Advance(t.Context(), pglease.MarkSQL(tx, "sql "+name), tok), then); err != nil {
 				return err
 			}
 			return tx.Commit()
@@ -77,7 +77,7 @@ func TestMarkExcludes(t *testing.T) {
 		}
 		bounded, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
-		return tx, fencing.Admit(bounded, pglease.Mark(tx, "x"), lease.TokenOf(tok))
+		return tx, fencing.Advance(bounded, pglease.Mark(tx, "x"), lease.TokenOf(tok))
 	}
 	for range 2 { // the second time the mark is there already
 		first, err := admit(5)

@@ -93,7 +93,7 @@ end $$;
 
 create or replace trigger lease_edit instead of update on lease for each row execute function lease_edit();
 
--- The newest fencing token that each guarded resource was shown: see Admit. Keep it in the
+-- The newest fencing token that each guarded resource was shown: see fencing.Advance. Keep it in the
 -- database of the data that it guards.
 create table if not exists lease_mark (
     name  text collate "C" primary key,

@@ -95,7 +95,7 @@ func work(ctx context.Context, pool *pgxpool.Pool) error {
 // is still held is not even asked.
 func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if err := fencing.Admit(ctx, pglease.Mark(tx, name), tok); err != nil {
+		if err := fencing.Advance(ctx, pglease.Mark(tx, name), tok); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, "select n from examples_guard").Scan(&n); err != nil {
