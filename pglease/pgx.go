@@ -30,7 +30,7 @@ type Store struct {
 // [*lease.FieldError].
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
-		return nil, &lease.FieldError{Field: "pool", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, &lease.FieldError{Field: "New.pool", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
 	if err := s.init(o); err != nil {

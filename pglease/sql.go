@@ -16,7 +16,7 @@ type SQLStore struct{ rows }
 // of range, are a [*lease.FieldError].
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
-		return nil, &lease.FieldError{Field: "db", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, &lease.FieldError{Field: "NewSQL.db", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 	}
 	s := new(SQLStore)
 	if err := s.init(o); err != nil {

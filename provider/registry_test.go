@@ -142,7 +142,7 @@ func TestRegisterRefuses(t *testing.T) {
 		want       string
 	}{
 		{"duplicate", "kind", func(string, string, provider.Settings) (lease.Lease, error) { return nil, nil }, `kind = "kind": is registered already`},
-		{"nil", "other", nil, "provider = nil: must be given"},
+		{"nil", "other", nil, "Register.p = nil: must be given"},
 		{"empty", "", newFake, `kind = "": must be valid UTF-8 of 1 to 1024 bytes without NUL`},
 		{"NUL", "a\x00", newFake, `kind = "a\x00": must be valid UTF-8 of 1 to 1024 bytes without NUL`},
 	} {

@@ -293,7 +293,7 @@ func says(t *testing.T, err, cause error, words ...string) {
 func TestOptions(t *testing.T) {
 	c := client(t, shared.Client)
 	for what, err := range map[string]error{
-		"client":                second(etcdlease.New(nil, nil)),
+		"New.client":            second(etcdlease.New(nil, nil)),
 		"Options.Prefix":        second(etcdlease.New(c, &etcdlease.Options{Prefix: "a\x00b"})),
 		"Options.Names":         second(etcdlease.New(c, &etcdlease.Options{Names: -1})),
 		"Options.MaxClockDrift": second(etcdlease.New(c, &etcdlease.Options{MaxClockDrift: 1})),
