@@ -7,7 +7,7 @@ import (
 )
 
 // A Clock is a clock that a test owns. It stands still until it is moved, or runs at a
-// rate of its own. It has the methods of session.Clock, so that one Clock can drive the
+// rate of its own. It has the methods of lease.Clock, so that one Clock can drive the
 // store, the server and the sessions of a test. Its methods may be called from any number
 // of goroutines.
 //

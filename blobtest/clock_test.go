@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/session"
 )
 
-var _ session.Clock = (*blobtest.Clock)(nil)
+var _ lease.Clock = (*blobtest.Clock)(nil)
 
 // A clock stands still, moves forward only, and wakes who waits.
 func TestClock(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A Clock is a clock that can be wrong: it begins as package time has it, and then runs as
-// it is told. It is a session.Clock. With its own clock a holder, or through
+// it is told. It is a lease.Clock. With its own clock a holder, or through
 // [Skew] a store, lives in another time than the rest of the test.
 //
 // All methods may be called from any number of goroutines. It needs no closing, and runs in a

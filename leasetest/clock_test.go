@@ -9,10 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
-	"github.com/fencedlease/lease/session"
 )
 
-var _ session.Clock = (*leasetest.Clock)(nil)
+var _ lease.Clock = (*leasetest.Clock)(nil)
 
 // rings waits for an alarm and returns when it rang, by package time.
 func rings(t *testing.T, alarm <-chan time.Time, began time.Time, within time.Duration) time.Duration {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/session"
 )
 
 // A dumbLease is a holder in its simplest form, written without a look at package session:
@@ -21,7 +20,7 @@ import (
 type dumbLease struct {
 	Holder
 	bug   string
-	clock session.Clock
+	clock lease.Clock
 	quit  chan struct{} // closed at the end of the test
 	life  context.Context
 	tasks sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/session"
 )
 
 // A Holder is what a lease under test is to be made of.
@@ -15,7 +14,7 @@ type Holder struct {
 	Owner    string          // may be empty: then the holder is an owner of its own
 	TakeOver bool            // an earlier incarnation of the same owner is dead
 	Duration time.Duration   // of the lease; it is renewed about every third of it
-	Clock    session.Clock   // the holder's clock; nil: package time
+	Clock    lease.Clock     // the holder's clock; nil: package time
 	Over     lease.Authority // what it must ask, and nobody else
 }
 

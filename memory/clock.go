@@ -4,18 +4,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease"
 )
 
 // A clock counts the time that has elapsed since it was started, and never backward.
 type clock struct {
-	session.Clock
+	lease.Clock
 	started time.Time
 	origin  time.Time    // started, in UTC and without a monotonic reading
 	last    atomic.Int64 // latest reading of an injected clock
 }
 
-func (c *clock) start(injected session.Clock) {
+func (c *clock) start(injected lease.Clock) {
 	c.Clock, c.started = injected, time.Now()
 	if injected != nil {
 		c.started = injected.Now()

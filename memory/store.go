@@ -43,7 +43,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/session"
 )
 
 // A Store keeps leases in memory. It is a [lease.Store] with a clock of its own, a
@@ -73,7 +72,7 @@ type Options struct {
 	// the time between two of its readings, on the monotonic clock if they carry it; while it
 	// goes backward, the Store's time stands still. Now is called with a part of the Store
 	// locked: it must not call the Store. The Leases of the Store run on the same clock.
-	Clock session.Clock
+	Clock lease.Clock
 
 	// Limits are the durations that an authority over this Store grants; zero fields set no
 	// limit.

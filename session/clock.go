@@ -3,16 +3,9 @@ package session
 import (
 	"context"
 	"time"
-)
 
-// A Clock is where a [Session] gets its time from. The clocks of benbjohnson/clock,
-// k8s.io/utils/clock and jonboulle/clockwork, real and fake, are Clocks as they stand.
-// Methods may be called from any number of goroutines. Now is called with locks held: it must
-// neither wait nor call back.
-type Clock interface {
-	Now() time.Time
-	After(time.Duration) <-chan time.Time
-}
+	"github.com/fencedlease/lease"
+)
 
 // system is package time.
 type system struct{}
@@ -23,7 +16,7 @@ func (system) After(d time.Duration) <-chan time.Time { return time.After(d) }
 // An alarm rings once after it was set, unless it is set anew or unset before. It may ring
 // once too often, when it is set or unset just as it rings.
 type alarm struct {
-	clock Clock
+	clock lease.Clock
 	ring  func()
 	timer *time.Timer   // with the system clock
 	stop  chan struct{} // with any other, while set: ends the goroutine that waits
@@ -66,7 +59,7 @@ func (a *alarm) unset() {
 }
 
 // withTimeout is context.WithTimeout on a Clock.
-func withTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
+func withTimeout(ctx context.Context, c lease.Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := c.(system); ok {
 		return context.WithTimeout(ctx, d)
 	}
@@ -83,7 +76,7 @@ func withTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context
 }
 
 // sleep waits for d or until the context is done, and then returns its error.
-func sleep(ctx context.Context, c Clock, d time.Duration) error {
+func sleep(ctx context.Context, c lease.Clock, d time.Duration) error {
 	select {
 	case <-c.After(d):
 		return nil

@@ -16,8 +16,8 @@ import (
 
 // The clocks of benbjohnson/clock are Clocks as they stand.
 var (
-	_ session.Clock = mock.New()
-	_ session.Clock = (*mock.Mock)(nil)
+	_ lease.Clock = mock.New()
+	_ lease.Clock = (*mock.Mock)(nil)
 )
 
 // mocked is a lease whose holders and store live in the time of one mock. A mock runs on real

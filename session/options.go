@@ -65,7 +65,7 @@ type Options struct {
 	MaxClockJump time.Duration
 
 	// Clock is where time comes from. Default: package time.
-	Clock Clock
+	Clock lease.Clock
 
 	// Rand is where IDs and jitter come from; a Session reads it under its own mutex, so it
 	// must not be shared between Sessions unless it is safe for that. Two sources that yield the

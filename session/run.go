@@ -31,8 +31,8 @@ type RunOptions struct {
 	// It is not asked once the context is done. Default: never.
 	Again func(err error) bool
 
-	Clock Clock     // default: package time
-	Rand  io.Reader // source of the jitter, read by this Run only; default: crypto/rand
+	Clock lease.Clock // default: package time
+	Rand  io.Reader   // source of the jitter, read by this Run only; default: crypto/rand
 }
 
 func (o *RunOptions) complete() (*RunOptions, error) {

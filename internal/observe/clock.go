@@ -4,18 +4,20 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/fencedlease/lease"
 )
 
 // A clock counts the time that has elapsed since it was started, and never backward.
 type clock struct {
 	rate     float64 // how much faster another clock may be: (1+e)/(1-e) - 1
-	injected Clock
+	injected lease.Clock
 	started  time.Time
 	origin   time.Time    // started, in UTC and without a monotonic reading
 	last     atomic.Int64 // latest reading of an injected clock
 }
 
-func (c *clock) start(injected Clock, rate float64) {
+func (c *clock) start(injected lease.Clock, rate float64) {
 	c.rate = (1+rate)/(1-rate) - 1
 	c.injected, c.started = injected, time.Now()
 	if injected != nil {

@@ -32,6 +32,9 @@ func (c *rated) Now() time.Time {
 	return c.shows.Add(time.Duration(float64(time.Since(c.started)) * c.rate))
 }
 
+// After is package time's: a Store does not wait by its clock.
+func (c *rated) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
 // A world is some contenders for one lease over one engine, each with a clock of his own,
 // over a network that delays. It looks at every commit as it happens.
 type world struct {

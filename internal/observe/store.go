@@ -58,10 +58,6 @@ type Engine interface {
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 }
 
-// A Clock tells the time. What counts is the time between two of its readings, on the
-// monotonic clock if they carry it.
-type Clock interface{ Now() time.Time }
-
 // Options are the settings of a [Store]; zero fields have the defaults stated here.
 type Options struct {
 	// Limits are the durations that are granted; what is found to have more left than that
@@ -77,7 +73,7 @@ type Options struct {
 	MaxClockDrift float64
 
 	// Clock tells the time. Default: package time.
-	Clock Clock
+	Clock lease.Clock
 }
 
 // DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and that of a session.
