@@ -109,13 +109,14 @@ func impure(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// What a user of each package gets with it: of the root and of fencing the standard library
-// only, of the packages that mint lease IDs also uuid.
+// What a user of each package gets with it: of the root, of fencing and of observe the
+// standard library only, of the packages that mint lease IDs also uuid.
 func TestDependencies(t *testing.T) {
 	const module, uuid = "github.com/fencedlease/lease", "github.com/google/uuid"
 	for dir, allowed := range map[string][]string{
 		".":        nil,
 		"fencing":  nil,
+		"observe":  nil,
 		"session":  {uuid},
 		"memory":   {uuid},
 		"provider": {uuid},

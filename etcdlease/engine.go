@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/observe"
 )
 
 // An engine is etcd as package observe wants it. The version of a lease is the modification

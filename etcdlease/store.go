@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
 	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/observe"
 )
 
 // A wire sees what clients exchange with etcd, and keeps it in a history while there is one. It

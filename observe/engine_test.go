@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/observe"
 )
 
 // An engine is a dumb engine in memory, of one history of revisions.

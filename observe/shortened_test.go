@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 

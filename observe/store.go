@@ -1,5 +1,7 @@
 // Package observe makes a [lease.Store] of an engine that can compare and swap but has no
-// clock that could be asked: etcd, Kubernetes.
+// clock that could be asked: etcd, Kubernetes. It is for those who write such a store: implement
+// [Engine], the reading and the conditional writing of one entry, and [New] adds the time.
+// Programs that hold leases use the finished store, such as package etcdlease.
 //
 // # Time
 //

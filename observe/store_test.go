@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 

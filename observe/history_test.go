@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/observe"
+	"github.com/fencedlease/lease/observe"
 )
 
 // drift bounds the rates of the clocks of a world: from 1-drift to 1+drift.
