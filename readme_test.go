@@ -66,7 +66,7 @@ func withImports(declarations string) string {
 	b.WriteString("package main\n\n")
 	for _, p := range []string{
 		"context", "errors", "log", "os", "os/signal", "testing", "testing/synctest", "time",
-		module, module + "/fencing", module + "/leasetest", module + "/memory", module + "/session",
+		module, module + "/fencing", module + "/leasefault", module + "/memory", module + "/session",
 	} {
 		if regexp.MustCompile(`\b` + path.Base(p) + `\.[A-Z]`).MatchString(declarations) {
 			b.WriteString("import \"" + p + "\"\n")

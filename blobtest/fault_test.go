@@ -7,7 +7,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -33,7 +33,7 @@ func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 // SPEC W11.
 func TestLostAnswer(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
-		return leasetest.Script(a, leasetest.Nth(1, lease.ActionAcquire, leasetest.FailAnswer), leasetest.Nth(1, lease.ActionRenew, leasetest.FailRequest))
+		return leasefault.Script(a, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(1, lease.ActionRenew, leasefault.FailRequest))
 	})
 	h := []string{"x-ms-proposed-lease-id", idA, "x-ms-lease-duration", "15"}
 	if a := c.lease(500, "acquire", h...); a.code() != "InternalError" {
@@ -51,9 +51,9 @@ func TestLostAnswer(t *testing.T) {
 //
 // SPEC W11.
 func TestUnknownWrite(t *testing.T) {
-	for _, fault := range []leasetest.Fault{leasetest.FailRequest, leasetest.FailAnswer} {
+	for _, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.From(3, lease.ActionWrite, fault)) // after the container's and the blob's
+			return leasefault.Script(a, leasefault.From(3, lease.ActionWrite, fault)) // after the container's and the blob's
 		})
 		c.acquire(idA, "15")
 		c.must(500, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}, "changed")
@@ -68,7 +68,7 @@ func TestUnknownWrite(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.Always(lease.ActionAcquire, leasetest.LoseRequest))
+			return leasefault.Script(a, leasefault.Always(lease.ActionAcquire, leasefault.LoseRequest))
 		})
 		for target, want := range map[string]time.Duration{"": 30 * time.Second, "&timeout=7": 7 * time.Second, "&timeout=99": 30 * time.Second} {
 			begin := time.Now()
@@ -83,7 +83,7 @@ func TestTimeout(t *testing.T) {
 // An authority that shows nothing of its records can be served, but for what only they tell.
 func TestHiddenRecords(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
-		return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })
+		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })
 	})
 	c.acquire(idA, "15")
 	if a := c.put(412); a.code() != "LeaseIdMissing" {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -97,7 +97,7 @@ func TestContainersHaveOneLife(t *testing.T) {
 		goOn := make(chan struct{})
 		var slow atomic.Bool
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.Always(lease.ActionWrite, func(ctx context.Context, call *leasetest.Call) error {
+			return leasefault.Script(a, leasefault.Always(lease.ActionWrite, func(ctx context.Context, call *leasefault.Call) error {
 				err := call.Send(ctx)
 				if slow.Load() && strings.HasSuffix(call.Name, "/blob") {
 					<-goOn

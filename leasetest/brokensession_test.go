@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -33,13 +34,13 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 	over := h.Over
 	switch bug {
 	case "takes over from anybody":
-		over = Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
+		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil {
 				res.Record.Owner = h.Owner
 			}
 		})
 	case "takes over whatever the state":
-		over = Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 			if *err != nil && req.Action == lease.ActionAcquire {
 				res.Record.State = lease.Leased
 			}
@@ -54,7 +55,7 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "takes over first and asks then":
 		over = changesFirst{over}
 	case "takes a hidden owner for another":
-		over = Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
+		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil && res.Record.ID.IsZero() {
 				res.Record.Owner = "hidden"
 			}
@@ -62,7 +63,7 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "keeps what it took over from a break":
 		over = keeps{over}
 	case "tires of renewing":
-		over = Script(over, From(64, lease.ActionRenew, FailRequest))
+		over = leasefault.Script(over, leasefault.From(64, lease.ActionRenew, leasefault.FailRequest))
 	case "believes a renewal for what was asked for":
 		over = believes(over, func(time.Duration) time.Duration { return h.Duration })
 	case "believes a renewal to the last":
@@ -87,7 +88,7 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 
 // believes shows what f makes of what is sure of a renewal.
 func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.Authority {
-	return Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+	return leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 		if req.Action == lease.ActionRenew && *err == nil && res.MinRemaining != lease.Infinite {
 			res.MinRemaining = f(res.MinRemaining)
 		}
@@ -314,4 +315,14 @@ func brokenSessions(bug string) *suite {
 	return &suite{rules: leaseRules, options: o.withDefaults(), newLease: func(t testing.TB, h Holder) lease.Lease {
 		return newBrokenSession(t, h, bug)
 	}}
+}
+
+// wait waits for d, or until the context is done.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -1,5 +1,4 @@
-// Package leasetest holds implementations of leases to SPEC.md, and gives programs that use
-// leases a network, a store and a clock that fail as told.
+// Package leasetest holds implementations of leases to SPEC.md.
 //
 // # Conformance
 //
@@ -59,22 +58,8 @@
 // of other libraries' suites with the rules that check them here, and the clauses that no rule
 // checks.
 //
-// # Faults
+// What makes no sense is a mistake in the test, and panics where it is made: options out of range,
+// a constructor or a wrapped store that is nil.
 //
-// [Script] wraps a [lease.Authority], and [ScriptStore] a [lease.Store], so that chosen calls
-// meet a [Fault]. "The answer to the third renewal is lost" is
-//
-//	auth = leasetest.Script(auth, leasetest.Nth(3, lease.ActionRenew, leasetest.LoseAnswer))
-//
-// [Lossy] and [LossyStore] do the same to watches: "the watch is lost after a minute" is
-//
-//	auth = leasetest.Lossy(auth, leasetest.CloseWatch(time.Minute))
-//
-// A [Gate] forces an interleaving, a [Clock] steps, stops, runs at another rate or pauses
-// whoever waits on it, [Skew] gives a store such a clock, [Restartable] a restart, and
-// [Tamper] what somebody else has written. All wrappers compose, and pass on the optional
-// abilities of what they wrap. Every wait in them ends with its context.
-//
-// What makes no sense is a mistake in the test, and panics where it is made: a call counted
-// below 1, a probability outside 0 to 1, a time below zero, a fault or a store that is nil.
+// Networks, stores and clocks that fail as told are in package leasefault.
 package leasetest

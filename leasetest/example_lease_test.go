@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -44,7 +45,7 @@ type Remote struct {
 // DialService stands for that client.
 func DialService(t testing.TB, service lease.Authority, name, owner string, d time.Duration) *Remote {
 	unplugged := new(atomic.Bool)
-	wire := leasetest.Script(service, leasetest.Always(leasetest.Any, leasetest.If(unplugged.Load, leasetest.FailRequest)))
+	wire := leasefault.Script(service, leasefault.Always(leasefault.Any, leasefault.If(unplugged.Load, leasefault.FailRequest)))
 	s, err := session.New(wire, name, &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -18,7 +19,7 @@ import (
 func ExampleScript() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	auth := leasetest.Script(store, leasetest.Nth(2, lease.ActionAcquire, leasetest.FailAnswer))
+	auth := leasefault.Script(store, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer))
 
 	for _, name := range []string{"jobs/first", "jobs/second"} {
 		l, err := session.New(auth, name, nil)
@@ -27,7 +28,7 @@ func ExampleScript() {
 			return
 		}
 		ok, err := l.Acquire(ctx)
-		fmt.Println(name, ok, errors.Is(err, leasetest.ErrInjected))
+		fmt.Println(name, ok, errors.Is(err, leasefault.ErrInjected))
 		if err := l.Close(ctx); err != nil { // what it may have acquired is released
 			fmt.Println(err)
 		}
@@ -44,7 +45,7 @@ func ExampleScript() {
 func ExampleBefore() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	auth := leasetest.Script(store, leasetest.Nth(1, lease.ActionRenew, leasetest.Before(func() {
+	auth := leasefault.Script(store, leasefault.Nth(1, lease.ActionRenew, leasefault.Before(func() {
 		_, _ = lease.Break(ctx, store, "jobs/nightly", lease.Grace(0))
 	})))
 	l, err := session.New(auth, "jobs/nightly", &session.Options{RenewInterval: 50 * time.Millisecond})
@@ -66,7 +67,7 @@ func ExampleBefore() {
 func ExampleLossy() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	deaf := leasetest.Lossy(store, leasetest.LoseSignals(1, 1))
+	deaf := leasefault.Lossy(store, leasefault.LoseSignals(1, 1))
 	short := &session.Options{Duration: 200 * time.Millisecond}
 	first, err := session.New(store, "jobs/nightly", short)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // A History is what happened between a caller and an authority or a store, in words, for the
@@ -63,7 +64,7 @@ func (h *History) since(n int) (text string, all int) {
 // Authority returns a, with every call and its answer in the history.
 func (h *History) Authority(a lease.Authority) lease.Authority {
 	must(a != nil, "History.Authority: the authority must not be nil")
-	return passOn(historicAuthority{a, h}, a)
+	return passon.Authority(historicAuthority{a, h}, a)
 }
 
 type historicAuthority struct {
@@ -82,7 +83,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 // Store returns s, with every call and its answer in the history.
 func (h *History) Store(s lease.Store) lease.Store {
 	must(s != nil, "History.Store: the store must not be nil")
-	return passOnStore(historicStore{s, h}, s)
+	return passon.Store(historicStore{s, h}, s)
 }
 
 type historicStore struct {

@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
 var abandonRules = []rule{
 	{"H3/a-late-grant-is-undone", "the grant of an acquire that was abandoned is undone by its ID, after the attempt has settled, and never surfaces", Injecting, func(p *probe) {
 		w := p.world()
-		for i, fault := range []Fault{
-			Detach(p.TB, DelayRequest(p.D/10)), // it lands after the caller has gone
-			DelayAnswer(p.D / 10),
-			LoseAnswer,
+		for i, fault := range []leasefault.Fault{
+			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // it lands after the caller has gone
+			leasefault.DelayAnswer(p.D / 10),
+			leasefault.LoseAnswer,
 		} {
 			name := p.name
 			p.name = fmt.Sprint(name, i) // a lease of its own
-			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
+			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
 			a.abandon(p.D / 20)
 			a.deadFor(p.D/2, "after an acquire that was abandoned")
 			w.unlocked("half a duration after an abandoned acquire")
@@ -34,7 +35,7 @@ var abandonRules = []rule{
 	}},
 	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, Detach(p.TB, gate.HoldRequest)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
 		a.abandon(p.D / 40)
 		a.abandon(p.D / 40)
 		gate.Open()
@@ -45,7 +46,7 @@ var abandonRules = []rule{
 		a.acquire()
 	}},
 	{"H3/undo-has-a-context-of-its-own", "the undoing of an abandoned acquire is not ended by the caller's context, and does not hang for ever", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(p.D/10)), Nth(1, lease.ActionRelease, LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, leasefault.LoseRequest))
 		a.abandon(p.D / 20)
 		p.pass(2 * p.D)
 		undos := a.wire.of(lease.ActionRelease)
@@ -59,7 +60,7 @@ var abandonRules = []rule{
 	}},
 	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire comes after its undoing does not stay with nobody", Injecting | Infinite, func(p *probe) {
 		gate := p.gate()
-		w := p.worldOver(ScriptStore(memory.New(nil), Nth(1, Swap, Detach(p.TB, gate.HoldRequest))))
+		w := p.worldOver(leasefault.ScriptStore(memory.New(nil), leasefault.Nth(1, leasefault.Swap, leasefault.Detach(p.TB, gate.HoldRequest))))
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		a.abandon(p.D / 20)
 		p.pass(10 * p.D)
@@ -75,7 +76,7 @@ var abandonRules = []rule{
 				res.MinRemaining = min(res.MinRemaining, p.D/20)
 			}
 		})
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
 		a.fails(p.ctx, "that was answered too late")
 		a.deadFor(p.D/2, "after a grant that was answered too late")
 		w.unlocked("half a duration after a grant that was answered too late")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var acquireRules = []rule{
@@ -31,8 +32,8 @@ var acquireRules = []rule{
 	}},
 	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", cutting, func(p *probe) {
 		w := p.world()
-		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionAcquire, fault))
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer} {
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
 			a.orCut()
 			a.fails(p.ctx, "whose outcome is unknown")
 			a.deadFor(p.D, "after an acquire of unknown outcome")
@@ -114,13 +115,13 @@ var acquireRules = []rule{
 		if err := a.fails(ctx, "under a done context"); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		if n := len(a.wire.of(Any)); n != 0 {
+		if n := len(a.wire.of(leasefault.Any)); n != 0 {
 			p.Errorf("%d requests were made", n)
 		}
 		a.acquire()
 	}},
 	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", cutting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseRequest))
 		a.orCut()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
@@ -135,10 +136,10 @@ var acquireRules = []rule{
 	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", Injecting, func(p *probe) {
 		w := p.world()
 		name := p.name
-		for i, point := range []func(func()) Fault{Before, After} {
+		for i, point := range []func(func()) leasefault.Fault{leasefault.Before, leasefault.After} {
 			p.name = fmt.Sprint(name, i) // a lease of its own
 			ctx, cancel := context.WithCancel(p.ctx)
-			a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, point(cancel))), w.join(Holder{Owner: "b"})
+			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, point(cancel))), w.join(Holder{Owner: "b"})
 			if _, ok, err := a.tryAcquire(ctx); ok {
 				a.aliveFor(2*p.D, "after an acquire that was granted as its context ended")
 				p.need(a.release(), "release")

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var againRules = []rule{
@@ -34,7 +35,7 @@ var againRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, DelayRequest(p.D/20)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayRequest(p.D/20)))
 		tokens := make([]lease.Token, 8)
 		p.together(len(tokens), func(i int) {
 			var ok bool
@@ -69,7 +70,7 @@ var againRules = []rule{
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseRequest))
 		seen := map[lease.ID]bool{}
 		a.abandon(p.D / 20)
 		a.wire.fresh(p, seen)
@@ -78,7 +79,7 @@ var againRules = []rule{
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/a-queued-release-retires-the-ID", "an ID for which a release is queued is not proposed again", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, First(2, lease.ActionRelease, FailRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRelease, leasefault.FailRequest))
 		seen := map[lease.ID]bool{}
 		a.acquire()
 		a.wire.fresh(p, seen)
@@ -89,13 +90,13 @@ var againRules = []rule{
 		a.wire.fresh(p, seen)
 	}},
 	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next is not told that another has it", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, FailAnswer))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.fails(p.ctx, "whose answer was lost")
 		a.until(3, "after one whose answer was lost")
 	}},
 	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", Injecting, func(p *probe) {
 		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, FailAnswer)), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer)), w.join(Holder{Owner: "b"})
 		seen := map[lease.ID]bool{}
 		a.fails(p.ctx, "whose answer was lost")
 		a.wire.fresh(p, seen)

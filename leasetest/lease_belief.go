@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
 var beliefRules = []rule{
 	{"H9/false-from-the-end-on", "CheckAlive is false from the end of what is certain, though nothing of the holder could run since", Clocks, func(p *probe) {
 		w := p.world()
-		clock := NewClock()
+		clock := leasefault.NewClock()
 		a, b := w.join(Holder{Owner: "a", Clock: clock}), w.join(Holder{Owner: "b"})
 		a.acquire()
 		clock.Pause()
@@ -26,13 +27,13 @@ var beliefRules = []rule{
 		a.told(1)
 	}},
 	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", Injecting, func(p *probe) {
-		for i, slow := range []Line[lease.Action]{
-			Nth(1, lease.ActionAcquire, DelayAnswer(p.D/12)),
-			Nth(1, lease.ActionRenew, DelayAnswer(p.D/12)),
+		for i, slow := range []leasefault.Line[lease.Action]{
+			leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/12)),
+			leasefault.Nth(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)),
 		} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, From(1+i, lease.ActionRenew, FailRequest))
+			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, leasefault.From(1+i, lease.ActionRenew, leasefault.FailRequest))
 			a.acquire()
 			p.pass(p.D * 6 / 10)
 			sent := a.sent(lease.ActionAcquire, 1)
@@ -59,7 +60,7 @@ var beliefRules = []rule{
 	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, p.D/2) })
-		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 		sent := time.Now()
 		a.acquire()
 		p.pass(p.D/2 - time.Since(sent))
@@ -83,7 +84,7 @@ var beliefRules = []rule{
 					res.MinRemaining = c.sure(res.MinRemaining)
 				}
 			})
-			a := w.join(Holder{Name: w.name, Owner: "a"}, From(2, lease.ActionRenew, FailRequest))
+			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 			a.acquire()
 			for deadline := time.Now().Add(p.D); len(a.wire.of(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
 				p.pass(p.D / 100)
@@ -100,7 +101,7 @@ var beliefRules = []rule{
 	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
-		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 		sent := time.Now()
 		a.acquire()
 		p.pass(p.D - time.Since(sent))
@@ -108,27 +109,27 @@ var beliefRules = []rule{
 	}},
 	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", cutting, func(p *probe) {
 		var hang atomic.Bool
-		a := p.world().join(Holder{Owner: "a"}, Always(Any, If(hang.Load, LoseRequest)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, leasefault.LoseRequest)))
 		a.acquire()
 		hang.Store(true)
 		a.orCut()
 		p.pass(p.D / 2) // a renewal hangs
-		asked, began := len(a.wire.of(Any)), time.Now()
+		asked, began := len(a.wire.of(leasefault.Any)), time.Now()
 		for range 100 {
 			a.alive("half a duration after it acquired")
 		}
 		if took := time.Since(began); took > p.Slack {
 			p.Errorf("100 calls took %v", took)
 		}
-		if n := len(a.wire.of(Any)); n > asked+1 {
+		if n := len(a.wire.of(leasefault.Any)); n > asked+1 {
 			p.Errorf("100 calls made %d requests", n-asked)
 		}
 	}},
 	{"H9/clock-rates", "what is believed is true while the authority's clock is faster than the holder's by as much as is allowed", Injecting, func(p *probe) {
-		clock := NewClock()
+		clock := leasefault.NewClock()
 		clock.Rate(1.001 / 0.999)
-		w := p.worldOver(Skew(memory.New(nil), clock))
-		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, FailRequest))
+		w := p.worldOver(leasefault.Skew(memory.New(nil), clock))
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		p.pass(p.D * 99 / 100)
 		for range 100 {
@@ -143,7 +144,7 @@ var beliefRules = []rule{
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
 		a.aliveFor(time.Hour, "after it acquired for ever")
-		if n := len(a.wire.of(Any)); n < 10 && w.truth != nil {
+		if n := len(a.wire.of(leasefault.Any)); n < 10 && w.truth != nil {
 			p.Errorf("it asked %d times in an hour", n)
 		}
 		w.revoke(0)
@@ -177,7 +178,7 @@ var beliefRules = []rule{
 		}
 	}},
 	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", Clocks, func(p *probe) {
-		clock := NewClock()
+		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
 		a.acquire()
 		clock.Pause()

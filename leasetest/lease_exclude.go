@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var excludeRules = []rule{
@@ -21,9 +23,9 @@ var excludeRules = []rule{
 			var down atomic.Bool
 			var all []*party
 			for i, who := range []string{"a", "b"} {
-				all = append(all, w.join(Holder{Name: w.name, Owner: who}, Always(Any, If(down.Load, FailRequest)), Always(Any, Random(seed+uint64(i), 0.5,
-					LoseRequest, LoseAnswer, FailRequest, FailAnswer, Duplicate, DelayRequest(p.D/10), DelayAnswer(p.D/8), DelayAnswer(p.D/7),
-					Repeat(p.TB, DelayRequest(p.D/3)), Detach(p.TB, DelayRequest(p.D/4))))))
+				all = append(all, w.join(Holder{Name: w.name, Owner: who}, leasefault.Always(leasefault.Any, leasefault.If(down.Load, leasefault.FailRequest)), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), 0.5,
+					leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate, leasefault.DelayRequest(p.D/10), leasefault.DelayAnswer(p.D/8), leasefault.DelayAnswer(p.D/7),
+					leasefault.Repeat(p.TB, leasefault.DelayRequest(p.D/3)), leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/4))))))
 			}
 			held := 0
 			for step := 0; step < steps || held == 0 && step < 10*steps; step++ { // longer on a network that lets nobody through

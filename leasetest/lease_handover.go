@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var handOverRules = []rule{
@@ -58,12 +59,12 @@ var handOverRules = []rule{
 		a.toldSoFar(0)
 	}},
 	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, also if its answer is lost", HandingOver | Changing | Injecting, func(p *probe) {
-		for i, fault := range []Fault{FailAnswer, FailRequest} {
+		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.FailRequest} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			var a *party
 			var alive atomic.Bool
-			a = w.join(Holder{Name: w.name, Owner: "a"}, Nth(1, lease.ActionChange, Chain(Before(func() { alive.Store(a.CheckAlive()) }), fault)))
+			a = w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionChange, leasefault.Chain(leasefault.Before(func() { alive.Store(a.CheckAlive()) }), fault)))
 			b := w.join(Holder{Name: w.name, Owner: "b"})
 			a.acquire()
 			if err := a.giver().HandOver(p.ctx, b.giver().ID()); err == nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var incarnationRules = []rule{
@@ -20,7 +21,7 @@ var incarnationRules = []rule{
 	}},
 	{"H19/a-refusal-reaches-no-later-incarnation", "a renewal of an earlier incarnation that is refused is no loss of a later one", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionRenew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, deaf(gate)))
 		a.acquire()
 		p.reach(gate)
 		p.need(a.release(), "release")
@@ -32,7 +33,7 @@ var incarnationRules = []rule{
 	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionRenew, deafAnswer(gate))), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, deafAnswer(gate))), w.join(Holder{Owner: "b"})
 		a.acquire()
 		p.reach(gate)
 		p.need(a.release(), "release")
@@ -45,7 +46,7 @@ var incarnationRules = []rule{
 	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionRenew, deafAnswer(gate)), From(2, lease.ActionRenew, FailRequest))
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, deafAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		p.reach(gate)
 		p.pass(p.D / 20)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var lossRules = []rule{
@@ -56,7 +57,7 @@ var lossRules = []rule{
 	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", cutting, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		b := w.join(Holder{Owner: "b"}, Nth(2, lease.ActionAcquire, FailAnswer), Nth(3, lease.ActionAcquire, LoseAnswer), Nth(4, lease.ActionAcquire, FailRequest))
+		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, leasefault.LoseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
 		a.acquire()
 		b.denied("that another holds")
 		p.need(a.release(), "release")
@@ -67,7 +68,7 @@ var lossRules = []rule{
 	}},
 	{"H15/told-at-the-end-though-a-request-hangs", "a loss is told at the end of what is certain, though a request hangs that does not look at its context", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, From(1, lease.ActionRenew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, deaf(gate)))
 		tok := a.acquire()
 		p.pass(p.D + p.Slack)
 		a.dead("a duration after it acquired")
@@ -79,7 +80,7 @@ var lossRules = []rule{
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
 		for i := range 21 {
 			delay := sure - 20*time.Millisecond + time.Duration(i)*2*time.Millisecond
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionAcquire, DelayAnswer(delay)), From(1, lease.ActionRenew, FailRequest))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(delay)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 			var granted atomic.Bool
 			var early atomic.Int32
 			a.OnLost(func(error) {

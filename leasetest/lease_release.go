@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var releaseRules = []rule{
@@ -26,7 +27,7 @@ var releaseRules = []rule{
 	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", Injecting, func(p *probe) {
 		var a *party
 		var seen, alive, waits atomic.Bool
-		a = p.world().join(Holder{Owner: "a"}, Nth(1, lease.ActionRelease, Before(func() {
+		a = p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Before(func() {
 			seen.Store(true)
 			answer := make(chan bool, 1)
 			go func() { answer <- a.CheckAlive() }()
@@ -47,9 +48,9 @@ var releaseRules = []rule{
 		}
 	}},
 	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", cutting, func(p *probe) {
-		for i, fault := range []Fault{FailRequest, FailAnswer, LoseRequest, LoseAnswer} {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer} {
 			w := p.world()
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, From(1, lease.ActionRelease, fault))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRelease, fault))
 			a.acquire()
 			a.orCut()
 			if err := a.release(); err == nil {
@@ -101,7 +102,7 @@ var releaseRules = []rule{
 	}},
 	{"H17/releases-at-once", "of releases at the same time none returns nil before the lease was given up", Injecting, func(p *probe) {
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Always(lease.ActionRelease, DelayRequest(p.D/20)))
+		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
 		a.acquire()
 		p.together(3, func(i int) {
 			p.Sleep(time.Duration(i) * p.D / 100)
@@ -113,7 +114,7 @@ var releaseRules = []rule{
 	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
 		acquired, released := make(chan bool, 1), make(chan error, 1)
 		go func() {
 			_, ok, _ := a.tryAcquire(p.ctx)
@@ -135,7 +136,7 @@ var releaseRules = []rule{
 	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionRelease, Repeat(p.TB, gate.HoldRequest)))
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Repeat(p.TB, gate.HoldRequest)))
 		a.acquire()
 		p.need(a.release(), "release")
 		a.acquire()
@@ -175,9 +176,9 @@ var releaseRules = []rule{
 		a.acquire()
 		p.pass(p.D)
 		p.need(a.release(), "release")
-		n := len(a.wire.of(Any))
+		n := len(a.wire.of(leasefault.Any))
 		p.pass(5 * p.D)
-		if m := len(a.wire.of(Any)); m != n {
+		if m := len(a.wire.of(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
 	}},
@@ -193,10 +194,10 @@ var releaseRules = []rule{
 		p.need(closer.Close(p.ctx), "close")
 		a.dead("after close")
 		w.unlocked("after close")
-		n := len(a.wire.of(Any))
+		n := len(a.wire.of(leasefault.Any))
 		a.fails(p.ctx, "of what was closed")
 		p.pass(5 * p.D)
-		if m := len(a.wire.of(Any)); m != n {
+		if m := len(a.wire.of(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
 		a.toldSoFar(0)
@@ -210,7 +211,7 @@ var releaseRules = []rule{
 			if !flying {
 				gate.Open()
 			}
-			one := w.join(Holder{Owner: "a"}, Nth(1, lease.ActionAcquire, gate.HoldAnswer))
+			one := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer))
 			closer, ok := one.Lease.(interface{ Close(context.Context) error })
 			if !ok {
 				p.Fatalf("it has no method Close; it should lack Closing")

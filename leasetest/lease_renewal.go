@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var renewalRules = []rule{
@@ -28,7 +29,7 @@ var renewalRules = []rule{
 	}},
 	{"H11/one-renewal-at-a-time", "at most one renewal is in flight", Injecting, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, From(1, lease.ActionRenew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, deaf(gate)))
 		a.acquire()
 		p.pass(p.D * 3 / 2)
 		if n := a.wire.atOnce(lease.ActionRenew); n != 1 {
@@ -36,23 +37,23 @@ var renewalRules = []rule{
 		}
 	}},
 	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", Injecting, func(p *probe) {
-		for i, fault := range []Fault{LoseRequest, LoseAnswer} {
+		for i, fault := range []leasefault.Fault{leasefault.LoseRequest, leasefault.LoseAnswer} {
 			w := p.world()
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionRenew, fault), Nth(3, lease.ActionRenew, fault))
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after a renewal hung")
 			a.toldSoFar(0)
 		}
 	}},
 	{"H11/errors-are-retried", "an error of a renewal is no loss: it is tried again until what is certain ends", Injecting, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, First(2, lease.ActionRenew, FailRequest), Nth(5, lease.ActionRenew, FailRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRenew, leasefault.FailRequest), leasefault.Nth(5, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		a.aliveFor(4*p.D, "after a renewal erred")
 		a.toldSoFar(0)
 	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", Injecting, func(p *probe) {
-		for i, fault := range []Fault{FailAnswer, LoseAnswer, Duplicate} {
-			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, Nth(1, lease.ActionRenew, fault), Nth(3, lease.ActionRenew, fault))
+		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.LoseAnswer, leasefault.Duplicate} {
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after the answer to a renewal was lost")
 			a.toldSoFar(0)
@@ -104,11 +105,11 @@ var renewalRules = []rule{
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", Injecting, func(p *probe) {
 		w := p.world()
 		began := time.Now()
-		a := w.join(Holder{Owner: "a"}, From(1, lease.ActionRenew, func(ctx context.Context, c *Call) error {
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
 			if time.Since(began) < p.D*9/10 {
-				return FailRequest(ctx, c)
+				return leasefault.FailRequest(ctx, c)
 			}
-			return DelayRequest(p.D/7)(ctx, c) // it lands after the end
+			return leasefault.DelayRequest(p.D/7)(ctx, c) // it lands after the end
 		}))
 		a.acquire()
 		p.pass(p.D - time.Since(a.sent(lease.ActionAcquire, 1)))
@@ -121,7 +122,7 @@ var renewalRules = []rule{
 	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", Injecting, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, Nth(2, Any, Repeat(p.TB, gate.HoldRequest)))
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(2, leasefault.Any, leasefault.Repeat(p.TB, gate.HoldRequest)))
 		a.acquire()
 		p.pass(p.D / 2)
 		p.need(a.release(), "release")

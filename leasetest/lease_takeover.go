@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var takeOverRules = []rule{
@@ -36,7 +37,7 @@ var takeOverRules = []rule{
 			p.Errorf("%d changes of a lease that was free", n)
 		}
 		b.acquire()
-		all := b.wire.of(Any)
+		all := b.wire.of(leasefault.Any)
 		if len(all) != 3 || all[0].Action != lease.ActionAcquire || all[1].Action != lease.ActionChange || all[2].Action != lease.ActionAcquire {
 			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
 		}
@@ -58,7 +59,7 @@ var takeOverRules = []rule{
 	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", TakingOver | Changing | Injecting | Breaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "same", TakeOver: true})
-		b := w.join(Holder{Owner: "same", TakeOver: true}, Nth(1, lease.ActionChange, After(func() { w.revoke(p.D * 3 / 4) })))
+		b := w.join(Holder{Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, leasefault.After(func() { w.revoke(p.D * 3 / 4) })))
 		a.acquire()
 		if _, ok, _ := b.tryAcquire(p.ctx); ok {
 			p.Errorf("Acquire returned true for a lease that is breaking")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 var waitRules = []rule{
@@ -34,17 +35,17 @@ var waitRules = []rule{
 		b.acquire()
 	}},
 	{"H21/wait-ends-though-signals-are-lost", "who waits gets the lease though the watch tells him nothing, is lost, or cannot begin, and does not ask without a pause", Injecting | Waiting, func(p *probe) {
-		for i, fault := range []WatchFault{LoseSignals(p.rand.Uint64(), 1), CloseWatch(p.D / 20), FailWatch} {
+		for i, fault := range []leasefault.WatchFault{leasefault.LoseSignals(p.rand.Uint64(), 1), leasefault.CloseWatch(p.D / 20), leasefault.FailWatch} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			a := w.join(Holder{Owner: "a"})
-			w.truth = Lossy(w.truth, fault)
+			w.truth = leasefault.Lossy(w.truth, fault)
 			b := w.join(Holder{Owner: "b"})
 			a.acquire()
 			held := make(chan error, 1)
 			go func() { held <- b.waitUntilHeld() }()
 			p.pass(2 * p.D)
-			if n := len(b.wire.of(Any)); n > 100 {
+			if n := len(b.wire.of(leasefault.Any)); n > 100 {
 				p.Errorf("it asked %d times in two durations", n)
 			}
 			p.need(a.release(), "release")

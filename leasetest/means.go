@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // The means by which the suite brings a holder into trouble, each by the first way that
@@ -107,22 +108,26 @@ func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 
 // slow is a network on which every request takes some time, there and back, so that others
 // come between also where an authority takes none.
-func (p *probe) slow() Line[lease.Action] {
-	return Always(Any, Chain(DelayRequest(p.Unit/100), DelayAnswer(p.Unit/100)))
+func (p *probe) slow() leasefault.Line[lease.Action] {
+	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
 // deaf holds requests at the gate, of an authority that does not look at its context.
-func deaf(g *Gate) Fault {
-	return func(ctx context.Context, c *Call) error { return g.HoldRequest(context.WithoutCancel(ctx), c) }
+func deaf(g *leasefault.Gate) leasefault.Fault {
+	return func(ctx context.Context, c *leasefault.Call) error {
+		return g.HoldRequest(context.WithoutCancel(ctx), c)
+	}
 }
 
 // deafAnswer holds answers at the gate, whatever the context.
-func deafAnswer(g *Gate) Fault {
-	return func(ctx context.Context, c *Call) error { return g.HoldAnswer(context.WithoutCancel(ctx), c) }
+func deafAnswer(g *leasefault.Gate) leasefault.Fault {
+	return func(ctx context.Context, c *leasefault.Call) error {
+		return g.HoldAnswer(context.WithoutCancel(ctx), c)
+	}
 }
 
 // reach waits until a call is at the gate.
-func (p *probe) reach(g *Gate) {
+func (p *probe) reach(g *leasefault.Gate) {
 	p.Helper()
 	select {
 	case <-g.Reached():

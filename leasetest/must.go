@@ -9,15 +9,3 @@ func must(ok bool, format string, args ...any) {
 		panic("leasetest: " + fmt.Sprintf(format, args...))
 	}
 }
-
-// mustFaults panics if a fault that a constructor was given is nil.
-func mustFaults(constructor string, faults ...Fault) {
-	for _, f := range faults {
-		must(f != nil, "%s: a fault is nil, and must be a function", constructor)
-	}
-}
-
-// mustProbability panics if p is none.
-func mustProbability(constructor string, p float64) {
-	must(p >= 0 && p <= 1, "%s: the probability p is %v, and must be from 0 to 1", constructor, p)
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -105,7 +106,7 @@ func newOutsider(t testing.TB, h leasetest.Holder) lease.Lease {
 	o := new(outsider)
 	auth, _ := authorities.LoadOrStore(h.Name, lease.NewAuthority(memory.New(nil)))
 	t.Cleanup(func() { authorities.Delete(h.Name) })
-	h.Over = leasetest.Script(auth.(lease.Authority), leasetest.Always(leasetest.Any, leasetest.If(o.down.Load, leasetest.FailRequest)))
+	h.Over = leasefault.Script(auth.(lease.Authority), leasefault.Always(leasefault.Any, leasefault.If(o.down.Load, leasefault.FailRequest)))
 	o.Session = newSession(t, h).(*session.Session)
 	return o
 }

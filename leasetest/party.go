@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A party is a lease under test with what can be seen of it.
@@ -15,7 +17,7 @@ type party struct {
 	w     *world
 	who   string
 	wire  *wire
-	clock *Clock // if it has one of the rule's
+	clock *leasefault.Clock // if it has one of the rule's
 	lost  *losses
 
 	mending sync.Mutex
@@ -24,7 +26,7 @@ type party struct {
 
 // join makes a lease under test of a holder whose requests meet the lines of a script. What
 // the holder leaves open is as the rules want it.
-func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
+func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *party {
 	w.Helper()
 	p := &party{w: w, who: h.Owner, lost: new(losses)}
 	if p.who == "" {
@@ -37,13 +39,13 @@ func (w *world) join(h Holder, lines ...Line[lease.Action]) *party {
 		h.Duration = w.D
 	}
 	if h.Clock == nil && w.Lacks&cutting != 0 && w.Lacks&Clocks == 0 {
-		p.clock = NewClock() // it is all that the rules can reach
+		p.clock = leasefault.NewClock() // it is all that the rules can reach
 		h.Clock = p.clock
 	}
 	p.wire = newWire(w.history, p.who)
 	if w.truth != nil {
-		p.wire.Authority = Script(w.truth, slices.Insert(lines, 0, Always(Any, If(p.wire.down.Load, FailRequest)))...)
-		h.Over = passOn(p.wire, p.wire.Authority)
+		p.wire.Authority = leasefault.Script(w.truth, slices.Insert(lines, 0, leasefault.Always(leasefault.Any, leasefault.If(p.wire.down.Load, leasefault.FailRequest)))...)
+		h.Over = passon.Authority(p.wire, p.wire.Authority)
 	}
 	p.Lease = w.suite.newLease(w.TB, h)
 	w.made(p.Lease, "newLease")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
@@ -26,8 +27,8 @@ func TestSoundThoughUnusual(t *testing.T) {
 	}{
 		"conflicts without need": {func() lease.Store { return &needless{Store: memory.New(nil)} }, 0},
 		"50 ms an exchange": {func() lease.Store {
-			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.LoadOrSwap,
-				leasetest.Chain(leasetest.DelayRequest(late/4), leasetest.DelayAnswer(late/4))))
+			return leasefault.ScriptStore(memory.New(nil), leasefault.Always(leasefault.LoadOrSwap,
+				leasefault.Chain(leasefault.DelayRequest(late/4), leasefault.DelayAnswer(late/4))))
 		}, late},
 		"opaque versions, a local zone, wrapped errors, bare conflicts": {func() lease.Store {
 			m := memory.New(nil)
@@ -37,11 +38,11 @@ func TestSoundThoughUnusual(t *testing.T) {
 			}{&opaque{Store: m}, m}
 		}, 0},
 		"30 ms a swap": {func() lease.Store {
-			return leasetest.ScriptStore(memory.New(nil), leasetest.Always(leasetest.Swap,
-				leasetest.Chain(leasetest.DelayRequest(15*time.Millisecond), leasetest.DelayAnswer(15*time.Millisecond))))
+			return leasefault.ScriptStore(memory.New(nil), leasefault.Always(leasefault.Swap,
+				leasefault.Chain(leasefault.DelayRequest(15*time.Millisecond), leasefault.DelayAnswer(15*time.Millisecond))))
 		}, late},
 		"a clock of 1 ms": {func() lease.Store {
-			return memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Millisecond}})
+			return memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Millisecond}})
 		}, late},
 		"a watch is lost after each signal": {func() lease.Store {
 			m := memory.New(nil)
@@ -51,7 +52,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 			}{m, brief{m}}
 		}, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
-			m := memory.New(&memory.Options{Clock: coarse{leasetest.NewClock(), time.Second}})
+			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
 			return struct {
 				lease.Store
 				lease.Watcher
@@ -134,7 +135,7 @@ func (b brief) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 
 // A coarse clock shows its last tick.
 type coarse struct {
-	*leasetest.Clock
+	*leasefault.Clock
 	tick time.Duration
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A rule is a subtest of a suite.
@@ -105,11 +106,11 @@ type probe struct {
 	rand    *rand.Rand
 	began   time.Time
 	ctx     context.Context
-	name    string        // a lease that no other rule uses
-	D       time.Duration // the duration of its leases
-	said    []string      // what was violated; guarded by drawing
-	told    int           // lines of the history, with that; guarded by drawing
-	gates   []*Gate       // to be opened before what waits at them is cleaned up
+	name    string             // a lease that no other rule uses
+	D       time.Duration      // the duration of its leases
+	said    []string           // what was violated; guarded by drawing
+	told    int                // lines of the history, with that; guarded by drawing
+	gates   []*leasefault.Gate // to be opened before what waits at them is cleaned up
 }
 
 func (p *probe) Errorf(format string, args ...any) {

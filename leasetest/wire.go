@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A wire is what a lease under test asks through: it sees every request. Of a lease that
@@ -56,7 +57,7 @@ func (w *wire) of(a lease.Action) []sent {
 	defer w.mu.Unlock()
 	var found []sent
 	for _, s := range w.sent {
-		if a == Any || s.Action == a {
+		if a == leasefault.Any || s.Action == a {
 			found = append(found, s)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -31,8 +32,8 @@ func (p *probe) world() *world {
 func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
 // gate makes a gate that is opened at the end of the rule.
-func (p *probe) gate() *Gate {
-	g := NewGate()
+func (p *probe) gate() *leasefault.Gate {
+	g := leasefault.NewGate()
 	p.gates = append(p.gates, g)
 	return g
 }
@@ -61,7 +62,7 @@ func (w *world) unlocked(when string) {
 
 // answer has the suite change answers of the authority, as f says, and tell so in the history.
 func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
-	w.truth = Answer(w.truth, func(req lease.Request, res *lease.Result, err *error) {
+	w.truth = leasefault.Answer(w.truth, func(req lease.Request, res *lease.Result, err *error) {
 		was := answerText(*res, *err)
 		f(req, res, err)
 		if is := answerText(*res, *err); is != was {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -75,7 +75,7 @@ func TestWatchDuringARenewal(t *testing.T) {
 // A watch that is lost is begun again after a RenewInterval, and shows what happened meanwhile.
 func TestWatchIsBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lossy := leasetest.Lossy(lease.NewAuthority(memory.New(nil)), leasetest.CloseWatch(2*time.Second))
+		lossy := leasefault.Lossy(lease.NewAuthority(memory.New(nil)), leasefault.CloseWatch(2*time.Second))
 		n := over(lossy)
 		h := n.open(t, &session.Options{Duration: 3 * time.Minute, RenewInterval: time.Minute, Watch: true})
 		h.acquire(t)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestAcquire(t *testing.T) {
 	play(t, []incident{
 		{"pathosDev/actor-ts#142", "an acquire that had timed out won later, and was believed: two sides of a partition survived", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.Detach(s, leasetest.DelayRequest(2*time.Second)))), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(s, leasefault.DelayRequest(2*time.Second)))), nil)
 			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 			defer cancel()
 			ok, err := h.Acquire(ctx)
@@ -31,8 +31,8 @@ func TestAcquire(t *testing.T) {
 			s.want(!s.record().State.Locked(), "a late win is undone, not %+v", s.record())
 		}},
 		{"pathosDev/actor-ts#600", "a release while an acquire was in flight did nothing, and the lease stayed", func(s *stage) {
-			gate := leasetest.NewGate()
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), nil)
+			gate := leasefault.NewGate()
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), nil)
 			result := make(chan error, 1)
 			go func() {
 				ok, err := h.Acquire(s.ctx)
@@ -49,7 +49,7 @@ func TestAcquire(t *testing.T) {
 		}},
 		{"akkadotnet/Akka.Management#3402", "success was reported before the write that confirmed it, which then lost a race", func(s *stage) {
 			rival := s.hold(s.auth, nil)
-			race := leasetest.ScriptStore(s.store, leasetest.Nth(1, leasetest.Swap, leasetest.Before(func() { s.take(rival) })))
+			race := leasefault.ScriptStore(s.store, leasefault.Nth(1, leasefault.Swap, leasefault.Before(func() { s.take(rival) })))
 			h := s.hold(lease.NewAuthority(race), nil)
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err == nil, "a certain no, not %v, %v", ok, err)
@@ -58,7 +58,7 @@ func TestAcquire(t *testing.T) {
 		{"apache/pekko-management#911", "the write was tried again without bound: the lease was granted after its caller had been told no", func(s *stage) {
 			down := errors.New("connection refused")
 			var requests atomic.Int32
-			h := s.hold(s.script(leasetest.Always(lease.ActionAcquire, func(context.Context, *leasetest.Call) error {
+			h := s.hold(s.script(leasefault.Always(lease.ActionAcquire, func(context.Context, *leasefault.Call) error {
 				requests.Add(1)
 				return down
 			})), nil)
@@ -69,14 +69,14 @@ func TestAcquire(t *testing.T) {
 		}},
 		{"GreptimeTeam/greptimedb#7670", "a cancelled task leaked the lock that it had just got; no leader could be elected", func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.After(cancel))), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.After(cancel))), nil)
 			_, _ = h.Acquire(ctx)
 			s.want(h.Release(ctx) != nil || !s.record().State.Locked(), "a release that says done is done")
 			s.after(time.Second)
 			s.want(!s.record().State.Locked(), "nothing leaks, not %+v", s.record())
 		}},
 		{"hazelcast/hazelcast#7343", "an operation timed out, its lock was granted to nobody, and stayed forever", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.LoseAnswer)), &session.Options{Duration: lease.Infinite})
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseAnswer)), &session.Options{Duration: lease.Infinite})
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "unknown, not %v, %v", ok, err)
 			tok := s.take(h) // proposes the same ID again, which the table grants
@@ -94,12 +94,12 @@ func TestAcquire(t *testing.T) {
 			var requests atomic.Int32
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()
-			h := s.hold(s.script(leasetest.Always(leasetest.Any, leasetest.Before(func() { requests.Add(1) }))), nil)
+			h := s.hold(s.script(leasefault.Always(leasefault.Any, leasefault.Before(func() { requests.Add(1) }))), nil)
 			_, _ = h.Acquire(ctx)
 			s.want(requests.Load() == 0, "no request, not %d", requests.Load())
 		}},
 		{"mike-marcacci/node-redlock#296", "a lock was returned that had expired already", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.DelayAnswer(4*time.Second))),
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(4*time.Second))),
 				&session.Options{Duration: 4 * time.Second, RequestTimeout: 1900 * time.Millisecond, RenewInterval: 10 * time.Millisecond, RetryDelay: time.Millisecond})
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "an error, not %v, %v", ok, err)
@@ -108,7 +108,7 @@ func TestAcquire(t *testing.T) {
 		{"madelson/DistributedLock PR#228", "an acquire was applied but timed out, and its lock was left behind", func(s *stage) {
 			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 			defer cancel()
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.LoseAnswer)), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseAnswer)), nil)
 			_, err := h.Acquire(ctx)
 			s.want(errors.Is(err, context.DeadlineExceeded), "the context's error, not %v", err)
 			s.after(6 * time.Second) // the attempt settles at its own time-out, and is undone
@@ -166,7 +166,7 @@ func TestAcquire(t *testing.T) {
 		}},
 		{"AzureLease in Akka.Management", "a second acquire was answered with the first one's cached answer, after the lease had been lost", func(s *stage) {
 			var cut atomic.Bool
-			h := s.hold(s.script(leasetest.Always(leasetest.Any, leasetest.If(cut.Load, leasetest.LoseRequest))), nil)
+			h := s.hold(s.script(leasefault.Always(leasefault.Any, leasefault.If(cut.Load, leasefault.LoseRequest))), nil)
 			first := s.take(h)
 			cut.Store(true)
 			s.after(term)

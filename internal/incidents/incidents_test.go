@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -53,8 +53,8 @@ func newStage(t *testing.T) *stage {
 }
 
 // script is the authority with faults at chosen calls.
-func (s *stage) script(lines ...leasetest.Line[lease.Action]) lease.Authority {
-	return leasetest.Script(s.auth, lines...)
+func (s *stage) script(lines ...leasefault.Line[lease.Action]) lease.Authority {
+	return leasefault.Script(s.auth, lines...)
 }
 
 // hold makes a holder, which is closed when the incident is over.

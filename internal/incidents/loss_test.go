@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -19,7 +19,7 @@ func TestLoss(t *testing.T) {
 	play(t, []incident{
 		{"hashicorp/consul#18271", "a partitioned holder went on for minutes after its lock had gone to another", func(s *stage) {
 			var cut atomic.Bool
-			h := s.hold(s.script(leasetest.Always(leasetest.Any, leasetest.If(cut.Load, leasetest.LoseRequest))), nil)
+			h := s.hold(s.script(leasefault.Always(leasefault.Any, leasefault.If(cut.Load, leasefault.LoseRequest))), nil)
 			count, _ := s.losses(h)
 			s.take(h)
 			s.after(time.Minute)
@@ -40,7 +40,7 @@ func TestLoss(t *testing.T) {
 			s.want(errors.Is(context.Cause(work), lease.ErrBroken), "the context ends with the reason, not %v", context.Cause(work))
 		}},
 		{"pathosDev/actor-ts#937", "checkAlive returned a flag that only a timer cleared: after a pause it was still true", func(s *stage) {
-			clock := leasetest.NewClock()
+			clock := leasefault.NewClock()
 			h := s.hold(s.auth, &session.Options{Clock: clock})
 			s.take(h)
 			clock.Pause() // nothing of the holder runs
@@ -84,7 +84,7 @@ func TestLoss(t *testing.T) {
 			s.want(<-done == nil, "a clean end")
 		}},
 		{"kubernetes/kubernetes#23731", "the release failed, and the callback that should have stopped the work never came", func(s *stage) {
-			h := s.hold(s.script(leasetest.First(1, lease.ActionRelease, leasetest.FailRequest)), nil)
+			h := s.hold(s.script(leasefault.First(1, lease.ActionRelease, leasefault.FailRequest)), nil)
 			s.take(h)
 			work, done := h.WhileHeld(s.ctx)
 			defer done()
@@ -94,8 +94,8 @@ func TestLoss(t *testing.T) {
 		}},
 		{"ray-project/ray PR#63773", "the watchdog and the failed renewal both reported the loss", func(s *stage) {
 			for offset := -2 * time.Millisecond; offset <= 2*time.Millisecond; offset += time.Millisecond / 4 {
-				gate := leasetest.NewGate()
-				h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.Chain(gate.HoldAnswer, leasetest.FailAnswer))), nil)
+				gate := leasefault.NewGate()
+				h := s.hold(s.script(leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(gate.HoldAnswer, leasefault.FailAnswer))), nil)
 				count, _ := s.losses(h)
 				s.take(h)
 				until, _ := h.Until()
@@ -135,7 +135,7 @@ func TestLoss(t *testing.T) {
 		}},
 		{"googleforgames/open-match#1578", "the release was sent with the request's context, which was done: the lock stayed until it expired", func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRelease, leasetest.DelayAnswer(time.Millisecond))), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionRelease, leasefault.DelayAnswer(time.Millisecond))), nil)
 			s.take(h)
 			cancel()
 			err := h.Release(ctx)
@@ -144,13 +144,13 @@ func TestLoss(t *testing.T) {
 			s.want(!s.record().State.Locked(), "but it is released")
 		}},
 		{"madelson/DistributedLock#132", "a release whose answer was lost was sent again, met a 409, and threw", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRelease, leasetest.FailAnswer)), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionRelease, leasefault.FailAnswer)), nil)
 			s.take(h)
 			s.want(h.Release(s.ctx) != nil, "the first outcome is unknown")
 			s.want(h.Release(s.ctx) == nil, "the second is: nothing to give up")
 		}},
 		{"etcd-io/etcd#22082", "a stale unlock that was sent again deleted the next holder's lock", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRelease, leasetest.Repeat(s, leasetest.DelayRequest(5*time.Second)))), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionRelease, leasefault.Repeat(s, leasefault.DelayRequest(5*time.Second)))), nil)
 			s.take(h)
 			_ = h.Release(s.ctx)
 			tok := s.take(h)
@@ -160,7 +160,7 @@ func TestLoss(t *testing.T) {
 		{"hashicorp/consul#9469", "all contenders asked again at the same instant", func(s *stage) {
 			var requests atomic.Int32
 			var released time.Time
-			counted := s.script(leasetest.Always(lease.ActionAcquire, leasetest.Before(func() {
+			counted := s.script(leasefault.Always(lease.ActionAcquire, leasefault.Before(func() {
 				if !released.IsZero() && time.Since(released) < time.Millisecond {
 					requests.Add(1)
 				}

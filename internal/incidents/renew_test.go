@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -18,14 +18,14 @@ import (
 func TestRenew(t *testing.T) {
 	play(t, []incident{
 		{"akkadotnet/Akka.Management#3404", "one failed heartbeat gave the lease up: 96 seconds of outage", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.FailRequest)), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionRenew, leasefault.FailRequest)), nil)
 			count, _ := s.losses(h)
 			s.take(h)
 			s.after(5 * time.Minute)
 			s.want(h.CheckAlive() && count.Load() == 0, "held on, not lost %d times", count.Load())
 		}},
 		{"akkadotnet/Akka.Management#3418", "a heartbeat timed out but was written; the next one conflicted with it and gave the lease up", func(s *stage) {
-			store := leasetest.ScriptStore(s.store, leasetest.Nth(2, leasetest.Swap, leasetest.LoseAnswer))
+			store := leasefault.ScriptStore(s.store, leasefault.Nth(2, leasefault.Swap, leasefault.LoseAnswer))
 			h := s.hold(lease.NewAuthority(store), nil)
 			count, _ := s.losses(h)
 			tok := s.take(h)
@@ -33,7 +33,7 @@ func TestRenew(t *testing.T) {
 			s.want(h.CheckAlive() && h.Token() == tok && count.Load() == 0, "held on, not lost %d times", count.Load())
 		}},
 		{"hashicorp/consul#912", "one failed renewal ended the session, with most of its time left", func(s *stage) {
-			h := s.hold(s.script(leasetest.First(3, lease.ActionRenew, leasetest.FailAnswer)), nil)
+			h := s.hold(s.script(leasefault.First(3, lease.ActionRenew, leasefault.FailAnswer)), nil)
 			s.take(h)
 			s.after(5 * time.Minute)
 			s.want(h.CheckAlive(), "tried again until one is answered")
@@ -42,13 +42,13 @@ func TestRenew(t *testing.T) {
 			_, err := session.New(s.auth, name, &session.Options{Duration: 15 * time.Second, RequestTimeout: 14 * time.Second})
 			field := new(lease.FieldError)
 			s.want(errors.As(err, &field), "refused at construction, not %v", err)
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, leasetest.LoseRequest)), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionRenew, leasefault.LoseRequest)), nil)
 			s.take(h)
 			s.after(term)
 			s.want(h.CheckAlive(), "a request that is never answered leaves time for another")
 		}},
 		{"kubernetes/kubernetes#65090", "the client had no time-out: a hung request blocked every later renewal", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(2, lease.ActionRenew, leasetest.LoseRequest)), nil)
+			h := s.hold(s.script(leasefault.Nth(2, lease.ActionRenew, leasefault.LoseRequest)), nil)
 			s.take(h)
 			s.after(5 * time.Minute)
 			s.want(h.CheckAlive(), "the request is given up, and the next one is granted")
@@ -65,7 +65,7 @@ func TestRenew(t *testing.T) {
 		}},
 		{"kuberhealthy/kuberhealthy#1533", "after a single loss nobody contended again until the process was restarted", func(s *stage) {
 			var cut atomic.Bool
-			h := s.hold(s.script(leasetest.Always(leasetest.Any, leasetest.If(cut.Load, leasetest.FailRequest))), nil)
+			h := s.hold(s.script(leasefault.Always(leasefault.Any, leasefault.If(cut.Load, leasefault.FailRequest))), nil)
 			ctx, cancel := context.WithCancel(s.ctx)
 			var terms atomic.Int32
 			done := make(chan error, 1)
@@ -86,8 +86,8 @@ func TestRenew(t *testing.T) {
 			<-done
 		}},
 		{"tristanls/lease#1", "a renewal of one holding went on after its release and was applied to the next", func(s *stage) {
-			gate := leasetest.NewGate()
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionRenew, gate.HoldRequest)), nil)
+			gate := leasefault.NewGate()
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionRenew, gate.HoldRequest)), nil)
 			count, _ := s.losses(h)
 			first := s.take(h)
 			<-gate.Reached()
@@ -129,7 +129,7 @@ func TestRenew(t *testing.T) {
 		}},
 		{"redisson/redisson#7272", "the watchdog went on renewing after unlock", func(s *stage) {
 			var renewals atomic.Int32
-			h := s.hold(s.script(leasetest.Always(lease.ActionRenew, leasetest.Before(func() { renewals.Add(1) }))), nil)
+			h := s.hold(s.script(leasefault.Always(lease.ActionRenew, leasefault.Before(func() { renewals.Add(1) }))), nil)
 			s.take(h)
 			s.after(time.Minute)
 			_ = h.Release(s.ctx)

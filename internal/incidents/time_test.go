@@ -9,7 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -20,7 +20,7 @@ import (
 func TestTime(t *testing.T) {
 	play(t, []incident{
 		{"kubernetes/client-go leaderelection", "the time to live was counted from the answer, so that a slow answer made the leader believe too long", func(s *stage) {
-			h := s.hold(s.script(leasetest.Nth(1, lease.ActionAcquire, leasetest.DelayAnswer(4*time.Second))), nil)
+			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(4*time.Second))), nil)
 			s.take(h)
 			until, _ := h.Until()
 			s.want(until.Before(s.record().Until), "U at %v is before the end at the authority, %v", until, s.record().Until)
@@ -34,7 +34,7 @@ func TestTime(t *testing.T) {
 			s.want(!ok && err == nil, "the record's duration counts: a certain no, not %v, %v", ok, err)
 		}},
 		{"johanhaleby/occurrent#659", "the expiry was judged by another clock than the one that had written it", func(s *stage) {
-			ahead, behind := leasetest.NewClock(), leasetest.NewClock()
+			ahead, behind := leasefault.NewClock(), leasefault.NewClock()
 			ahead.Step(time.Hour)
 			behind.Step(-time.Hour)
 			a := s.hold(s.auth, &session.Options{Clock: ahead})
@@ -51,7 +51,7 @@ func TestTime(t *testing.T) {
 		}},
 		{"pathosDev/actor-ts#598", "a record with an enormous duration pinned the lease for everybody", func(s *stage) {
 			hostile := memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Minute}})
-			store := leasetest.Tamper(hostile, func(_ string, r *lease.Record) {
+			store := leasefault.Tamper(hostile, func(_ string, r *lease.Record) {
 				if r.State == lease.Leased && r.Owner == "hostile" && time.Until(r.Until) > 30*time.Second {
 					r.Until = r.Until.AddDate(1000, 0, 0)
 				}
@@ -67,8 +67,8 @@ func TestTime(t *testing.T) {
 			s.want(err == nil && time.Since(began) < 2*time.Minute, "it counts as a minute from first sight, not %v (%v)", time.Since(began), err)
 		}},
 		{"valkey-io/valkey#2651", "the store's clock was set forward: a lock of 30 s was taken again after 0.3 s, and both wrote", func(s *stage) {
-			clock := leasetest.NewClock()
-			auth := lease.NewAuthority(leasetest.Skew(s.store, clock))
+			clock := leasefault.NewClock()
+			auth := lease.NewAuthority(leasefault.Skew(s.store, clock))
 			a, b := s.hold(auth, nil), s.hold(auth, nil)
 			var guard fencing.Guard
 			old := s.take(a)
@@ -80,7 +80,7 @@ func TestTime(t *testing.T) {
 			s.want(errors.Is(err, fencing.ErrStale), "the belief is void, as stated; the guard is not: %v", err)
 		}},
 		{"etcd-io/etcd#9395", "a change of leader gave every lease its full time again", func(s *stage) {
-			store, restart := leasetest.Restartable(s.store, leasetest.ResetTerm)
+			store, restart := leasefault.Restartable(s.store, leasefault.ResetTerm)
 			auth := lease.NewAuthority(store)
 			a, b := s.hold(auth, nil), s.hold(auth, nil)
 			s.take(a)
@@ -93,7 +93,7 @@ func TestTime(t *testing.T) {
 			s.take(b)
 		}},
 		{"etcd-io/etcd#11457", "Jepsen: a lock is not a lock; a paused client wrote after it had lost it", func(s *stage) {
-			clock := leasetest.NewClock()
+			clock := leasefault.NewClock()
 			a, b := s.hold(s.auth, &session.Options{Clock: clock}), s.hold(s.auth, nil)
 			var guard fencing.Guard
 			data := "empty"

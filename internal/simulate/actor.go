@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -28,7 +28,7 @@ type actor struct {
 	*world
 	who     string
 	lease   Holder
-	clock   *leasetest.Clock
+	clock   *leasefault.Clock
 	network atomic.Pointer[trouble] // what befalls its calls; nil: nothing
 	hasty   atomic.Bool             // it gives its calls no time
 
@@ -44,14 +44,14 @@ type actor struct {
 
 func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 	a := &actor{
-		world: w, who: fmt.Sprintf("holder %d", i), clock: leasetest.NewClock(), told: map[lease.Token]int{}, ended: map[lease.Token]bool{},
+		world: w, who: fmt.Sprintf("holder %d", i), clock: leasefault.NewClock(), told: map[lease.Token]int{}, ended: map[lease.Token]bool{},
 		work: w.dice(work, i), contest: w.dice(contest, i),
 		requests: w.dice(requests, i), reads: w.dice(reads, i), watches: w.dice(watches, i), storage: w.dice(storage, i),
 	}
 	a.clock.Rate(rate)
-	slow := leasetest.ScriptStore(store, leasetest.Always(leasetest.LoadOrSwap, a.dawdle))
-	authority := leasetest.Script(lease.NewAuthority(slow), leasetest.Always(leasetest.Any, a.travel))
-	authority = leasetest.Lossy(authority, a.hear)
+	slow := leasefault.ScriptStore(store, leasefault.Always(leasefault.LoadOrSwap, a.dawdle))
+	authority := leasefault.Script(lease.NewAuthority(slow), leasefault.Always(leasefault.Any, a.travel))
+	authority = leasefault.Lossy(authority, a.hear)
 	if w.Authority != nil {
 		authority = w.Authority(authority)
 	}
@@ -72,13 +72,13 @@ func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 }
 
 // dawdle lets others come between a load and its swap.
-func (a *actor) dawdle(ctx context.Context, c *leasetest.Call) error {
-	return leasetest.DelayRequest(a.storage.upTo(latency/4))(ctx, c)
+func (a *actor) dawdle(ctx context.Context, c *leasefault.Call) error {
+	return leasefault.DelayRequest(a.storage.upTo(latency/4))(ctx, c)
 }
 
 // travel takes a call to the authority and back: there is always some way to go, a paused
 // holder neither sends nor hears, and the rest is the network's.
-func (a *actor) travel(ctx context.Context, c *leasetest.Call) error {
+func (a *actor) travel(ctx context.Context, c *leasefault.Call) error {
 	d := a.requests
 	if c.Op == lease.ActionRead.String() {
 		d = a.reads
@@ -100,10 +100,10 @@ func (a *actor) travel(ctx context.Context, c *leasetest.Call) error {
 
 // hear is a watch that ends some time, and one in two of whose signals gets through, late.
 func (a *actor) hear(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
-	for _, f := range []leasetest.WatchFault{
-		leasetest.CloseWatch(a.watches.upTo(10 * duration)),
-		leasetest.LoseSignals(a.Seed, 0.5),
-		leasetest.DelaySignals(a.watches.upTo(2 * latency)),
+	for _, f := range []leasefault.WatchFault{
+		leasefault.CloseWatch(a.watches.upTo(10 * duration)),
+		leasefault.LoseSignals(a.Seed, 0.5),
+		leasefault.DelaySignals(a.watches.upTo(2 * latency)),
 	} {
 		inner := watch
 		watch = func(ctx context.Context) (<-chan struct{}, error) { return f(ctx, inner) }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A Promise is what a fault may exclude by its nature, and what a violation is of.
@@ -28,26 +28,26 @@ type Fault struct {
 
 // Faults are the twenty kinds. Those of the network befall one holder at a time.
 var Faults = []*Fault{
-	network("request delayed", func(w *world, d time.Duration) leasetest.Fault {
-		return leasetest.Detach(w.t, leasetest.DelayRequest(d))
+	network("request delayed", func(w *world, d time.Duration) leasefault.Fault {
+		return leasefault.Detach(w.t, leasefault.DelayRequest(d))
 	}),
-	network("answer delayed", func(_ *world, d time.Duration) leasetest.Fault { return leasetest.DelayAnswer(d) }),
-	network("request lost", func(*world, time.Duration) leasetest.Fault { return leasetest.LoseRequest }),
-	network("answer lost", func(*world, time.Duration) leasetest.Fault { return leasetest.LoseAnswer }),
-	network("error without commit", func(*world, time.Duration) leasetest.Fault { return leasetest.FailRequest }),
-	network("error after commit", func(*world, time.Duration) leasetest.Fault { return leasetest.FailAnswer }),
-	network("duplicate", func(*world, time.Duration) leasetest.Fault { return leasetest.Duplicate }),
-	network("late duplicate", func(w *world, d time.Duration) leasetest.Fault {
-		return leasetest.Repeat(w.t, leasetest.DelayRequest(d))
+	network("answer delayed", func(_ *world, d time.Duration) leasefault.Fault { return leasefault.DelayAnswer(d) }),
+	network("request lost", func(*world, time.Duration) leasefault.Fault { return leasefault.LoseRequest }),
+	network("answer lost", func(*world, time.Duration) leasefault.Fault { return leasefault.LoseAnswer }),
+	network("error without commit", func(*world, time.Duration) leasefault.Fault { return leasefault.FailRequest }),
+	network("error after commit", func(*world, time.Duration) leasefault.Fault { return leasefault.FailAnswer }),
+	network("duplicate", func(*world, time.Duration) leasefault.Fault { return leasefault.Duplicate }),
+	network("late duplicate", func(w *world, d time.Duration) leasefault.Fault {
+		return leasefault.Repeat(w.t, leasefault.DelayRequest(d))
 	}),
 	{Name: "stale read", begin: func(w *world, _ *dice) func() {
 		w.stale.Store(true)
 		return func() { w.stale.Store(false) }
 	}},
 	{Name: "store restarted, memory lost", Excludes: belief | order, begin: once(func(w *world, _ *dice) {
-		w.restart[leasetest.LoseMemory]()
+		w.restart[leasefault.LoseMemory]()
 	})},
-	{Name: "store restarted, term anew", begin: once(func(w *world, _ *dice) { w.restart[leasetest.ResetTerm]() })},
+	{Name: "store restarted, term anew", begin: once(func(w *world, _ *dice) { w.restart[leasefault.ResetTerm]() })},
 	{Name: "store clock forward", Excludes: belief, begin: once(func(w *world, d *dice) {
 		w.clock.Step(d.upTo(2 * duration))
 	})},
@@ -82,7 +82,7 @@ var Faults = []*Fault{
 
 // network is a fault of the way from one holder to the authority. It befalls some of the
 // calls, with a delay of its own each, from nothing to longer than a lease.
-func network(name string, f func(w *world, d time.Duration) leasetest.Fault) *Fault {
+func network(name string, f func(w *world, d time.Duration) leasefault.Fault) *Fault {
 	return &Fault{Name: name, begin: func(w *world, d *dice) func() {
 		a := w.actors[d.one(holders)]
 		trouble := &trouble{often: d.float(), most: d.upTo(3 * duration / 2), fault: f}
@@ -95,7 +95,7 @@ func network(name string, f func(w *world, d time.Duration) leasetest.Fault) *Fa
 type trouble struct {
 	often float64
 	most  time.Duration
-	fault func(w *world, d time.Duration) leasetest.Fault
+	fault func(w *world, d time.Duration) leasefault.Fault
 }
 
 func once(f func(*world, *dice)) func(*world, *dice) func() {

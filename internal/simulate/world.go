@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -71,10 +71,10 @@ func (r Report) String() string {
 type world struct {
 	Config
 	t        testing.TB
-	excluded Promise          // what the faults of the schedule exclude
-	clock    *leasetest.Clock // of the store
-	store    lease.Store      // as everybody sees it
-	restart  [2]func()        // by leasetest.Loss
+	excluded Promise           // what the faults of the schedule exclude
+	clock    *leasefault.Clock // of the store
+	store    lease.Store       // as everybody sees it
+	restart  [2]func()         // by leasetest.Loss
 	actors   []*actor
 	resource resource
 	stale    atomic.Bool // loads are answered from the past
@@ -87,7 +87,7 @@ type world struct {
 
 // Run carries out one run. It must be called in a synctest bubble; t gets the clean-up.
 func Run(t testing.TB, c Config) Report {
-	w := &world{Config: c, t: t, clock: leasetest.NewClock(), tokens: map[lease.Token]string{}}
+	w := &world{Config: c, t: t, clock: leasefault.NewClock(), tokens: map[lease.Token]string{}}
 	for _, f := range c.Faults {
 		w.excluded |= f.Excludes
 	}
@@ -121,15 +121,15 @@ func Run(t testing.TB, c Config) Report {
 // build makes the store with everything that can befall it, and the holders.
 func (w *world) build() {
 	var store lease.Store = memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Minute}})
-	store = leasetest.Skew(store, w.clock)
-	store, w.restart[leasetest.LoseMemory] = leasetest.Restartable(store, leasetest.LoseMemory)
-	store, w.restart[leasetest.ResetTerm] = leasetest.Restartable(store, leasetest.ResetTerm)
+	store = leasefault.Skew(store, w.clock)
+	store, w.restart[leasefault.LoseMemory] = leasefault.Restartable(store, leasefault.LoseMemory)
+	store, w.restart[leasefault.ResetTerm] = leasefault.Restartable(store, leasefault.ResetTerm)
 	if w.Store != nil {
 		store = w.Store(store)
 	}
 	w.store = store
-	seen := leasetest.Tamper(store, w.tamper)
-	seen = leasetest.ScriptStore(seen, leasetest.Always(leasetest.Load, leasetest.If(w.stale.Load, leasetest.Stale)))
+	seen := leasefault.Tamper(store, w.tamper)
+	seen = leasefault.ScriptStore(seen, leasefault.Always(leasefault.Load, leasefault.If(w.stale.Load, leasefault.Stale)))
 	rates := w.dice(clocks, 0)
 	w.clock.Rate(rates.rate(clockRate / 2))
 	for i := range holders {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/memory"
 )
@@ -39,7 +39,7 @@ func ExampleRecorder_Check() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	authority := leasetest.Answer(lease.NewAuthority(memory.New(nil)), func(_ lease.Request, res *lease.Result, _ *error) {
+	authority := leasefault.Answer(lease.NewAuthority(memory.New(nil)), func(_ lease.Request, res *lease.Result, _ *error) {
 		res.Record.Epoch = 7
 	})
 
@@ -57,7 +57,7 @@ func ExampleRecorder_Check() {
 // An authority that ends its leases early is found; the error names the seed, and the picture
 // is drawn.
 func TestFailureTellsHowToReplay(t *testing.T) {
-	early := lease.NewAuthority(leasetest.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
+	early := lease.NewAuthority(leasefault.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
 		if r.State == lease.Leased && !r.Until.IsZero() {
 			r.Until = r.Until.Add(-r.Duration / 4)
 		}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -45,16 +45,16 @@ func history(t *testing.T, seed uint64, w world, o *Options) (rec *Recorder) {
 // slow lets others come between the load and the swap of a request.
 func slow(t *testing.T, s lease.Store, seed uint64) lease.Store {
 	var n atomic.Uint64
-	return leasetest.ScriptStore(s, leasetest.Always(leasetest.LoadOrSwap, func(ctx context.Context, c *leasetest.Call) error {
+	return leasefault.ScriptStore(s, leasefault.Always(leasefault.LoadOrSwap, func(ctx context.Context, c *leasefault.Call) error {
 		d := rand.New(rand.NewPCG(seed, n.Add(1))).Int64N(int64(term / 20))
-		return leasetest.DelayRequest(time.Duration(d))(ctx, c)
+		return leasefault.DelayRequest(time.Duration(d))(ctx, c)
 	}))
 }
 
 // lossy is a network that loses what it likes.
 func lossy(a lease.Authority, seed uint64) lease.Authority {
-	return leasetest.Script(a, leasetest.Always(leasetest.Any, leasetest.Random(seed, 0.1,
-		leasetest.FailRequest, leasetest.FailAnswer, leasetest.LoseRequest, leasetest.LoseAnswer)))
+	return leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.Random(seed, 0.1,
+		leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer)))
 }
 
 func sound(t *testing.T, seed uint64) func(int) lease.Authority {
@@ -123,28 +123,28 @@ func TestPlantedBugs(t *testing.T) {
 		{"swaps without comparing", func(s lease.Store) lease.Store { return blind{s} }, nil},
 		{"acknowledges and forgets", func(s lease.Store) lease.Store { return forgetful{s} }, nil},
 		{"ends leases early", func(s lease.Store) lease.Store {
-			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+			return leasefault.Tamper(s, func(_ string, r *lease.Record) {
 				if r.State == lease.Leased && !r.Until.IsZero() {
 					r.Until = r.Until.Add(-r.Duration / 4)
 				}
 			})
 		}, nil},
 		{"ends leases late", func(s lease.Store) lease.Store {
-			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+			return leasefault.Tamper(s, func(_ string, r *lease.Record) {
 				if r.State == lease.Leased && !r.Until.IsZero() {
 					r.Until = r.Until.Add(r.Duration)
 				}
 			})
 		}, nil},
 		{"never ends leases", func(s lease.Store) lease.Store {
-			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+			return leasefault.Tamper(s, func(_ string, r *lease.Record) {
 				if r.State == lease.Leased && !r.Until.IsZero() {
 					r.Until = r.Until.AddDate(1, 0, 0)
 				}
 			})
 		}, nil},
 		{"forgets the epoch at release", func(s lease.Store) lease.Store {
-			return leasetest.Tamper(s, func(_ string, r *lease.Record) {
+			return leasefault.Tamper(s, func(_ string, r *lease.Record) {
 				if r.State == lease.Available {
 					*r = lease.Record{}
 				}
@@ -156,23 +156,23 @@ func TestPlantedBugs(t *testing.T) {
 		{"changes under the same token", func(s lease.Store) lease.Store { return unmarked{s} }, nil},
 		{"lengthens a lease by breaking it", func(s lease.Store) lease.Store { return lengthening{s} }, nil},
 		{"carries out twice", nil, func(a lease.Authority) lease.Authority {
-			return leasetest.Script(a, leasetest.Always(leasetest.Any, leasetest.Duplicate))
+			return leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.Duplicate))
 		}},
 		{"calls more certain than it is", nil, func(a lease.Authority) lease.Authority {
-			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
+			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		}},
 		{"takes one owner for another", nil, func(a lease.Authority) lease.Authority {
-			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "somebody" })
+			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "somebody" })
 		}},
 		{"shows the last holder of another lease", nil, func(a lease.Authority) lease.Authority {
-			return leasetest.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
 				if res.Record.State == lease.Available && !res.Record.ID.IsZero() {
 					res.Record.ID = lease.ID{1}
 				}
 			})
 		}},
 		{"takes another's ID for none", nil, func(a lease.Authority) lease.Authority {
-			return leasetest.Answer(a, func(_ lease.Request, _ *lease.Result, err *error) {
+			return leasefault.Answer(a, func(_ lease.Request, _ *lease.Result, err *error) {
 				if lease.CodeOf(*err) == lease.ErrIDMismatch {
 					*err = lease.ErrID
 				}
@@ -234,7 +234,7 @@ func TestBlindSpot(t *testing.T) {
 		of    = 200
 	)
 	w := func(t *testing.T, seed uint64) func(int) lease.Authority {
-		store := slow(t, leasetest.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
+		store := slow(t, leasefault.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
 			if r.State == lease.Leased && !r.Until.IsZero() {
 				r.Until = r.Until.Add(-early)
 			}

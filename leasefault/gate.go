@@ -1,4 +1,4 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 // A Gate forces an interleaving: calls are held at it until it is opened. Its methods
 // HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
 //
-//	gate := leasetest.NewGate()
-//	auth = leasetest.Script(auth,
-//		leasetest.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
-//		leasetest.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
+//	gate := leasefault.NewGate()
+//	auth = leasefault.Script(auth,
+//		leasefault.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
+//		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
 // A call whose context ends at the gate leaves it with the context's error; inside a
 // [Detach] it stays. A Gate is opened once and then stays open. The zero Gate is closed.

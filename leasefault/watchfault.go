@@ -1,4 +1,4 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan st
 // Lossy returns a with the fault f at every watch. An authority that cannot watch is
 // returned as it is. "No signal arrives" is
 //
-//	auth = leasetest.Lossy(auth, leasetest.LoseSignals(seed, 1))
+//	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
 	must(a != nil, "Lossy: the authority must not be nil")
 	must(f != nil, "Lossy: the fault must not be nil")

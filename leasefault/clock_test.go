@@ -1,4 +1,4 @@
-package leasetest_test
+package leasefault_test
 
 import (
 	"errors"
@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
-var _ lease.Clock = (*leasetest.Clock)(nil)
+var _ lease.Clock = (*leasefault.Clock)(nil)
 
 // rings waits for an alarm and returns when it rang, by package time.
 func rings(t *testing.T, alarm <-chan time.Time, began time.Time, within time.Duration) time.Duration {
@@ -28,29 +28,29 @@ func rings(t *testing.T, alarm <-chan time.Time, began time.Time, within time.Du
 func TestClock(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		do    func(c *leasetest.Clock)
+		do    func(c *leasefault.Clock)
 		shows time.Duration // the clock has gone so far when 10 s have passed
 		rings time.Duration // an alarm of 10 s that was set before rings after so long
 	}{
-		{"as package time has it", func(*leasetest.Clock) {}, 10 * time.Second, 10 * time.Second},
-		{"stepped forward", func(c *leasetest.Clock) { c.Step(4 * time.Second) }, 14 * time.Second, 6 * time.Second},
-		{"stepped far forward", func(c *leasetest.Clock) { c.Step(time.Hour) }, time.Hour + 10*time.Second, 0},
-		{"stepped backward", func(c *leasetest.Clock) { c.Step(-4 * time.Second) }, 6 * time.Second, 14 * time.Second},
-		{"at twice the rate", func(c *leasetest.Clock) { c.Rate(2) }, 20 * time.Second, 5*time.Second + 1},
-		{"at half the rate", func(c *leasetest.Clock) { c.Rate(0.5) }, 5 * time.Second, 20*time.Second + 1},
-		{"paused and resumed", func(c *leasetest.Clock) { c.Pause(); c.Resume() }, 10 * time.Second, 10 * time.Second},
-		{"stopped for a minute", func(c *leasetest.Clock) {
+		{"as package time has it", func(*leasefault.Clock) {}, 10 * time.Second, 10 * time.Second},
+		{"stepped forward", func(c *leasefault.Clock) { c.Step(4 * time.Second) }, 14 * time.Second, 6 * time.Second},
+		{"stepped far forward", func(c *leasefault.Clock) { c.Step(time.Hour) }, time.Hour + 10*time.Second, 0},
+		{"stepped backward", func(c *leasefault.Clock) { c.Step(-4 * time.Second) }, 6 * time.Second, 14 * time.Second},
+		{"at twice the rate", func(c *leasefault.Clock) { c.Rate(2) }, 20 * time.Second, 5*time.Second + 1},
+		{"at half the rate", func(c *leasefault.Clock) { c.Rate(0.5) }, 5 * time.Second, 20*time.Second + 1},
+		{"paused and resumed", func(c *leasefault.Clock) { c.Pause(); c.Resume() }, 10 * time.Second, 10 * time.Second},
+		{"stopped for a minute", func(c *leasefault.Clock) {
 			c.Rate(0)
 			time.AfterFunc(time.Minute, func() { c.Rate(1) })
 		}, 0, 70 * time.Second},
-		{"paused for a minute", func(c *leasetest.Clock) {
+		{"paused for a minute", func(c *leasefault.Clock) {
 			c.Pause()
 			time.AfterFunc(time.Minute, c.Resume)
 		}, 10 * time.Second, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clock := leasetest.NewClock()
+				clock := leasefault.NewClock()
 				began := time.Now()
 				alarm, first := clock.After(10*time.Second), clock.Now()
 				c.do(clock)
@@ -72,23 +72,23 @@ func TestClock(t *testing.T) {
 func TestSkew(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		do    func(c *leasetest.Clock)
+		do    func(c *leasefault.Clock)
 		after time.Duration // of package time
 		free  bool
 	}{
-		{"right", func(*leasetest.Clock) {}, 59 * time.Second, false},
-		{"right, and over", func(*leasetest.Clock) {}, 60 * time.Second, true},
-		{"stepped forward", func(c *leasetest.Clock) { c.Step(time.Minute) }, 0, true},
-		{"stepped backward", func(c *leasetest.Clock) { c.Step(-time.Hour) }, time.Hour, false},
-		{"stepped backward, and over", func(c *leasetest.Clock) { c.Step(-time.Hour) }, time.Hour + time.Minute, true},
-		{"fast", func(c *leasetest.Clock) { c.Rate(2) }, 30 * time.Second, true},
-		{"slow", func(c *leasetest.Clock) { c.Rate(0.5) }, 119 * time.Second, false},
-		{"stopped", func(c *leasetest.Clock) { c.Rate(0) }, 1000 * time.Hour, false},
+		{"right", func(*leasefault.Clock) {}, 59 * time.Second, false},
+		{"right, and over", func(*leasefault.Clock) {}, 60 * time.Second, true},
+		{"stepped forward", func(c *leasefault.Clock) { c.Step(time.Minute) }, 0, true},
+		{"stepped backward", func(c *leasefault.Clock) { c.Step(-time.Hour) }, time.Hour, false},
+		{"stepped backward, and over", func(c *leasefault.Clock) { c.Step(-time.Hour) }, time.Hour + time.Minute, true},
+		{"fast", func(c *leasefault.Clock) { c.Rate(2) }, 30 * time.Second, true},
+		{"slow", func(c *leasefault.Clock) { c.Rate(0.5) }, 119 * time.Second, false},
+		{"stopped", func(c *leasefault.Clock) { c.Rate(0) }, 1000 * time.Hour, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clock := leasetest.NewClock()
-				auth := lease.NewAuthority(leasetest.Skew(memory.New(nil), clock))
+				clock := leasefault.NewClock()
+				auth := lease.NewAuthority(leasefault.Skew(memory.New(nil), clock))
 				res, err := auth.Do(t.Context(), "job", acquire(idA))
 				if err != nil || res.MaxRemaining() != time.Minute {
 					t.Fatalf("granted for %v: %v", res.MaxRemaining(), err)
@@ -108,15 +108,15 @@ func TestRestartable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			name string
-			loss leasetest.Loss
+			loss leasefault.Loss
 			held bool // right after the restart, and 50 s later
 			then bool
 			next uint64 // epoch of the grant to another at last
 		}{
-			{"LoseMemory", leasetest.LoseMemory, false, false, 1},
-			{"ResetTerm", leasetest.ResetTerm, true, true, 3},
+			{"LoseMemory", leasefault.LoseMemory, false, false, 1},
+			{"ResetTerm", leasefault.ResetTerm, true, true, 3},
 		} {
-			store, restart := leasetest.Restartable(memory.New(nil), c.loss)
+			store, restart := leasefault.Restartable(memory.New(nil), c.loss)
 			auth := lease.NewAuthority(store)
 			for range 2 {
 				if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
@@ -155,7 +155,7 @@ func TestRestartable(t *testing.T) {
 func TestTamper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(&memory.Options{Limits: lease.AzureLimits})
-		auth := lease.NewAuthority(leasetest.Tamper(store, func(name string, r *lease.Record) {
+		auth := lease.NewAuthority(leasefault.Tamper(store, func(name string, r *lease.Record) {
 			if r.State == lease.Leased && name == "job" {
 				r.Until = r.Until.AddDate(900, 0, 0)
 			}
@@ -167,7 +167,7 @@ func TestTamper(t *testing.T) {
 		if !errors.Is(err, lease.ErrHeldByOther) || res.MaxRemaining() > time.Minute {
 			t.Errorf("the hostile record holds it for %v: %v", res.MaxRemaining(), err)
 		}
-		hiding := leasetest.Answer(auth, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.ID = lease.ID{} })
+		hiding := leasefault.Answer(auth, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.ID = lease.ID{} })
 		if res, err := lease.Inspect(t.Context(), hiding, "job"); err != nil || !res.Record.ID.IsZero() {
 			t.Errorf("the answer shows %v, %v", res.Record.ID, err)
 		}

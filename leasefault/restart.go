@@ -1,4 +1,4 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // A Loss is what a store loses when it restarts.
@@ -22,7 +23,7 @@ func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
 	r := &restartable{Store: s, loss: loss}
-	return passOnStore(r, s), r.restart
+	return passon.Store(r, s), r.restart
 }
 
 type restartable struct {

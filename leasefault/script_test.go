@@ -1,4 +1,4 @@
-package leasetest_test
+package leasefault_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -17,17 +17,17 @@ import (
 func TestLines(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		line leasetest.Line[lease.Action]
+		line leasefault.Line[lease.Action]
 		hit  []int
 	}{
-		{"Nth", leasetest.Nth(3, lease.ActionRead, leasetest.FailRequest), []int{3}},
-		{"First", leasetest.First(2, lease.ActionRead, leasetest.FailRequest), []int{1, 2}},
-		{"From", leasetest.From(5, lease.ActionRead, leasetest.FailRequest), []int{5, 6}},
-		{"Always", leasetest.Always(lease.ActionRead, leasetest.FailRequest), []int{1, 2, 3, 4, 5, 6}},
-		{"Any", leasetest.Nth(2, leasetest.Any, leasetest.FailRequest), []int{2}},
-		{"another action", leasetest.Always(lease.ActionWrite, leasetest.FailRequest), nil},
+		{"Nth", leasefault.Nth(3, lease.ActionRead, leasefault.FailRequest), []int{3}},
+		{"First", leasefault.First(2, lease.ActionRead, leasefault.FailRequest), []int{1, 2}},
+		{"From", leasefault.From(5, lease.ActionRead, leasefault.FailRequest), []int{5, 6}},
+		{"Always", leasefault.Always(lease.ActionRead, leasefault.FailRequest), []int{1, 2, 3, 4, 5, 6}},
+		{"Any", leasefault.Nth(2, leasefault.Any, leasefault.FailRequest), []int{2}},
+		{"another action", leasefault.Always(lease.ActionWrite, leasefault.FailRequest), nil},
 	} {
-		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), c.line)
+		auth := leasefault.Script(lease.NewAuthority(memory.New(nil)), c.line)
 		var hit []int
 		for n := range 6 {
 			if _, err := lease.Inspect(t.Context(), auth, "job"); err != nil {
@@ -43,8 +43,8 @@ func TestLines(t *testing.T) {
 // The same seed gives the same faults, another gives others.
 func TestRandomReplays(t *testing.T) {
 	met := func(seed uint64) (calls []bool) {
-		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)),
-			leasetest.Always(leasetest.Any, leasetest.Random(seed, 0.5, leasetest.FailRequest)))
+		auth := leasefault.Script(lease.NewAuthority(memory.New(nil)),
+			leasefault.Always(leasefault.Any, leasefault.Random(seed, 0.5, leasefault.FailRequest)))
 		for range 64 {
 			_, err := lease.Inspect(t.Context(), auth, "job")
 			calls = append(calls, err != nil)
@@ -54,7 +54,7 @@ func TestRandomReplays(t *testing.T) {
 	if !slices.Equal(met(1), met(1)) || slices.Equal(met(1), met(2)) || !slices.Contains(met(1), true) || !slices.Contains(met(1), false) {
 		t.Errorf("seed 1: %v\nagain:  %v\nseed 2: %v", met(1), met(1), met(2))
 	}
-	none := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.Always(leasetest.Any, leasetest.Random(1, 1)))
+	none := leasefault.Script(lease.NewAuthority(memory.New(nil)), leasefault.Always(leasefault.Any, leasefault.Random(1, 1)))
 	if _, err := lease.Inspect(t.Context(), none, "job"); err != nil {
 		t.Errorf("no faults to draw from: %v", err)
 	}
@@ -62,14 +62,14 @@ func TestRandomReplays(t *testing.T) {
 
 func TestScriptOfAStore(t *testing.T) {
 	inner := memory.New(nil)
-	store := leasetest.ScriptStore(inner, leasetest.Nth(2, leasetest.Load, leasetest.Stale), leasetest.Nth(1, leasetest.Swap, leasetest.FailAnswer),
-		leasetest.Nth(5, leasetest.LoadOrSwap, leasetest.FailRequest))
+	store := leasefault.ScriptStore(inner, leasefault.Nth(2, leasefault.Load, leasefault.Stale), leasefault.Nth(1, leasefault.Swap, leasefault.FailAnswer),
+		leasefault.Nth(5, leasefault.LoadOrSwap, leasefault.FailRequest))
 	old, err := store.Load(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := lease.Record{State: lease.Expired, ID: idA, Duration: time.Second, Epoch: 1}
-	if _, err := store.Swap(t.Context(), "job", old, next); !errors.Is(err, leasetest.ErrInjected) {
+	if _, err := store.Swap(t.Context(), "job", old, next); !errors.Is(err, leasefault.ErrInjected) {
 		t.Errorf("the answer to the swap is not lost: %v", err)
 	}
 	if stale, err := store.Load(t.Context(), "job"); err != nil || stale != old {
@@ -78,7 +78,7 @@ func TestScriptOfAStore(t *testing.T) {
 	if fresh, err := store.Load(t.Context(), "job"); err != nil || fresh.Record != next {
 		t.Errorf("the third load shows %v, %v; want %v", fresh.Record, err, next)
 	}
-	if _, err := store.Load(t.Context(), "job"); !errors.Is(err, leasetest.ErrInjected) {
+	if _, err := store.Load(t.Context(), "job"); !errors.Is(err, leasefault.ErrInjected) {
 		t.Errorf("the fifth call of any kind: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestScriptOfAStore(t *testing.T) {
 func TestScriptCountsEveryCall(t *testing.T) {
 	var mu sync.Mutex
 	met := 0
-	auth := leasetest.Script(lease.NewAuthority(memory.New(nil)), leasetest.First(50, lease.ActionRead, leasetest.Before(func() {
+	auth := leasefault.Script(lease.NewAuthority(memory.New(nil)), leasefault.First(50, lease.ActionRead, leasefault.Before(func() {
 		mu.Lock()
 		defer mu.Unlock()
 		met++

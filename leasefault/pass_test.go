@@ -1,9 +1,10 @@
-package leasetest_test
+package leasefault_test
 
 import (
 	"testing"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
@@ -11,13 +12,13 @@ import (
 // Every wrapper has the abilities of what it wraps, and no others.
 func TestWrappersPassOn(t *testing.T) {
 	type store = lease.Store
-	clock := leasetest.NewClock()
+	clock := leasefault.NewClock()
 	for name, wrap := range map[string]func(store) store{
-		"ScriptStore": func(s store) store { return leasetest.ScriptStore(s) },
-		"Skew":        func(s store) store { return leasetest.Skew(s, clock) },
-		"Restartable": func(s store) store { r, _ := leasetest.Restartable(s, leasetest.LoseMemory); return r },
-		"Tamper":      func(s store) store { return leasetest.Tamper(s, func(string, *lease.Record) {}) },
-		"LossyStore":  func(s store) store { return leasetest.LossyStore(s, leasetest.FailWatch) },
+		"ScriptStore": func(s store) store { return leasefault.ScriptStore(s) },
+		"Skew":        func(s store) store { return leasefault.Skew(s, clock) },
+		"Restartable": func(s store) store { r, _ := leasefault.Restartable(s, leasefault.LoseMemory); return r },
+		"Tamper":      func(s store) store { return leasefault.Tamper(s, func(string, *lease.Record) {}) },
+		"LossyStore":  func(s store) store { return leasefault.LossyStore(s, leasefault.FailWatch) },
 		"History":     new(leasetest.History).Store,
 	} {
 		full := memory.New(nil)
@@ -43,11 +44,11 @@ func TestWrappersPassOn(t *testing.T) {
 		}
 	}
 	for name, wrap := range map[string]func(lease.Authority) lease.Authority{
-		"Script": func(a lease.Authority) lease.Authority { return leasetest.Script(a) },
+		"Script": func(a lease.Authority) lease.Authority { return leasefault.Script(a) },
 		"Answer": func(a lease.Authority) lease.Authority {
-			return leasetest.Answer(a, func(lease.Request, *lease.Result, *error) {})
+			return leasefault.Answer(a, func(lease.Request, *lease.Result, *error) {})
 		},
-		"Lossy":   func(a lease.Authority) lease.Authority { return leasetest.Lossy(a, leasetest.FailWatch) },
+		"Lossy":   func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.FailWatch) },
 		"History": new(leasetest.History).Authority,
 	} {
 		full := lease.NewAuthority(memory.New(nil))

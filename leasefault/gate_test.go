@@ -1,4 +1,4 @@
-package leasetest_test
+package leasefault_test
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
 // The release overtakes the renewal that was sent before it.
 func TestGateReorders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := leasetest.NewGate()
-		auth := leasetest.Script(lease.NewAuthority(memory.New(nil)),
-			leasetest.Nth(1, lease.ActionRenew, gate.HoldRequest), leasetest.Nth(1, lease.ActionRelease, gate.OpenAfter))
+		gate := leasefault.NewGate()
+		auth := leasefault.Script(lease.NewAuthority(memory.New(nil)),
+			leasefault.Nth(1, lease.ActionRenew, gate.HoldRequest), leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter))
 		if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
 			t.Fatal(err)
 		}
@@ -39,9 +39,9 @@ func TestGateReorders(t *testing.T) {
 
 func TestGateHoldsAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := leasetest.NewGate()
+		gate := leasefault.NewGate()
 		truth := lease.NewAuthority(memory.New(nil))
-		auth := leasetest.Script(truth, leasetest.Nth(1, lease.ActionAcquire, gate.HoldAnswer), leasetest.Nth(1, lease.ActionRead, gate.OpenBefore))
+		auth := leasefault.Script(truth, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer), leasefault.Nth(1, lease.ActionRead, gate.OpenBefore))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := auth.Do(ctx, "job", acquire(idA)); !errors.Is(err, context.DeadlineExceeded) {
@@ -60,13 +60,13 @@ func TestGateHoldsAnswers(t *testing.T) {
 func TestBeforeAndAfter(t *testing.T) {
 	truth := lease.NewAuthority(memory.New(nil))
 	ctx, cancel := context.WithCancel(t.Context())
-	auth := leasetest.Script(truth,
-		leasetest.Nth(1, lease.ActionRenew, leasetest.Before(func() {
+	auth := leasefault.Script(truth,
+		leasefault.Nth(1, lease.ActionRenew, leasefault.Before(func() {
 			if _, err := lease.Break(t.Context(), truth, "job", lease.Grace(0)); err != nil {
 				t.Error(err)
 			}
 		})),
-		leasetest.Nth(2, lease.ActionAcquire, leasetest.After(cancel)))
+		leasefault.Nth(2, lease.ActionAcquire, leasefault.After(cancel)))
 	if _, err := auth.Do(ctx, "job", acquire(idA)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
 	"sync"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // Skew returns s with the clock c in the place of its own: step it, and the store's time is
@@ -13,7 +14,7 @@ import (
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")
-	return passOnStore(&skewed{Store: s, clock: c, turn: make(chan struct{}, 1), records: map[string]skewedRecord{}}, s)
+	return passon.Store(&skewed{Store: s, clock: c, turn: make(chan struct{}, 1), records: map[string]skewedRecord{}}, s)
 }
 
 type skewed struct {

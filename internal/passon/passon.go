@@ -1,9 +1,10 @@
-package leasetest
+// Package passon passes the optional abilities of an authority or a store on through a wrapper.
+package passon
 
 import "github.com/fencedlease/lease"
 
-// passOn returns w, which wraps the authority inner, with the abilities of inner.
-func passOn(w, inner lease.Authority) lease.Authority {
+// Authority returns w, which wraps the authority inner, with the abilities of inner.
+func Authority(w, inner lease.Authority) lease.Authority {
 	if watcher, ok := inner.(lease.Watcher); ok {
 		return struct {
 			lease.Authority
@@ -13,8 +14,8 @@ func passOn(w, inner lease.Authority) lease.Authority {
 	return w
 }
 
-// passOnStore returns w, which wraps the store inner, with the abilities of inner.
-func passOnStore(w, inner lease.Store) lease.Store {
+// Store returns w, which wraps the store inner, with the abilities of inner.
+func Store(w, inner lease.Store) lease.Store {
 	watcher, watches := inner.(lease.Watcher)
 	limiter, limits := inner.(lease.Limiter)
 	switch {

@@ -1,9 +1,10 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // Tamper returns s as if somebody had written into it by hand: f may change the record of
@@ -12,7 +13,7 @@ import (
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
-	return passOnStore(tampered{s, f}, s)
+	return passon.Store(tampered{s, f}, s)
 }
 
 type tampered struct {
@@ -33,7 +34,7 @@ func (s tampered) Load(ctx context.Context, name string) (lease.Snapshot, error)
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")
-	return passOn(answering{a, f}, a)
+	return passon.Authority(answering{a, f}, a)
 }
 
 type answering struct {

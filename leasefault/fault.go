@@ -1,4 +1,4 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // ErrInjected is in the tree of every error that a [Fault] makes up itself.
-var ErrInjected = errors.New("leasetest: injected fault")
+var ErrInjected = errors.New("leasefault: injected fault")
 
 // A Fault is what happens to a call on its way to an authority or a store and back. It
 // carries the call out by [Call.Send], as often as it likes, or not at all. If it returns

@@ -1,4 +1,4 @@
-package leasetest_test
+package leasefault_test
 
 import (
 	"context"
@@ -8,30 +8,30 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
 // What a watcher gets of a hundred changes, a second apart, and when his watch is lost.
 func TestWatchFaults(t *testing.T) {
 	const changes = 100
-	lose, delay := leasetest.LoseSignals, leasetest.DelaySignals
+	lose, delay := leasefault.LoseSignals, leasefault.DelaySignals
 	for _, c := range []struct {
 		name        string
-		faults      []leasetest.WatchFault // the first outermost
-		least, most int                    // signals
+		faults      []leasefault.WatchFault // the first outermost
+		least, most int                     // signals
 		late        time.Duration
 		closed      time.Duration // 0: not before the end
 	}{
 		{"none", nil, changes, changes, 0, 0},
-		{"none is lost", []leasetest.WatchFault{lose(1, 0)}, changes, changes, 0, 0},
-		{"some are lost", []leasetest.WatchFault{lose(1, 0.5)}, 35, 65, 0, 0},
-		{"more are lost", []leasetest.WatchFault{lose(1, 0.5), lose(2, 0.5)}, 10, 40, 0, 0},
-		{"all are lost", []leasetest.WatchFault{lose(1, 1)}, 0, 0, 0, 0},
-		{"late", []leasetest.WatchFault{delay(time.Second / 4)}, changes, changes, time.Second / 4, 0},
-		{"later", []leasetest.WatchFault{delay(time.Second / 4), delay(time.Second / 2)}, changes, changes, time.Second * 3 / 4, 0},
-		{"the watch is lost", []leasetest.WatchFault{leasetest.CloseWatch(10500 * time.Millisecond)}, 10, 10, 0, 10500 * time.Millisecond},
-		{"late, and lost", []leasetest.WatchFault{delay(time.Second / 4), leasetest.CloseWatch(10500 * time.Millisecond)}, 10, 10, time.Second / 4, 10500 * time.Millisecond},
+		{"none is lost", []leasefault.WatchFault{lose(1, 0)}, changes, changes, 0, 0},
+		{"some are lost", []leasefault.WatchFault{lose(1, 0.5)}, 35, 65, 0, 0},
+		{"more are lost", []leasefault.WatchFault{lose(1, 0.5), lose(2, 0.5)}, 10, 40, 0, 0},
+		{"all are lost", []leasefault.WatchFault{lose(1, 1)}, 0, 0, 0, 0},
+		{"late", []leasefault.WatchFault{delay(time.Second / 4)}, changes, changes, time.Second / 4, 0},
+		{"later", []leasefault.WatchFault{delay(time.Second / 4), delay(time.Second / 2)}, changes, changes, time.Second * 3 / 4, 0},
+		{"the watch is lost", []leasefault.WatchFault{leasefault.CloseWatch(10500 * time.Millisecond)}, 10, 10, 0, 10500 * time.Millisecond},
+		{"late, and lost", []leasefault.WatchFault{delay(time.Second / 4), leasefault.CloseWatch(10500 * time.Millisecond)}, 10, 10, time.Second / 4, 10500 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWatchFaults(t *testing.T) {
 				auth, byStore := lease.NewAuthority(store), lease.Store(store)
 				for i := range c.faults {
 					f := c.faults[len(c.faults)-1-i]
-					auth, byStore = leasetest.Lossy(auth, f), leasetest.LossyStore(byStore, f)
+					auth, byStore = leasefault.Lossy(auth, f), leasefault.LossyStore(byStore, f)
 				}
 				for what, w := range map[string]any{"authority": auth, "store": byStore} {
 					ctx, cancel := context.WithCancel(t.Context())
@@ -83,14 +83,14 @@ func TestWatchFaults(t *testing.T) {
 }
 
 func TestFailWatch(t *testing.T) {
-	auth := leasetest.Lossy(lease.NewAuthority(memory.New(nil)), leasetest.FailWatch)
-	if _, err := auth.(lease.Watcher).Watch(t.Context(), "job"); !errors.Is(err, leasetest.ErrInjected) {
+	auth := leasefault.Lossy(lease.NewAuthority(memory.New(nil)), leasefault.FailWatch)
+	if _, err := auth.(lease.Watcher).Watch(t.Context(), "job"); !errors.Is(err, leasefault.ErrInjected) {
 		t.Error(err)
 	}
-	for what, f := range map[string]leasetest.WatchFault{
-		"CloseWatch": leasetest.CloseWatch(time.Second), "LoseSignals": leasetest.LoseSignals(1, 0.5), "DelaySignals": leasetest.DelaySignals(time.Second),
+	for what, f := range map[string]leasefault.WatchFault{
+		"CloseWatch": leasefault.CloseWatch(time.Second), "LoseSignals": leasefault.LoseSignals(1, 0.5), "DelaySignals": leasefault.DelaySignals(time.Second),
 	} {
-		if _, err := leasetest.Lossy(auth, f).(lease.Watcher).Watch(t.Context(), "job"); !errors.Is(err, leasetest.ErrInjected) {
+		if _, err := leasefault.Lossy(auth, f).(lease.Watcher).Watch(t.Context(), "job"); !errors.Is(err, leasefault.ErrInjected) {
 			t.Errorf("%s of a watch that does not begin: %v", what, err)
 		}
 	}

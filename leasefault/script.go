@@ -1,4 +1,4 @@
-package leasetest
+package leasefault
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // A StoreOp is an operation of a [lease.Store], as a [Line] of a script names it.
@@ -81,13 +82,13 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 // over all names. With a [Detach] or a [Repeat] among the lines, a must outlive the test.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
-	return passOn(&scripted{a, newCues("Script", lines)}, a)
+	return passon.Authority(&scripted{a, newCues("Script", lines)}, a)
 }
 
 // ScriptStore returns s with faults at chosen calls, as [Script] does for an authority.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
-	return passOnStore(&scriptedStore{s, newCues("ScriptStore", lines)}, s)
+	return passon.Store(&scriptedStore{s, newCues("ScriptStore", lines)}, s)
 }
 
 type scripted struct {
