@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/simulate"
+	"github.com/fencedlease/lease/internal/check/simulate"
 )
 
 // A recorded holder tells the Recorder of its releases.

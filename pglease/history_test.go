@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/internal/check/histories"
 	"github.com/fencedlease/lease/pglease"
 )
 
 // SPEC A2: every history is linearizable in the time of the server, whether requests begin with a
 // load or with what is remembered.
 func TestHistories(t *testing.T) {
-	histories, clients := 1000, 4
+	runs, clients := 1000, 4
 	if testing.Short() {
-		histories = 50
+		runs = 50
 	}
 	url := shared.url(shared.database(t))
 	stores := make([]*pglease.Store, clients)
@@ -32,28 +32,28 @@ func TestHistories(t *testing.T) {
 		for i, s := range stores {
 			bare[i] = s
 		}
-		for i := range histories {
+		for i := range runs {
 			seed := first + uint64(i)
-			h := witness.Run(t.Context(), seed, fmt.Sprint("loading-", i), bare, 10, 6*time.Millisecond)
-			if err := h.Check(witness.Options{OwnClock: true}); err != nil {
+			h := histories.Run(t.Context(), seed, fmt.Sprint("loading-", i), bare, 10, 6*time.Millisecond)
+			if err := h.Check(histories.Options{OwnClock: true}); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			exchanges += h.Len()
 		}
-		t.Logf("%d histories of %d exchanges are linearizable", histories, exchanges)
+		t.Logf("%d histories of %d exchanges are linearizable", runs, exchanges)
 	})
 	t.Run("remembering", func(t *testing.T) {
 		first, exchanges, renewals := rand.Uint64(), 0, 0
-		for i := range histories {
+		for i := range runs {
 			seed := first + uint64(i)
 			h, n := remembering(t, seed, fmt.Sprint("remembering-", i), stores, 15, 6*time.Millisecond, 0)
-			if err := h.Check(witness.Options{OwnClock: true}); err != nil {
+			if err := h.Check(histories.Options{OwnClock: true}); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			exchanges, renewals = exchanges+h.Len(), renewals+n
 		}
-		t.Logf("%d histories of %d exchanges are linearizable, with %d renewals in one", histories, exchanges, renewals)
-		if renewals < histories {
+		t.Logf("%d histories of %d exchanges are linearizable, with %d renewals in one", runs, exchanges, renewals)
+		if renewals < runs {
 			t.Error("that proves nothing")
 		}
 	})
@@ -61,8 +61,8 @@ func TestHistories(t *testing.T) {
 
 // remembering has clients do what they like with one lease, each through an authority that
 // remembers, and returns the history and how many renewals were one exchange.
-func remembering(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (h *witness.History, renewals int) {
-	h = new(witness.History)
+func remembering(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (h *histories.History, renewals int) {
+	h = new(histories.History)
 	exchanges := func(s lease.Store) lease.Store {
 		if patience > 0 {
 			s = impatient{s, patience}
@@ -94,9 +94,9 @@ func (a whole) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 // stopped and continued.
 func TestHistoriesUnderFaults(t *testing.T) {
 	const patience = 200 * time.Millisecond
-	histories := 12
+	runs := 12
 	if testing.Short() {
-		histories = 3
+		runs = 3
 	}
 	server := ownServer(t)
 	database := server.database(t)
@@ -106,11 +106,11 @@ func TestHistoriesUnderFaults(t *testing.T) {
 		stores[i] = store(t, pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
 		bounded[i] = impatient{stores[i], patience}
 	}
-	for what, run := range map[string]func(ctx context.Context, seed uint64, name string) *witness.History{
-		"loading": func(ctx context.Context, seed uint64, name string) *witness.History {
-			return witness.Run(ctx, seed, name, bounded, 300, 100*time.Millisecond)
+	for what, run := range map[string]func(ctx context.Context, seed uint64, name string) *histories.History{
+		"loading": func(ctx context.Context, seed uint64, name string) *histories.History {
+			return histories.Run(ctx, seed, name, bounded, 300, 100*time.Millisecond)
 		},
-		"remembering": func(ctx context.Context, seed uint64, name string) *witness.History {
+		"remembering": func(ctx context.Context, seed uint64, name string) *histories.History {
 			h, _ := remembering(t, seed, name, stores, 600, 100*time.Millisecond, patience)
 			return h
 		},
@@ -119,20 +119,20 @@ func TestHistoriesUnderFaults(t *testing.T) {
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
 			exchanges, faults := 0, map[string]int{}
-			for i := range histories {
-				done := make(chan *witness.History, 1)
+			for i := range runs {
+				done := make(chan *histories.History, 1)
 				go func() { done <- run(t.Context(), seed+uint64(i), fmt.Sprint(what, "-", i)) }()
 				for range 4 {
 					time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
 					faults[server.harm(t, r)]++
 				}
 				h := <-done
-				if err := h.Check(witness.Options{OwnClock: true}); err != nil {
+				if err := h.Check(histories.Options{OwnClock: true}); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 				exchanges += h.Len()
 			}
-			t.Logf("%d histories of %d exchanges are linearizable under %v", histories, exchanges, faults)
+			t.Logf("%d histories of %d exchanges are linearizable under %v", runs, exchanges, faults)
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencedlease/lease/internal/crew"
+	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/pglease"
 )
 
@@ -27,7 +27,7 @@ import (
 var shared *server
 
 func TestMain(m *testing.M) {
-	if crew.Hold(openStore) {
+	if processes.Hold(openStore) {
 		return
 	}
 	os.Exit(func() int {

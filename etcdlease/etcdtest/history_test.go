@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/internal/check/histories"
 )
 
 // clients are some clients of one lease. Every second history is of the authorities that the
@@ -37,16 +37,16 @@ func newClients(t *testing.T, endpoints []string, patience time.Duration) *clien
 func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duration) {
 	t.Helper()
 	seed, name := seed+uint64(i), fmt.Sprint(t.Name(), i)
-	var h *witness.History
+	var h *histories.History
 	if i%2 == 0 {
-		h = witness.Run(t.Context(), seed, name, c.stores, requests, d)
+		h = histories.Run(t.Context(), seed, name, c.stores, requests, d)
 	} else {
-		h = new(witness.History)
+		h = new(histories.History)
 		c.wire.history.Store(h)
 		h.Run(t.Context(), seed, name, c.authorities, requests, d)
 		c.wire.history.Store(nil)
 	}
-	if err := h.Check(witness.Options{}); err != nil {
+	if err := h.Check(histories.Options{}); err != nil {
 		t.Errorf("history %d, seed %d: %v", i, seed, err)
 	}
 	c.exchanges += h.Len()
@@ -56,16 +56,16 @@ func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duratio
 // SPEC A2, A4, in the order of the swaps.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	histories := 2000
+	runs := 2000
 	if testing.Short() {
-		histories = 100
+		runs = 100
 	}
 	c := newClients(t, []string{shared.Client, shared.Client, shared.Client, shared.Client}, time.Minute)
 	seed := rand.Uint64()
-	for i := range histories {
+	for i := range runs {
 		c.run(t, seed, i, 10, 6*time.Millisecond)
 	}
-	t.Logf("%d histories of %d requests and %d exchanges are linearizable", histories, c.requests, c.exchanges)
+	t.Logf("%d histories of %d requests and %d exchanges are linearizable", runs, c.requests, c.exchanges)
 }
 
 // The server is stopped and continued, killed and started again, and connections are cut.
@@ -84,15 +84,15 @@ func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 }
 
 // underFaults checks histories of clients, each at an endpoint of his own, while harm is done.
-func underFaults(t *testing.T, histories int, endpoints []string, harm func(*rand.Rand) string) {
+func underFaults(t *testing.T, runs int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
-		histories /= 20 // of either kind
+		runs /= 20 // of either kind
 	}
 	c := newClients(t, endpoints, 200*time.Millisecond)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	faults := map[string]int{}
-	for i := range histories {
+	for i := range runs {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -104,8 +104,8 @@ func underFaults(t *testing.T, histories int, endpoints []string, harm func(*ran
 		}
 		<-done
 	}
-	t.Logf("%d histories of %d requests and %d exchanges are linearizable under %v", histories, c.requests, c.exchanges, faults)
-	if c.exchanges < 50*histories {
+	t.Logf("%d histories of %d requests and %d exchanges are linearizable under %v", runs, c.requests, c.exchanges, faults)
+	if c.exchanges < 50*runs {
 		t.Error("that proves nothing")
 	}
 }

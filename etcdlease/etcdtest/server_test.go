@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fencedlease/lease/etcdlease"
-	"github.com/fencedlease/lease/internal/crew"
+	"github.com/fencedlease/lease/internal/check/processes"
 )
 
 // asServer is the variable that makes the test binary a server: the JSON of a member.
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if crew.Hold(openStore) {
+	if processes.Hold(openStore) {
 		return
 	}
 	os.Exit(func() int {
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 }
 
 // openStore makes a store of its own for a holder in a process of its own.
-func openStore(endpoint string) (crew.Store, error) {
+func openStore(endpoint string) (processes.Store, error) {
 	c, err := newClient(endpoint)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func serve(text string) error {
 		return err
 	}
 	defer m.stop()
-	<-crew.Ready().Done()
+	<-processes.Ready().Done()
 	return nil
 }
 
@@ -175,7 +175,7 @@ func serve(text string) error {
 // does not outlive the tests.
 type child struct {
 	*member
-	*crew.Process
+	*processes.Process
 }
 
 func newChild(t *testing.T) *child {
@@ -197,7 +197,7 @@ func (c *child) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Process, err = crew.Start(asServer + "=" + string(text)); err != nil {
+	if c.Process, err = processes.Start(asServer + "=" + string(text)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/internal/check/histories"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -20,12 +20,12 @@ import (
 // reads the requests and the answers themselves, and so trusts nothing but how a record is
 // written.
 type wire struct {
-	history atomic.Pointer[witness.History]
+	history atomic.Pointer[histories.History]
 }
 
 func (w *wire) option() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		e := witness.Exchange{Call: time.Now()}
+		e := histories.Exchange{Call: time.Now()}
 		err := invoke(ctx, method, req, reply, cc, o...)
 		e.Return = time.Now()
 		if h := w.history.Load(); h != nil && read(&e, req, reply, err) {
@@ -36,7 +36,7 @@ func (w *wire) option() grpc.DialOption {
 }
 
 // read reports whether an exchange showed a version, or may have made one.
-func read(e *witness.Exchange, req, reply any, err error) bool {
+func read(e *histories.Exchange, req, reply any, err error) bool {
 	switch req := req.(type) {
 	case *etcdserverpb.RangeRequest:
 		if err != nil {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package crew
+package processes
 
 import (
 	"math/rand/v2"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Prove has a crew hold a lease for so many rounds, or more until it proves something, while its
+// Prove has a group hold a lease for so many rounds, or more until it proves something, while its
 // processes are harmed, and at the same time, by the function harm, what they hold it at. Nothing
 // bad may be seen. The Seed of the Options is drawn here.
 func Prove(t *testing.T, o Options, rounds int, harm func(*rand.Rand) string) {

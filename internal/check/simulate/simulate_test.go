@@ -36,7 +36,7 @@ func checked(t *testing.T, c Config) Report {
 		t.Error(v)
 	}
 	if len(r.Violations) > 0 {
-		t.Logf("go test -run 'Faults/^%s$' ./internal/simulate -seed %d -for %v",
+		t.Logf("go test -run 'Faults/^%s$' ./internal/check/simulate -seed %d -for %v",
 			strings.ReplaceAll(title(c.Faults), " ", "_"), c.Seed, c.For)
 	}
 	return r
@@ -107,7 +107,7 @@ func TestRepeated(t *testing.T) {
 // A year of held leases, summed over the holders, under faults and pairs of them drawn from
 // the seed, one series of runs a core. The default is a day of it; this is the year:
 //
-//	go test -run Year ./internal/simulate -held 8760h
+//	go test -run Year ./internal/check/simulate -held 8760h
 //
 // SPEC A2, H9, H15, G1.
 func TestYear(t *testing.T) {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package crew
+package processes
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Wrong is something wrong with a crew, for the test that the crew finds it.
+// A Wrong is something wrong with a group, for the test that the group finds it.
 type Wrong string
 
 // What can be wrong.

@@ -1,4 +1,4 @@
-package witness_test
+package histories_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/internal/check/histories"
 )
 
 // A flaky store loses one swap in ten, before or after it was applied.
@@ -68,13 +68,13 @@ func (a *remembering) Do(ctx context.Context, name string, req lease.Request) (l
 func answers(t *testing.T, seed uint64, ownClock bool, over func(lease.Store) lease.Authority) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &flaky{Store: &register{rand: rand.New(rand.NewPCG(seed, 1)), records: make([]lease.Record, 1)}, rand: rand.New(rand.NewPCG(seed, 2))}
-		h := new(witness.History)
+		h := new(histories.History)
 		authorities := make([]lease.Authority, 4)
 		for i := range authorities {
 			authorities[i] = over(h.Store(s))
 		}
 		h.Run(t.Context(), seed, "x", authorities, 20, 30*time.Millisecond)
-		err = h.Check(witness.Options{OwnClock: ownClock})
+		err = h.Check(histories.Options{OwnClock: ownClock})
 	})
 	return err
 }

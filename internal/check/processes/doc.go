@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package crew holds one lease with several processes, each a copy of the test binary, that
+// Package processes holds one lease with several processes, each a copy of the test binary, that
 // are stopped and continued, and killed and started again, while they write to a resource
 // behind a guard. It checks two things, without a clock and without trusting what it checks:
 //
@@ -14,15 +14,15 @@
 // The resource is never harmed, so that late writes do arrive. A package of tests uses it so:
 //
 //	func TestMain(m *testing.M) {
-//		if crew.Hold(open) {
+//		if processes.Hold(open) {
 //			return
 //		}
 //		os.Exit(m.Run())
 //	}
 //
-//	c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: time.Second})
+//	c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: time.Second})
 //	for range 100 {
 //		c.Harm(rand) // and do harm to the server
 //	}
 //	report := c.End()
-package crew
+package processes

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/crew"
+	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// term is the duration of the leases of a crew.
+// term is the duration of the leases of a group.
 const term = time.Second
 
 // hold has processes hold a lease at the endpoints, which are harmed.
@@ -18,7 +18,7 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	if testing.Short() {
 		rounds = 8
 	}
-	crew.Prove(t, crew.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
+	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
 }
 
 // SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and
@@ -39,20 +39,20 @@ func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	hold(t, 80, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
 }
 
-// Crews find what is planted.
-func TestCrewsFindWhatIsWrong(t *testing.T) {
+// Groups of processes find what is planted.
+func TestProcessesFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	for _, wrong := range crew.Wrongs() {
+	for _, wrong := range processes.Wrongs() {
 		t.Run(string(wrong), func(t *testing.T) {
 			t.Parallel()
 			endpoint, pause := shared.Client, func() {}
-			if wrong == crew.Trusting {
+			if wrong == processes.Trusting {
 				server := newChild(t)
 				endpoint, pause = server.Client, func() { server.pause(t, 2*term) }
 			}
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
-			c := crew.New(t, crew.Options{Name: t.Name(), Endpoints: slices.Repeat([]string{endpoint}, 3), Duration: term, Seed: seed, Wrong: wrong})
+			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: slices.Repeat([]string{endpoint}, 3), Duration: term, Seed: seed, Wrong: wrong})
 			const rounds = 60
 			faults := map[string]int{}
 			for range rounds {

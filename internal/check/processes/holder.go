@@ -1,6 +1,6 @@
 //go:build linux
 
-package crew
+package processes
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type orders struct {
 }
 
 // Hold reports whether this process is a holder. Then it has been one, over the store that open
-// makes for an endpoint, until the crew needed it no more.
+// makes for an endpoint, until the group needed it no more.
 func Hold(open func(endpoint string) (Store, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {

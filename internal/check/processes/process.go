@@ -1,6 +1,6 @@
 //go:build linux
 
-package crew
+package processes
 
 import (
 	"bufio"
@@ -57,7 +57,7 @@ func Start(variable string) (*Process, error) {
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready {
 		p.Kill()
-		return nil, fmt.Errorf("crew: a process says %q, %v", line, err)
+		return nil, fmt.Errorf("processes: a process says %q, %v", line, err)
 	}
 	return p, nil
 }
@@ -91,7 +91,7 @@ func (p *Process) Stop() error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("crew: process %d does not stop", p.cmd.Process.Pid)
+			return fmt.Errorf("processes: process %d does not stop", p.cmd.Process.Pid)
 		}
 	}
 }
@@ -115,6 +115,6 @@ func (p *Process) End() error {
 		return nil
 	case <-time.After(20 * time.Second):
 		p.Kill()
-		return fmt.Errorf("crew: process %d did not end when it was told to", p.cmd.Process.Pid)
+		return fmt.Errorf("processes: process %d did not end when it was told to", p.cmd.Process.Pid)
 	}
 }

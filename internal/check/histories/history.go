@@ -1,11 +1,11 @@
-// Package witness checks what several clients saw of one lease in a [lease.Store], at the same
+// Package histories checks what several clients saw of one lease in a [lease.Store], at the same
 // time, for linearizability, and what authorities over it answered against that.
 //
 // In general that is a search over all orders. Here every state has a name that never
 // recurs, its version, and every swap says which one it replaced: the versions themselves
-// witness the order, and all that is left is to see that it is one, and that nobody saw it
+// show the order, and all that is left is to see that it is one, and that nobody saw it
 // against the course of time. The version must end with a number that rises with every swap.
-package witness
+package histories
 
 import (
 	"context"

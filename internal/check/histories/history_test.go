@@ -1,4 +1,4 @@
-package witness_test
+package histories_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/witness"
+	"github.com/fencedlease/lease/internal/check/histories"
 )
 
 // A register is the dumbest store there is, over a slow network, and with one thing wrong with it.
@@ -83,8 +83,8 @@ func run(t *testing.T, seed uint64, wrong string) (exchanges int, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &register{rand: rand.New(rand.NewPCG(seed, 1)), records: make([]lease.Record, 1), wrong: wrong}
 		stores := []lease.Store{s, s, s, s}
-		h := witness.Run(t.Context(), seed, "x", stores, 20, 30*time.Millisecond)
-		err, exchanges = h.Check(witness.Options{OwnClock: true}), h.Len()
+		h := histories.Run(t.Context(), seed, "x", stores, 20, 30*time.Millisecond)
+		err, exchanges = h.Check(histories.Options{OwnClock: true}), h.Len()
 	})
 	return exchanges, err
 }

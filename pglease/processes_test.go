@@ -8,12 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencedlease/lease/internal/crew"
+	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/pglease"
 )
 
 // openStore makes the store of a process that holds.
-func openStore(url string) (crew.Store, error) {
+func openStore(url string) (processes.Store, error) {
 	p, err := pgxpool.New(context.Background(), url)
 	if err != nil {
 		return nil, err
@@ -31,6 +31,6 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	}
 	server := ownServer(t)
 	url := server.url(server.database(t))
-	crew.Prove(t, crew.Options{Name: t.Name(), Endpoints: []string{url, url, url}, Duration: time.Second}, rounds,
+	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: []string{url, url, url}, Duration: time.Second}, rounds,
 		func(r *rand.Rand) string { return server.harm(t, r) })
 }

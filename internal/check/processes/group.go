@@ -1,6 +1,6 @@
 //go:build linux
 
-package crew
+package processes
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options are those of a crew; all must be given but Wrong.
+// Options are those of a group; all must be given but Wrong.
 type Options struct {
 	Name      string   // of the lease, which nobody else may use
 	Endpoints []string // a holder for each, at a store of its own
@@ -19,8 +19,8 @@ type Options struct {
 	Wrong     Wrong
 }
 
-// A Crew is some processes that hold a lease in turns, and a resource.
-type Crew struct {
+// A Group is some processes that hold a lease in turns, and a resource.
+type Group struct {
 	t         testing.TB
 	o         Options
 	resource  *resource
@@ -29,14 +29,14 @@ type Crew struct {
 	processes int
 }
 
-// New starts a crew. Its processes end with the test, if not before.
-func New(t testing.TB, o Options) *Crew {
+// New starts a group. Its processes end with the test, if not before.
+func New(t testing.TB, o Options) *Group {
 	t.Helper()
 	r, err := newResource(o.Wrong)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Crew{t: t, o: o, resource: r, holders: make([]*Process, len(o.Endpoints)), names: make([]string, len(o.Endpoints))}
+	c := &Group{t: t, o: o, resource: r, holders: make([]*Process, len(o.Endpoints)), names: make([]string, len(o.Endpoints))}
 	t.Cleanup(func() {
 		for _, p := range c.holders {
 			if p != nil {
@@ -53,7 +53,7 @@ func New(t testing.TB, o Options) *Crew {
 	return c
 }
 
-func (c *Crew) start(i int) error {
+func (c *Group) start(i int) error {
 	c.processes++
 	c.names[i] = fmt.Sprint("holder-", c.processes)
 	text, err := json.Marshal(orders{
@@ -69,7 +69,7 @@ func (c *Crew) start(i int) error {
 
 // Harm does one of the things that happen to a holder, most often to the one that holds, and
 // says which. It may be called beside the goroutine of the test, but not twice at a time.
-func (c *Crew) Harm(r *rand.Rand) string {
+func (c *Group) Harm(r *rand.Rand) string {
 	c.t.Helper()
 	what, err := c.harm(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Crew) Harm(r *rand.Rand) string {
 	return what
 }
 
-func (c *Crew) harm(r *rand.Rand) (what string, err error) {
+func (c *Group) harm(r *rand.Rand) (what string, err error) {
 	i := r.IntN(len(c.holders))
 	if r.IntN(4) > 0 {
 		for j, name := range c.names {
@@ -103,10 +103,10 @@ func (c *Crew) harm(r *rand.Rand) (what string, err error) {
 }
 
 // Seen returns what was seen so far.
-func (c *Crew) Seen() Report { return c.resource.seen() }
+func (c *Group) Seen() Report { return c.resource.seen() }
 
 // End has the holders finish, and returns what was seen.
-func (c *Crew) End() Report {
+func (c *Group) End() Report {
 	c.t.Helper()
 	for _, p := range c.holders {
 		if p == nil {
