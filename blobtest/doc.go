@@ -9,7 +9,7 @@
 //	...                          // create, acquire
 //	srv.Advance(15 * time.Second) // the lease has expired
 //
-// Programs in other languages start it as a command, github.com/fencedlease/lease/cmd/blobtest.
+// Programs in other languages start it as a command, github.com/fencedlease/lease/blobtest/cmd/blobtest.
 //
 // # Whose decisions
 //

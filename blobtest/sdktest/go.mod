@@ -6,6 +6,7 @@ require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.22.0
 	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.8.0
 	github.com/fencedlease/lease v0.0.0
+	github.com/fencedlease/lease/blobtest v0.0.0
 )
 
 require (
@@ -15,4 +16,7 @@ require (
 	golang.org/x/text v0.38.0 // indirect
 )
 
-replace github.com/fencedlease/lease => ../..
+replace (
+	github.com/fencedlease/lease => ../..
+	github.com/fencedlease/lease/blobtest => ..
+)

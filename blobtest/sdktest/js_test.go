@@ -15,7 +15,7 @@ import (
 func startProgram(t *testing.T) (connection, clock string) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "blobtest")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/fencedlease/lease/cmd/blobtest").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/fencedlease/lease/blobtest/cmd/blobtest").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(bin, "-addr", "127.0.0.1:0", "-clock", "manual", "-quiet")

@@ -1,7 +1,7 @@
 // Command blobtest serves a double of the Azure Blob service whose leases run on a clock
 // that a test can move. SDK clients of any language use it with the emulator's account:
 //
-//	go run github.com/fencedlease/lease/cmd/blobtest -clock manual
+//	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
 // It prints a connection string, then logs one line a request. While it runs,
 //
