@@ -128,7 +128,7 @@ var lossRules = []rule{
 			a.toldSoFar(want)
 		}
 	}},
-	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends with the loss, the release, or at once, each with its cause", losing | Binding, func(p *probe) {
+	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", losing | Binding, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		bound, stop := lease.WhileHeld(p.ctx, a.Lease)
@@ -163,6 +163,6 @@ var lossRules = []rule{
 		if lost.Err() == nil {
 			p.Fatalf("the lease was lost, and the context has not ended")
 		}
-		a.lostError(context.Cause(lost), tok, w.losing()...)
+		a.lostError(context.Cause(lost), tok, append(w.losing(), lease.ErrStopWindow)...)
 	}},
 }

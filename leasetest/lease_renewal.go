@@ -27,7 +27,7 @@ var renewalRules = []rule{
 		}
 		a.toldSoFar(0)
 	}},
-	{"H11/one-renewal-at-a-time", "at most one renewal is in flight", Injecting, func(p *probe) {
+	{"H11/one-renewal-at-a-time", "at most one renewal is in flight that was not given up", Injecting, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, deaf(gate)))
 		a.acquire()

@@ -20,13 +20,13 @@ type wire struct {
 
 	mu      sync.Mutex
 	sent    []sent
-	flying  map[lease.Action]int
-	most    map[lease.Action]int // that ever were in flight at once
+	flying  map[*sent]context.Context
+	most    map[lease.Action]int // that ever were in flight at once, and had not been given up
 	crossed bool                 // a release was sent while an acquire was in flight
 }
 
 func newWire(h *History, who string) *wire {
-	return &wire{h: h, who: who, flying: map[lease.Action]int{}, most: map[lease.Action]int{}}
+	return &wire{h: h, who: who, flying: map[*sent]context.Context{}, most: map[lease.Action]int{}}
 }
 
 type sent struct {
@@ -37,18 +37,29 @@ type sent struct {
 
 func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	w.h.Printf("%s -> %s", w.who, requestText(req))
+	s := sent{req, time.Now(), ctx.Err() != nil}
 	w.mu.Lock()
-	w.sent = append(w.sent, sent{req, time.Now(), ctx.Err() != nil})
-	w.flying[req.Action]++
-	w.most[req.Action] = max(w.most[req.Action], w.flying[req.Action])
-	w.crossed = w.crossed || req.Action == lease.ActionRelease && w.flying[lease.ActionAcquire] > 0
+	w.sent = append(w.sent, s)
+	w.flying[&s] = ctx
+	w.most[req.Action] = max(w.most[req.Action], w.inFlight(req.Action))
+	w.crossed = w.crossed || req.Action == lease.ActionRelease && w.inFlight(lease.ActionAcquire) > 0
 	w.mu.Unlock()
 	res, err := w.Authority.Do(ctx, name, req)
 	w.mu.Lock()
-	w.flying[req.Action]--
+	delete(w.flying, &s)
 	w.mu.Unlock()
 	w.h.Printf("%s <- %s: %s", w.who, requestText(req), answerText(res, err))
 	return res, err
+}
+
+// inFlight counts the requests of that action whose contexts have not ended. mu is held.
+func (w *wire) inFlight(a lease.Action) (n int) {
+	for s, ctx := range w.flying {
+		if s.Action == a && ctx.Err() == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // of returns the requests of that action, or of any, that were sent so far.

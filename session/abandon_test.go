@@ -95,13 +95,13 @@ func TestLateWinNeverSurfaces(t *testing.T) {
 	})
 }
 
-// An acquire that an authority does not answer is given up after twice the RequestTimeout, and so
-// is the wait for its turn behind such a one.
+// A request that the authority does not return from is given up after twice the RequestTimeout. With
+// two of them outstanding nothing is sent, until one returns. SPEC H3.
 func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{RequestTimeout: time.Second})
-		n.meet(lease.ActionAcquire, n.hangAfter)
+		n.meet(lease.ActionAcquire, n.hangAfter, n.hang)
 		for range 2 {
 			began := time.Now()
 			h.unknown(t, context.DeadlineExceeded)
@@ -109,14 +109,14 @@ func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 				t.Errorf("gave up after %v", took)
 			}
 		}
-		if n.count(lease.ActionAcquire) != 1 {
-			t.Errorf("%d acquires were sent", n.count(lease.ActionAcquire))
+		began := time.Now()
+		h.unknown(t, nil)
+		if took := time.Since(began); took != 0 || n.count(lease.ActionAcquire) != 2 {
+			t.Errorf("%d acquires were sent, the last call took %v", n.count(lease.ActionAcquire), took)
 		}
 		n.heal()
+		synctest.Wait()
 		h.acquire(t)
-		if n.count(lease.ActionRelease) != 1 {
-			t.Error("what hung was not undone")
-		}
 	})
 }
 

@@ -50,7 +50,7 @@ func TestWatchLearnsOfATakeOver(t *testing.T) {
 		time.Sleep(time.Second)
 		next.acquire(t)
 		synctest.Wait()
-		h.lostOnce(t, lease.ErrIDMismatch)
+		h.lostOnce(t, lease.ErrTakenOver)
 	})
 }
 

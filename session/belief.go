@@ -15,7 +15,6 @@ type belief struct {
 	sent   time.Time     // when the exchange that it rests on was sent
 	budget time.Duration // how long after that it holds; lease.Infinite: until told otherwise
 
-	doubtful bool // an earlier request to acquire the ID may yet arrive
 }
 
 // left is how much longer the belief holds: not at all if it is not positive.

@@ -90,84 +90,33 @@ func TestElapsed(t *testing.T) {
 
 // Belief ends at U, not a nanosecond before nor after. SPEC H9.
 func TestBeliefEndsAtU(t *testing.T) {
-	h := holding(t, nil)
-	for _, c := range []struct {
-		after time.Duration
-		left  time.Duration
-		over  bool
-	}{
-		{0, 9 * time.Second, false},
-		{9*time.Second - 1, 1, false},
-		{9 * time.Second, 0, true},
-		{9*time.Second + 1, -1, true},
-		{time.Hour, 9*time.Second - time.Hour, true},
+	o := &Options{MaxClockJump: time.Second}
+	sent := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b := &belief{sent: sent, budget: 9 * time.Second}
+	for _, c := range []struct{ after, left time.Duration }{
+		{0, 9 * time.Second},
+		{9*time.Second - 1, 1},
+		{9 * time.Second, 0},
+		{9*time.Second + 1, -1},
+		{time.Hour, 9*time.Second - time.Hour},
 	} {
-		now := origin.Add(c.after)
-		if left := h.held.left(h.o, now); left != c.left {
-			t.Errorf("%v after the sending %v are left, want %v", c.after, left, c.left)
-		}
-		if reason, over := h.over(now); over != c.over || over && reason != lease.ErrExpired {
-			t.Errorf("%v after the sending: over is %v, because %v", c.after, over, reason)
+		if left := b.left(o, sent.Add(c.after)); left != c.left {
+			t.Errorf("%v after the request was sent %v are left, want %v", c.after, left, c.left)
 		}
 	}
-	if until := h.held.until(); !until.Equal(origin.Add(9 * time.Second)) {
+	if until := b.until(); !until.Equal(sent.Add(9 * time.Second)) {
 		t.Errorf("U is %v", until)
-	}
-	if _, over := newHolder(nil).over(origin); over {
-		t.Error("what was never held is over")
 	}
 }
 
 // An infinite lease has no U by itself. SPEC H9.
 func TestInfiniteBeliefHasNoEnd(t *testing.T) {
-	h := newHolder(func(o *Options) { o.Duration = lease.Infinite })
-	if v := h.acquired(own, origin, origin.AddDate(200, 0, 0), leased(own, lease.Infinite), nil); v != granted {
-		t.Fatalf("not granted, but %d", v)
-	}
-	if left := h.held.left(h.o, origin.AddDate(250, 0, 0)); left != lease.Infinite {
+	sent := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b := &belief{sent: sent, budget: lease.Infinite}
+	if left := b.left(&Options{}, sent.AddDate(250, 0, 0)); left != lease.Infinite {
 		t.Errorf("%v are left", left)
 	}
-	if !h.held.until().IsZero() {
-		t.Errorf("U is %v", h.held.until())
-	}
-	if _, over := h.over(origin.AddDate(250, 0, 0)); over {
-		t.Error("over")
-	}
-}
-
-// D is the smaller of what was asked for and what is sure, and a grant that is answered when
-// nothing is sure any more is no grant. SPEC H4, H9.
-func TestGrantIsCountedFromTheSending(t *testing.T) {
-	for _, c := range []struct {
-		sure, took time.Duration
-		want       verdict
-		left       time.Duration
-	}{
-		{term, 0, granted, 9 * time.Second},
-		{term, 4 * time.Second, granted, 5 * time.Second},
-		{term, 9*time.Second - 1, granted, 1},
-		{term, 9 * time.Second, late, 0},
-		{term, 9*time.Second + 1, late, 0},
-		{time.Hour, 0, granted, 9 * time.Second},
-		{lease.Infinite, 0, granted, 9 * time.Second},
-		{5 * time.Second, time.Second, granted, 3 * time.Second},
-		{5 * time.Second, 4 * time.Second, late, 0},
-		{time.Second + 1, 0, granted, 1},
-		{time.Second, 0, late, 0},
-		{0, 0, late, 0},
-	} {
-		h := newHolder(nil)
-		h.doubtful = true
-		now := origin.Add(c.took)
-		if v := h.acquired(own, origin, now, leased(own, c.sure), nil); v != c.want {
-			t.Errorf("sure for %v, answered after %v: verdict %d, want %d", c.sure, c.took, v, c.want)
-			continue
-		}
-		if (h.held != nil) != (c.want == granted) || h.doubtful == (c.want == granted) || h.incarnation != uint64(map[bool]int{true: 1}[c.want == granted]) {
-			t.Errorf("sure for %v, answered after %v: the holder is %+v", c.sure, c.took, h)
-		}
-		if h.held != nil && (h.held.left(h.o, now) != c.left || h.held.id != own || h.held.token != lease.TokenOf(7)) {
-			t.Errorf("sure for %v, answered after %v: believes %+v", c.sure, c.took, h.held)
-		}
+	if !b.until().IsZero() {
+		t.Errorf("U is %v", b.until())
 	}
 }

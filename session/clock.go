@@ -13,19 +13,30 @@ type system struct{}
 func (system) Now() time.Time                         { return time.Now() }
 func (system) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// An alarm rings once after it was set, unless it is set anew or unset before. It may ring
-// once too often, when it is set or unset just as it rings.
+// An alarm rings once at the time that it was last set for. It may ring once too often, when it is
+// set or unset just as it rings.
 type alarm struct {
 	clock lease.Clock
 	ring  func()
+	at    time.Time     // zero: not set, or it has rung
 	timer *time.Timer   // with the system clock
 	stop  chan struct{} // with any other, while set: ends the goroutine that waits
 }
 
-// set and unset must not be called at the same time as each other. What set returns, if
-// anything, must be called soon after: a Clock's After may wait, so that no lock may be held.
-func (a *alarm) set(d time.Duration) (start func()) {
+// set sets the alarm for d after now, or unsets it if d is Infinite. It must not be called at the
+// same time twice. The function that it returns, if any, must be called soon after: a Clock's
+// After may wait, so that no lock may be held.
+func (a *alarm) set(now time.Time, d time.Duration) (start func()) {
+	at := now.Add(d)
+	switch {
+	case d == lease.Infinite:
+		a.unset()
+		return nil
+	case !a.at.IsZero() && a.at.Equal(at):
+		return nil
+	}
 	a.unset()
+	a.at = at
 	if _, ok := a.clock.(system); ok {
 		if a.timer == nil {
 			a.timer = time.AfterFunc(d, a.ring)
@@ -49,6 +60,7 @@ func (a *alarm) set(d time.Duration) (start func()) {
 }
 
 func (a *alarm) unset() {
+	a.at = time.Time{}
 	if a.timer != nil {
 		a.timer.Stop()
 	}

@@ -33,7 +33,7 @@
 //
 // With the default clock a held Session has one timer and no goroutine; a goroutine runs
 // for the length of a renewal, and with [Options.Watch] for as long as the lease is held. With
-// an injected [lease.Clock] a held Session has one goroutine.
+// an injected [Clock] a held Session has one goroutine.
 //
 // Release, and so Run, leaves nothing but requests and handlers that are under way, and those
 // end by themselves; [Session.Close] waits for them. A program that goes on need not call it. One

@@ -1,15 +1,8 @@
 package session
 
 import (
-	"bytes"
-	"fmt"
-	"log/slog"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"strconv"
-	"sync"
-	"sync/atomic"
+	"time"
 )
 
 // handlers are the functions registered for one kind of event, in order of registration.
@@ -17,85 +10,65 @@ type handlers[T any] struct{ list []*handler[T] }
 
 type handler[T any] struct {
 	f    func(T)
-	gone atomic.Bool
+	gone bool // it was unregistered
 }
 
-func (hs *handlers[T]) add(f func(T)) *handler[T] {
+// OnLost registers f as [lease.Lease] says. A panic in f is logged; it stops nothing else.
+func (s *Session) OnLost(f func(error)) (stop func() bool) { return register(s, &s.onLost, f) }
+
+// OnBreaking registers f to be called when the Session learns that its lease is breaking: it
+// will be lost at until, on the Session's clock. It is the time to finish and to Release. The
+// contexts of [Session.WhileHeld] end a StopWindow before that. If the end of the break moves
+// earlier by more than Margin f is called again. Handlers run as those of OnLost do.
+//
+// The Session learns of a break when it next renews, at most RenewInterval and RequestTimeout
+// later, or with Options.Watch as soon as it has asked. A break with less grace than that ends the
+// lease before its holder knows: then only the fencing token protects what the holder writes.
+func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
+	return register(s, &s.onBreak, f)
+}
+
+func register[T any](s *Session, hs *handlers[T], f func(T)) (stop func() bool) {
+	if f == nil {
+		panic("session: a handler that is nil")
+	}
+	s.step((*machine).advance) // f is not called for what is over by now
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	h := &handler[T]{f: f}
 	hs.list = append(hs.list, h)
-	return h
-}
-
-// remove reports whether h was still there.
-func (hs *handlers[T]) remove(h *handler[T]) bool {
-	i := slices.Index(hs.list, h)
-	if i < 0 {
-		return false
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.Index(hs.list, h)
+		if i < 0 {
+			return false
+		}
+		h.gone = true
+		hs.list = slices.Delete(hs.list, i, i+1)
+		return true
 	}
-	h.gone.Store(true)
-	hs.list = slices.Delete(hs.list, i, i+1)
-	return true
 }
 
-// dispatch calls every handler that is registered now, each in a goroutine of its own that
-// Close waits for. It must be called with s.mu held.
-func dispatch[T any](s *Session, hs *handlers[T], arg T) {
+// dispatch returns a function for every handler that is registered now, to be run each on a
+// goroutine of its own. None calls its handler once the handler is unregistered or the Session is
+// closed. mu is held.
+func dispatch[T any](s *Session, hs *handlers[T], arg T) (calls []func()) {
 	for _, h := range hs.list {
-		s.begin()
-		s.handling++
-		go func() {
-			defer s.finish()
-			leave := handling.enter()
+		calls = append(calls, func() {
+			s.mu.Lock()
+			over := h.gone || s.machine.closed
+			s.mu.Unlock()
+			if over {
+				return
+			}
 			defer func() {
-				leave()
-				s.mu.Lock()
-				s.handling--
-				s.mu.Unlock()
-				if r := recover(); r != nil {
-					s.report(r)
+				if panicked := recover(); panicked != nil {
+					s.logPanic(panicked)
 				}
 			}()
-			if !h.gone.Load() {
-				h.f(arg)
-			}
-		}()
+			h.f(arg)
+		})
 	}
-}
-
-func (s *Session) report(panicked any) {
-	log := s.o.Logger
-	if log == nil {
-		log = slog.Default()
-	}
-	log.Error("lease: a handler panicked", "name", s.name, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
-}
-
-// handling are the goroutines that run a handler, of whatever Session.
-var handling goroutines
-
-// goroutines are a set of them, by number. Close may be called inside a handler and must not
-// wait for it; nothing but this number tells that call from one on another goroutine. (A
-// handler gets no context that could carry it, and a frame on the stack does not say whose.)
-type goroutines struct{ numbers sync.Map }
-
-// enter adds the calling goroutine.
-func (g *goroutines) enter() (leave func()) {
-	n := number()
-	g.numbers.Store(n, nil)
-	return func() { g.numbers.Delete(n) }
-}
-
-// inside reports whether the calling goroutine is one of them.
-func (g *goroutines) inside() bool {
-	_, in := g.numbers.Load(number())
-	return in
-}
-
-// number returns that of the calling goroutine.
-func number() uint64 {
-	var buf [64]byte
-	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	digits, _, _ := bytes.Cut(text, []byte(" "))
-	n, _ := strconv.ParseUint(string(digits), 10, 64)
-	return n
+	return calls
 }

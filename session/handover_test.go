@@ -205,7 +205,7 @@ func TestHandOverBesideADebt(t *testing.T) {
 		}
 		before := n.record(t)
 		n.meet(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{})) // it is not told whose
-		giver.unknown(t, nil)
+		giver.refused(t)
 		synctest.Wait()
 		if r := n.record(t); r != before {
 			t.Errorf("the record is %+v", r)
@@ -257,7 +257,7 @@ func TestHandOverGivesUp(t *testing.T) {
 		h.acquire(t)
 		n.meet(lease.ActionChange, n.hang)
 		began := time.Now()
-		if err := h.HandOver(context.Background(), lease.ID{9}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+		if err := h.HandOver(context.Background(), lease.ID{9}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

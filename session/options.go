@@ -13,8 +13,8 @@ import (
 
 // Options configure a [Session]. A nil *Options and the zero value of each field mean the
 // defaults. New refuses what is out of range, and a combination that leaves no time to try a
-// failed renewal again: RenewInterval + 2 RequestTimeout + RetryDelay must fit into the time for
-// which one grant is believed.
+// failed renewal again: RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must fit into the
+// time for which one grant is believed.
 type Options struct {
 	// Owner labels the lease for people: which process, which host. Default: unique to the
 	// Session. It proves nothing; two Sessions of the same Owner exclude each other, unless
@@ -23,11 +23,15 @@ type Options struct {
 
 	// TakeOver asserts that any earlier holder of the same Owner is dead, as Akka's owner
 	// that crashed and came back. Acquire then takes a lease that is leased to Owner, and the
-	// earlier holder loses it. It takes nothing that is breaking, and needs an Owner, and an
-	// authority that discloses IDs: otherwise Acquire fails with errors.ErrUnsupported.
+	// earlier holder loses it with the Reason [lease.ErrTakenOver]. It takes nothing that is
+	// breaking, and needs an Owner, and an authority that discloses IDs: otherwise Acquire fails
+	// with errors.ErrUnsupported. It turns Watch on, so that an earlier holder that is alive after
+	// all, and has the same Options, notices soon.
 	TakeOver bool
 
-	// Duration to ask for, or lease.Infinite. Default: 30 s.
+	// Duration to ask for, or lease.Infinite. Default: 30 s. Nobody gets an infinite lease whose
+	// holder has crashed until it is broken, and the same is true of one that a request acquires
+	// which reaches the authority after Close. Prefer a finite one: it ends by itself.
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next, shortened at random by up to a
@@ -42,6 +46,13 @@ type Options struct {
 	// Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
+	// StopWindow is how long before U the contexts of [Session.WhileHeld], and with them that of
+	// [Run], end: the time that work has for stopping before another holder can begin. CheckAlive
+	// stays true until U. Default: the least of Duration/6, 5 s, and what RenewInterval,
+	// RequestTimeout and RetryDelay leave of the time for which one grant is believed; 5 s for an
+	// infinite lease, where it counts before the end of a break. Negative: none.
+	StopWindow time.Duration
+
 	// Watch makes the Session watch the record while it holds the lease, where the authority is
 	// a [lease.Watcher], and ask at once when the record shows a break or another holder: it
 	// learns of that once a look at the record and a renewal are answered (two, if one is under
@@ -49,7 +60,7 @@ type Options struct {
 	// is held, and a look at the record for every signal; in some stores each renewal gives one.
 	// A signal that comes soon after a look that showed nothing new is followed a tenth of a
 	// RenewInterval later at most.
-	// Default: off.
+	// Default: off, but on with TakeOver.
 	Watch bool
 
 	// MaxClockDrift bounds e: the clocks of the authority and of this machine run at rates from
@@ -73,9 +84,11 @@ type Options struct {
 	// Default: crypto/rand.
 	Rand io.Reader
 
-	// Logger gets acquired and released at Debug, failed requests and breaks at Warn, losses
-	// and panics of handlers at Error. That somebody else has the lease is no failure. Default:
-	// none, but for panics: slog.Default().
+	// Logger gets acquired and released at Debug; the beginning of a break at Warn, and failed
+	// requests: the first of a series, and then the 2nd, 4th, 8th and so on; losses and panics of
+	// handlers at Error. That another holder has the lease is not a failure. A Logger that takes
+	// long, or never returns, delays nothing; the records that it cannot keep up with are counted
+	// and dropped. Default: slog.Default(), as it is at each record; slog.DiscardHandler silences it.
 	Logger *slog.Logger
 
 	// Trace is called at the events of the Session. Default: none.
@@ -89,6 +102,7 @@ const (
 	defaultMaxClockDrift  = 0.001
 	defaultMargin         = time.Millisecond
 	defaultMaxClockJump   = time.Second
+	defaultStopWindow     = 5 * time.Second // at most
 
 	longest = lease.Infinite / 8 // of any but Duration, so that multiples can be written
 )
@@ -113,6 +127,10 @@ func (o *Options) Complete() (*Options, error) {
 	byDefault(&c.MaxClockDrift, defaultMaxClockDrift)
 	byDefault(&c.Margin, defaultMargin)
 	byDefault(&c.MaxClockJump, defaultMaxClockJump)
+	c.Watch = c.Watch || c.TakeOver
+	if c.StopWindow == 0 {
+		c.StopWindow = max(0, min(part(c.Duration, 6), defaultStopWindow, c.room()))
+	}
 	if c.Clock == nil {
 		c.Clock = system{}
 	}
@@ -158,7 +176,7 @@ func (o *Options) inRange() error {
 		value time.Duration
 	}{
 		{"Duration", o.Duration}, {"RenewInterval", o.RenewInterval}, {"RequestTimeout", o.RequestTimeout},
-		{"RetryDelay", o.RetryDelay}, {"Margin", o.Margin}, {"MaxClockJump", o.MaxClockJump},
+		{"RetryDelay", o.RetryDelay}, {"Margin", o.Margin}, {"MaxClockJump", o.MaxClockJump}, {"StopWindow", max(1, o.StopWindow)},
 	} {
 		switch {
 		case f.value <= 0:
@@ -177,16 +195,16 @@ func (o *Options) inRange() error {
 // another. If not it blames the first field given that could make room alone, with its
 // bound, or if none could, the first given.
 func (o *Options) leaveTime(given *Options) error {
-	rest := o.budget(o.Duration) - o.RenewInterval
-	room := rest - 2*o.RequestTimeout - o.RetryDelay
+	window := max(0, given.StopWindow)
+	room := o.room() - window
 	if room >= 0 {
 		return nil
 	}
-	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v and RetryDelay %v must fit into what MaxClockDrift %v and Margin %v leave of Duration %v",
-		o.RenewInterval, o.RequestTimeout, o.RetryDelay, o.MaxClockDrift, o.Margin, o.Duration)
-	timeout := (rest - o.RetryDelay) / 2
+	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v, RetryDelay %v and StopWindow %v must fit into what MaxClockDrift %v and Margin %v leave of Duration %v",
+		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, o.MaxClockDrift, o.Margin, o.Duration)
+	timeout := (room + 2*o.RequestTimeout) / 2
 	if given.RetryDelay == 0 {
-		timeout = (2*rest + 1) / 5 // a RetryDelay of half of that included
+		timeout = (2*(room+2*o.RequestTimeout+o.RetryDelay) + 1) / 5 // a RetryDelay of half of that included
 	}
 	var blame error
 	for _, f := range []struct {
@@ -202,6 +220,7 @@ func (o *Options) leaveTime(given *Options) error {
 		{"RequestTimeout", given.RequestTimeout != 0, o.RequestTimeout, timeout, "shorter"},
 		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + room, "shorter"},
 		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, "shorter"},
+		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + room, "shorter"},
 	} {
 		switch {
 		case !f.given:
@@ -213,6 +232,14 @@ func (o *Options) leaveTime(given *Options) error {
 	}
 	return blame
 }
+
+// room is what one grant leaves for the StopWindow after a renewal that failed twice.
+func (o *Options) room() time.Duration {
+	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
+}
+
+// window is the StopWindow, and 0 for none.
+func (o *Options) window() time.Duration { return max(0, o.StopWindow) }
 
 // missing refuses an argument that is nil.
 func missing(argument string) error {

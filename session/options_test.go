@@ -61,7 +61,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 		{"owner with a zero byte", session.Options{Owner: "a\x00"}, `Owner="a\x00"`, "NUL"},
 		{"owner that is no text", session.Options{Owner: "\xff"}, `Owner="\xff"`, "UTF-8"},
 		{"take-over of nobody", session.Options{TakeOver: true}, `Owner=""`, "TakeOver"},
-		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 248.002ms, so that a failed renewal can be tried again: RenewInterval 333.333333ms, twice RequestTimeout 166.666666ms and RetryDelay 83.333333ms must fit into what MaxClockDrift 0.001 and Margin 1s leave of Duration 1s"},
+		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 248.002ms, so that a failed renewal can be tried again: RenewInterval 333.333333ms, twice RequestTimeout 166.666666ms, RetryDelay 83.333333ms and StopWindow 0s must fit into what MaxClockDrift 0.001 and Margin 1s leave of Duration 1s"},
 		{"rate of all", session.Options{Duration: time.Second, MaxClockDrift: 0.9999}, "Duration=1s", "MaxClockDrift 0.9999"},
 		{"a nanosecond", session.Options{Duration: 1, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, "Duration=1ns", "must be longer"},
 		{"an interval of all", session.Options{RenewInterval: 30 * time.Second}, "RenewInterval=30s", "must be at most 17.43"},

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -57,6 +58,14 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// lines is a Writer of lines.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
 // panics acquires a lease, lets it be renewed, and releases or loses it.
 func panics(a brittle, trace *session.Trace, handler func(error)) {
 	defer func() { _ = recover() }()
@@ -69,9 +78,10 @@ func panics(a brittle, trace *session.Trace, handler func(error)) {
 	a.Authority = lease.NewAuthority(memory.New(nil))
 	s, err := session.New(a, name, &session.Options{RenewInterval: time.Millisecond, Trace: trace})
 	check(err)
-	told := make(chan struct{})
+	logged := make(chan string, 1)
+	slog.SetDefault(slog.New(slog.NewTextHandler(lines(logged), nil)))
 	if handler != nil {
-		s.OnLost(func(err error) { defer close(told); handler(err) })
+		s.OnLost(handler)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -85,7 +95,9 @@ func panics(a brittle, trace *session.Trace, handler func(error)) {
 	default:
 		_, err := lease.Break(ctx, a, name, lease.Grace(0))
 		check(err)
-		<-told
+		for line := ""; !strings.Contains(line, "brittle handler"); fmt.Print(line) {
+			line = <-logged
+		}
 		check(s.Close(ctx))
 	}
 }

@@ -118,7 +118,7 @@ func TestReleaseGivesUpAnAuthorityThatHangs(t *testing.T) {
 		h.acquire(t)
 		n.meet(lease.ActionRelease, n.hang)
 		began := time.Now()
-		if err := h.Release(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+		if err := h.Release(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		n.heal()
@@ -245,7 +245,8 @@ func TestReleaseAtU(t *testing.T) {
 	}
 }
 
-// Debts are released newest first, and the rest is left for later if that fails. SPEC H6.
+// A release that failed is tried again, but not once a grant has shown that its ID is not in force.
+// SPEC H6.
 func TestReleaseOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -265,13 +266,8 @@ func TestReleaseOfSeveral(t *testing.T) {
 			t.Errorf("%d releases so far", before)
 		}
 		h.release(t)
-		for i, r := range n.requests(lease.ActionRelease)[before:] {
-			if r.ID != ids[2-i] {
-				t.Errorf("release %d was of %v", i, r.ID)
-			}
-		}
-		if n.count(lease.ActionRelease) != before+3 {
-			t.Errorf("%d releases", n.count(lease.ActionRelease)-before)
+		if again := n.requests(lease.ActionRelease)[before:]; len(again) != 1 || again[0].ID != ids[2] {
+			t.Errorf("released: %v", again)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func TestRunLoses(t *testing.T) {
 		own    error
 	}{
 		{"broken", func(t *testing.T, n *network) { n.breaks(t, 0) }, lease.ErrBroken, nil},
-		{"expired", func(t *testing.T, n *network) { n.keep(lease.ActionRenew, failRequest) }, lease.ErrExpired, errWork},
+		{"expired", func(t *testing.T, n *network) { n.keep(lease.ActionRenew, failRequest) }, lease.ErrStopWindow, errWork},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,8 +71,12 @@ func TestRunLoses(t *testing.T) {
 					returned = true
 					return c.own
 				}, nil)
-				lost := h.lostOnce(t, c.reason)
-				if !returned || !errors.Is(err, lost) || c.own != nil && !errors.Is(err, c.own) {
+				if c.reason == lease.ErrStopWindow { // while the function was stopping
+					h.lostOnce(t, lease.ErrExpired)
+				} else {
+					h.lostOnce(t, c.reason)
+				}
+				if !returned || !errors.Is(err, lease.ErrLost) || !errors.Is(err, c.reason) || c.own != nil && !errors.Is(err, c.own) {
 					t.Errorf("run: %v", err)
 				}
 			})
@@ -137,7 +141,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 		}{
 			{"", func(*network) fault { return slow(time.Second, time.Second) }, nil, 2 * time.Second},
 			{", in vain", func(*network) fault { return failRequest }, errNet, 0},
-			{", unheard", func(n *network) fault { return n.hang }, context.DeadlineExceeded, 20 * time.Second}, // four times RequestTimeout
+			{", unheard", func(n *network) fault { return n.hang }, context.DeadlineExceeded, 10 * time.Second}, // twice RequestTimeout
 		} {
 			t.Run(c.name+f.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -152,7 +156,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 						if !errors.Is(err, f.want) || time.Since(began) != f.took || !errors.Is(context.Cause(ctx), lease.ErrReleased) {
 							t.Errorf("%v after %v; the context ended because of %v", err, time.Since(began), context.Cause(ctx))
 						}
-						if err := h.Release(ctx); f.took == 20*time.Second && !errors.Is(err, context.Canceled) {
+						if err := h.Release(ctx); f.took == 10*time.Second && !errors.Is(err, context.Canceled) {
 							t.Errorf("released once more, with a context that was done: %v", err)
 						}
 						return nil
@@ -215,7 +219,7 @@ func TestRunContextEndsBefore(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		ctx, cancel := context.WithCancelCause(context.Background())
-		if err := session.Run(ctx, justAcquired{h.Session, func() { cancel(errWork) }}, never, nil); err != context.Canceled {
+		if err := session.Run(ctx, justAcquired{h.Session, func() { cancel(errWork) }}, never, nil); !errors.Is(err, context.Canceled) || !errors.Is(err, errWork) {
 			t.Errorf("run: %v", err)
 		}
 		if h.alive(t, false); n.record(t).State != lease.Available {
@@ -373,7 +377,7 @@ func TestRunAgain(t *testing.T) {
 				time.AfterFunc(time.Minute, cancel)
 				return true
 			}})
-		if err != context.Canceled {
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, errWork) { // and that of the last term
 			t.Errorf("run: %v", err)
 		}
 	})

@@ -32,12 +32,12 @@ func TestTakeOver(t *testing.T) {
 		if r := n.record(t); r.ID != h.ID() || r.Owner != "node-1" || r.Token() != second {
 			t.Errorf("the record is %+v", r)
 		}
-		got := n.requests()
+		got := n.requests(lease.ActionAcquire, lease.ActionChange)
 		if len(got) != 4 || got[2].Action != lease.ActionChange || got[2].Proposed != h.ID() || got[3].Action != lease.ActionAcquire || got[3].Proposed != h.ID() {
 			t.Errorf("sent %+v", got)
 		}
 		time.Sleep(time.Hour)
-		old.lostOnce(t, lease.ErrIDMismatch)
+		old.lostOnce(t, lease.ErrTakenOver)
 		h.alive(t, true)
 		h.notLost(t)
 	})

@@ -100,8 +100,8 @@ func TestTraceAndLogger(t *testing.T) {
 		defer mu.Unlock()
 		for _, want := range []string{
 			`level=DEBUG msg="lease: acquired" name=jobs/nightly token=00000000000000000002`,
-			`level=WARN msg="lease: acquire failed" name=jobs/nightly err="connection reset"`,
-			`level=WARN msg="lease: renewal failed" name=jobs/nightly err="connection reset"`,
+			`level=WARN msg="lease: acquire failed" name=jobs/nightly failures=1 err="connection reset"`,
+			`level=WARN msg="lease: renewal failed" name=jobs/nightly failures=1 err="connection reset"`,
 			`level=WARN msg="lease: breaking" name=jobs/nightly token=00000000000000000002`,
 			`level=ERROR msg="lease: lost" name=jobs/nightly token=00000000000000000002 reason=broken`,
 			`level=DEBUG msg="lease: released" name=jobs/nightly id=` + id.String(),

@@ -7,144 +7,102 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Wait returns nil when it may be worth to call Acquire: the lease is not locked, or is
-// locked for this Session, or Release or Close was called, or nothing better than asking is
-// known. It takes nothing, and another may be faster. It ends with its context, and at a
-// Release or Close, whatever the authority does.
+// Wait returns nil when it may be worth calling Acquire: the lease is not locked, or this Session
+// may acquire it although it is, or Release or Close was called, or nothing better than asking is
+// known. It takes nothing, and another may be faster. It ends with its context, and at a Release
+// or Close, whatever the authority does.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
 // runs out; otherwise, and when a watch is lost, it looks again after a RenewInterval, jittered.
-// After a signal that no change is seen to be behind it pauses before it follows another, for a
-// tenth of a RenewInterval at most.
 func (s *Session) Wait(ctx context.Context) error {
-	s.lock()
-	closed, superseded := s.closed, s.supersession()
-	s.unlock()
-	defer s.heed(superseded)
-	if closed {
-		return nil
+	_, err := s.wait(ctx, func(lease.Result) bool { return false })
+	return err
+}
+
+// TryAcquire is an Acquire that returns false only if the lease is certainly held by somebody:
+// where the authority has a clock, as soon as it is refused. An authority without a clock, such as
+// that of etcdlease, does not know how old a record is that it sees for the first time. There
+// TryAcquire waits: it returns false once it has seen the record renewed, and takes a record that
+// runs out meanwhile, because its holder is dead.
+func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
+	for {
+		o := s.acquire(ctx)
+		if o.err != errPerhapsFree {
+			return s.acquired(o)
+		}
+		certain := func(res lease.Result) bool { return res.MinRemaining > 0 }
+		if locked, err := s.wait(ctx, certain); locked || err != nil {
+			return "", false, err
+		}
 	}
-	changed, stop := s.watch(ctx, superseded)
+}
+
+// wait waits as Wait does. It returns true as soon as a look at a locked record satisfies enough.
+func (s *Session) wait(caller context.Context, enough func(lease.Result) bool) (bool, error) {
+	ctx, cancel := context.WithCancel(caller) // ends with the call, too
+	w := &waiter{ctx: ctx, ended: cancel}
+	s.begin(w, (*machine).await)
+	defer s.cancel(w, nil)
+	changed, stop := s.watch(ctx)
 	defer func() { stop() }()
-	var last lease.Record
-	for signalled := false; ; {
-		if err := ctx.Err(); err != nil {
-			return s.opError("wait", err)
-		}
-		seen, left, known := s.locked(ctx, superseded)
-		needless := signalled && (!known || seen == last)
-		if known {
-			last = seen
-		}
+	var (
+		last     lease.Record
+		soonest  time.Duration // for an authority that always answers that the lease is about to end
+		signaled bool
+	)
+	for ctx.Err() == nil {
+		res, known := s.look(ctx)
+		left := s.lockedFor(res)
 		switch {
+		case ctx.Err() != nil:
+			continue
 		case !known:
 			left = s.jitter(s.o.RetryDelay)
 		case left <= 0:
-			return nil
+			return false, nil
+		case enough(res):
+			return true, nil
 		case changed == nil:
 			left = min(left, s.jitter(s.o.RenewInterval))
 		}
-		if needless { // some authorities signal what only looks
+		if signaled && (!known || res.Record == last) { // some authorities signal what changes nothing
 			pause := min(left, s.jitter(s.o.RenewInterval/10))
 			left -= pause
-			select {
-			case <-s.o.Clock.After(pause):
-			case <-superseded:
-				return nil
-			case <-ctx.Done():
-			}
+			_ = sleep(ctx, s.o.Clock, pause)
+		}
+		last = res.Record
+		if left >= s.o.RetryDelay {
+			soonest = 0
 		}
 		select {
-		case _, signalled = <-changed:
-			if !signalled {
+		case _, signaled = <-changed:
+			if !signaled {
 				stop()
 				changed = nil
 			}
-		case <-s.o.Clock.After(left):
+		case <-s.o.Clock.After(max(left, soonest)):
 			if !known {
-				return nil
+				return false, nil
 			}
+			soonest, signaled = min(max(2*soonest, time.Millisecond), s.o.RetryDelay), false
 			if changed == nil {
-				changed, stop = s.watch(ctx, superseded)
+				changed, stop = s.watch(ctx)
 			}
-		case <-superseded:
-			return nil
 		case <-ctx.Done():
 		}
 	}
+	if err := caller.Err(); err != nil && !w.over() {
+		return false, s.opError("wait", err)
+	}
+	return false, nil
 }
 
-// watch begins a watch, and returns nil if there is nothing to watch with. What it needs is
-// freed by stop, also once the watch is lost.
-func (s *Session) watch(ctx context.Context, superseded <-chan struct{}) (changed <-chan struct{}, stop func()) {
-	w, ok := s.authority.(lease.Watcher)
-	if !ok {
-		return nil, func() {}
-	}
-	ctx, stop = context.WithCancel(ctx)
-	changed, _ = ask(ctx, s, superseded, func(context.Context) (<-chan struct{}, error) { return w.Watch(ctx, s.name) })
-	if changed == nil {
-		stop()
-	}
-	return changed, stop
-}
-
-// locked tells how long the lease stays locked for somebody else, at most, and the record that
-// says so, if the authority answers.
-func (s *Session) locked(ctx context.Context, superseded <-chan struct{}) (r lease.Record, left time.Duration, known bool) {
-	res, known := ask(ctx, s, superseded, func(ctx context.Context) (lease.Result, error) {
-		return lease.Inspect(ctx, s.authority, s.name)
-	})
-	if !known {
-		return r, 0, false
-	}
+// lockedFor is how long the lease stays locked, at most, for all but this Session.
+func (s *Session) lockedFor(res lease.Result) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r = res.Record
-	switch {
-	case !r.ID.IsZero() && (r.ID == s.proposal || s.owes(r.ID) != nil):
-		return r, 0, true
-	case s.o.TakeOver && r.Owner == s.o.Owner && r.State == lease.Leased:
-		return r, 0, true
+	if s.machine.takes(res.Record) {
+		return 0
 	}
-	return r, res.MaxRemaining(), true
-}
-
-// mostAsked bounds what an authority can be kept busy with that never answers.
-const mostAsked = 64
-
-// ask returns what f answers, if that is no error and comes within the time of a request, and
-// before ctx ends and superseded is closed. It waits no longer, though f may not keep to its
-// context; of those that do not, mostAsked may be outstanding. A Session that is closed asks
-// nothing.
-func ask[T any](ctx context.Context, s *Session, superseded <-chan struct{}, f func(context.Context) (T, error)) (answer T, known bool) {
-	s.mu.Lock()
-	if s.closed || s.asked == mostAsked {
-		s.mu.Unlock()
-		return answer, false
-	}
-	s.asked++
-	s.begin()
-	s.mu.Unlock()
-	ctx, cancel := withTimeout(ctx, s.o.Clock, s.o.RequestTimeout)
-	defer cancel()
-	answers := make(chan T, 1)
-	go func() {
-		defer s.finish()
-		defer func() {
-			s.mu.Lock()
-			s.asked--
-			s.mu.Unlock()
-			close(answers)
-		}()
-		if answer, err := f(ctx); err == nil {
-			answers <- answer
-		}
-	}()
-	select {
-	case answer, known = <-answers:
-	case <-superseded:
-	case <-ctx.Done():
-	}
-	return answer, known
+	return res.MaxRemaining()
 }

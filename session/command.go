@@ -1,0 +1,380 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// next sends the next command, in the order that the machine's documentation gives, unless one
+// is in flight.
+func (m *machine) next(now time.Time) {
+	q := &m.commands
+	for q.inFlight.aim == 0 {
+		if c, ok := q.pop(opHandOver); ok {
+			m.sendHandOver(c, now)
+			continue
+		}
+		if q.cleaning && m.sendRelease(now) {
+			continue
+		}
+		c, ok := q.pop(opAcquire)
+		switch {
+		case !ok:
+			return
+		case m.term.belief != nil: // an earlier call has acquired
+			m.answer(c, nil)
+		case q.blocked():
+			m.answer(c, errStuck)
+		default:
+			q.serving, q.tookOver, q.changed = c, false, false
+			m.command(now, aimAcquire, m.tryRequest())
+		}
+	}
+}
+
+// command sends a request for which the next command waits.
+func (m *machine) command(now time.Time, a aim, r lease.Request) {
+	call := m.commands.serving.number
+	if a == aimRelease || a == aimProbe {
+		call = m.commands.last()
+	}
+	m.commands.inFlight = request{Request: r, aim: a, call: call, sent: now}
+	m.out.send = append(m.out.send, m.commands.inFlight)
+}
+
+func (m *machine) tryRequest() lease.Request {
+	return lease.Request{Action: lease.ActionAcquire, Proposed: m.proposal().id, Owner: m.o.Owner, Duration: m.o.Duration}
+}
+
+// sendHandOver sends the change that a HandOver asks for, unless an earlier call has given the
+// lease away or a release has taken it back.
+func (m *machine) sendHandOver(c call, now time.Time) {
+	from := m.ledger.newest(given)
+	switch {
+	case from == nil:
+		m.answer(c, lease.ErrNotHeld)
+	case m.commands.blocked():
+		m.answer(c, errStuck)
+	default:
+		m.commands.serving = c
+		m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
+	}
+}
+
+// sendRelease releases the newest pending ID. If there is none, nothing is left to release, and if
+// nothing can be sent it returns false.
+func (m *machine) sendRelease(now time.Time) (progress bool) {
+	for _, c := range m.commands.waiting {
+		if p := m.ledger.newest(proposed); c.op == opSettle && p != nil && p.inDoubt {
+			p.phase = pending
+		}
+	}
+	c := m.ledger.newest(pending)
+	switch {
+	case c == nil:
+		m.commands.cleaning = false
+		m.cleaned(m.commands.last(), nil)
+	case m.commands.blocked():
+		m.cleaned(m.commands.last(), errStuck)
+		return false
+	default:
+		m.command(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
+	}
+	return true
+}
+
+// cleaned ends the calls that wait until pending IDs are released, up to the given number.
+func (m *machine) cleaned(upTo uint64, err error) {
+	q := &m.commands
+	rest := q.waiting[:0:0]
+	for _, c := range q.waiting {
+		switch {
+		case c.op != opRelease && c.op != opSettle || c.number > upTo:
+			rest = append(rest, c)
+		case c.err != nil:
+			m.answer(c, c.err)
+		default:
+			m.answer(c, err)
+		}
+	}
+	q.waiting = rest
+}
+
+// answered takes the answer to a request. A request whose Do was given up is answered as
+// unknown, with stuck set, and returned is called once it returns.
+func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
+	m.tick(now)
+	if stuck {
+		m.commands.stuck++
+	}
+	if res.Now.IsZero() {
+		res = lease.Result{} // it shows nothing
+	}
+	if err == nil && (r.Action == lease.ActionAcquire || r.Action == lease.ActionRenew) {
+		err = res.Record.Validate() // a record that is corrupt leaves unknown what was granted
+	}
+	if certain(err) || err == nil {
+		m.failing = streak{}
+	}
+	if r.aim == aimRenew {
+		m.renewed(r, now, res, err)
+		m.advance(now)
+		return
+	}
+	m.commands.inFlight = request{}
+	m.observe(res)
+	switch r.aim {
+	case aimAcquire:
+		m.tried(r, now, res, err)
+	case aimTakeOver:
+		m.tookOver(r, now, err)
+	case aimRelease:
+		m.released(r, now, res, err)
+	case aimProbe:
+		m.wasProbed(r, now, err)
+	case aimHandOver:
+		m.handedOver(r, now, err)
+	}
+	m.advance(now)
+}
+
+// unsent notes that the Acquire in service was not sent, because the context of its call had ended.
+func (m *machine) unsent(now time.Time, err error) {
+	m.tick(now)
+	q := &m.commands
+	if q.serving.op == 0 { // it was abandoned meanwhile
+		m.abandoned(m.ledger.find(q.inFlight.Proposed), lease.ErrReleased)
+	} else {
+		m.answer(q.serving, err)
+	}
+	q.inFlight, q.serving = request{}, call{}
+	m.advance(now)
+}
+
+// returned notes that a request that was given up has returned. It may have been carried out only
+// now, so that pending IDs are released again.
+func (m *machine) returned(now time.Time) {
+	m.commands.stuck--
+	m.commands.cleaning = true
+	m.advance(now)
+}
+
+// observe releases a settled ID that an answer shows in force: a request for it has arrived late,
+// or another holder has handed the lease over to it.
+func (m *machine) observe(res lease.Result) {
+	if c := m.ledger.find(res.Record.ID); c != nil && c.phase == settled && res.Record.State.Locked() {
+		m.clean(c)
+	}
+}
+
+// certain reports whether an error says that the request changed nothing.
+func certain(err error) bool {
+	code := lease.CodeOf(err)
+	return code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
+}
+
+// --- Acquire
+
+// tried takes the answer to the Acquire in service, or to one that was abandoned.
+func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
+	c := m.ledger.find(r.Proposed)
+	took := now.Sub(r.sent)
+	if m.commands.changed && err != nil && c != nil {
+		c.inDoubt = true // it is in force by the change, though not by an Acquire
+	}
+	if m.commands.serving.op == 0 {
+		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
+		m.abandoned(c, err)
+		return
+	}
+	rec, code := res.Record, lease.CodeOf(err)
+	switch {
+	case err == nil && rec.State == lease.Leased && rec.ID == c.id:
+		b := &belief{id: c.id, token: rec.Token(), sent: r.sent, budget: m.o.budget(min(m.o.Duration, res.MinRemaining))}
+		if b.left(m.o, now) <= 0 {
+			m.clean(c)
+			err = fmt.Errorf("granted after %v, when nothing was certain any more: %w", took, lease.ErrExpired)
+			break
+		}
+		m.begin(c, b)
+	case err == nil:
+		c.inDoubt, err = true, errOther
+	case code == lease.ErrBreaking && rec.ID != c.id && !res.Now.IsZero():
+		err = notGranted(res)
+	case code == lease.ErrBreaking: // an earlier request was granted, and its lease is breaking
+		m.clean(c)
+	case code == lease.ErrHeldByOther:
+		if m.takesOver(rec) {
+			m.commands.tookOver = true
+			m.command(now, aimTakeOver, lease.Request{Action: lease.ActionChange, ID: rec.ID, Proposed: c.id, Owner: m.o.Owner})
+			return
+		}
+		err = m.refused(res)
+	case !certain(err):
+		c.inDoubt = true
+	}
+	m.decide(took, err)
+}
+
+// An Acquire that was certainly not granted, because the lease is locked, ends with one of these:
+// the shell returns false without an error. With errPerhapsFree the authority does not know that
+// the lease is still locked: it has no clock, and has not seen the holder renew.
+var (
+	errNotGranted  = errors.New("the lease is locked")
+	errPerhapsFree = errors.New("the lease may be locked")
+)
+
+func notGranted(res lease.Result) error {
+	if res.MinRemaining <= 0 && !res.Now.IsZero() {
+		return errPerhapsFree
+	}
+	return errNotGranted
+}
+
+// decide ends the Acquire in service.
+func (m *machine) decide(took time.Duration, err error) {
+	c := m.commands.serving
+	m.commands.serving = call{}
+	info := AcquireInfo{Took: took, Err: err}
+	switch {
+	case err == nil:
+		info.Token = m.term.belief.token
+	case err == errNotGranted || err == errPerhapsFree:
+		info.Err = nil
+	default:
+		m.failed("acquire", err)
+	}
+	m.report(info)
+	m.answer(c, err)
+}
+
+// abandoned takes the answer to an Acquire that nobody waits for. Its ID is pending already: it
+// is settled if it was certainly not granted.
+func (m *machine) abandoned(c *claim, err error) {
+	switch {
+	case c == nil || err == nil:
+	case !certain(err):
+		c.inDoubt = true
+	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt:
+		m.ledger.settle(c)
+	}
+}
+
+// refused says what it means that the lease is held. An authority that does not disclose IDs may
+// be showing one of ours.
+func (m *machine) refused(res lease.Result) error {
+	rec := res.Record
+	c := m.ledger.find(rec.ID)
+	if rec.ID.IsZero() {
+		if c = m.ledger.newest(pending); c == nil {
+			c = m.ledger.newest(deferred)
+		}
+	}
+	switch {
+	case c == nil || c.phase == proposed:
+		if m.o.TakeOver && rec.State != lease.Breaking && rec.ID.IsZero() && (rec.Owner == "" || rec.Owner == m.o.Owner) {
+			return fmt.Errorf("the authority does not tell the ID to take over: %w", errors.ErrUnsupported)
+		}
+		return notGranted(res)
+	case c.phase == deferred:
+		return errDeferred
+	}
+	m.clean(c)
+	return errUnsettled
+}
+
+// takesOver reports whether the lease belongs to an earlier holder of the same owner. One
+// Acquire takes over once.
+func (m *machine) takesOver(rec lease.Record) bool {
+	return m.o.TakeOver && !m.commands.tookOver && rec.State == lease.Leased && rec.Owner == m.o.Owner &&
+		!rec.ID.IsZero() && m.ledger.find(rec.ID) == nil
+}
+
+// tookOver goes on with the Acquire that the change was for. If the change was refused another
+// request was faster, and the lease may be free by now.
+func (m *machine) tookOver(r request, now time.Time, err error) {
+	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
+	if !certain(err) && err != nil && c != nil {
+		c.inDoubt = true
+	}
+	switch {
+	case m.commands.serving.op == 0:
+		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
+		m.abandoned(c, err)
+	case err == nil || lease.CodeOf(err).Refusal():
+		m.commands.changed = err == nil
+		m.command(now, aimAcquire, m.tryRequest())
+	default:
+		m.decide(took, err)
+	}
+}
+
+// --- Release
+
+// released takes the answer to a release. A refusal settles the ID: it is not in force. But an
+// Acquire that is in doubt may still arrive. What it acquires ends by itself; if it is infinite,
+// acquiring and releasing the ID leaves nothing to swap for a request that has arrived and was
+// not carried out yet. One that arrives later still is found by a refusal, or by the next Release.
+func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
+	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
+	switch {
+	case err != nil && !refused:
+		m.releaseFailed(r.ID, r.call, err)
+	case refused && c != nil && c.inDoubt && !c.probed && m.o.Duration == lease.Infinite && !res.Record.State.Locked():
+		m.command(now, aimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
+	default:
+		m.ledger.settle(c)
+		m.report(ReleaseInfo{ID: r.ID})
+	}
+}
+
+// wasProbed takes the answer to the acquire of an ID that is in doubt.
+func (m *machine) wasProbed(r request, now time.Time, err error) {
+	c, refused := m.ledger.find(r.Proposed), lease.CodeOf(err).Refusal()
+	switch {
+	case err != nil && !refused:
+		m.releaseFailed(r.Proposed, r.call, err)
+	case refused: // another has the lease
+		m.ledger.settle(c)
+		m.report(ReleaseInfo{ID: r.Proposed})
+	default:
+		if c != nil {
+			c.probed = true
+		}
+		m.command(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: r.Proposed})
+	}
+}
+
+// releaseFailed ends the calls that waited for a release when it was sent. If others have come
+// since, the release is tried again for them.
+func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
+	m.failed("release", err)
+	m.report(ReleaseInfo{ID: id, Err: err})
+	m.cleaned(upTo, err)
+	m.commands.cleaning = m.commands.last() > 0
+}
+
+// handedOver takes the answer to a hand-over. A lease that could not be given is released: one
+// that is breaking is still locked.
+func (m *machine) handedOver(r request, now time.Time, err error) {
+	from, c := m.ledger.find(r.ID), m.commands.serving
+	m.commands.serving = call{}
+	switch {
+	case err == nil:
+		m.ledger.settle(from)
+	case lease.CodeOf(err).Refusal() && from != nil:
+		m.clean(from)
+		c.op, c.err = opRelease, err // it ends once the lease is released
+	case err != nil:
+		m.failed("hand over", err)
+	}
+	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
+	if c.op == opRelease {
+		m.wait(c)
+	} else {
+		m.answer(c, err)
+	}
+}

@@ -1,0 +1,233 @@
+package session
+
+import (
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A term is one incarnation: from a granted Acquire to its release or loss.
+type term struct {
+	number  uint64  // counts the incarnations; an answer to an earlier one is known by it
+	belief  *belief // nil: nothing is held
+	renewal renewal
+	notice  notice
+	failed  error // of the last renewal, if it was not granted
+	stopped bool  // the contexts of WhileHeld were ended, and no renewal has moved U since
+}
+
+// A renewal is when the next one is due.
+type renewal struct {
+	inFlight bool
+	again    bool      // another is due as soon as the one in flight was answered
+	at       time.Time // due, unless one is in flight
+	sent     time.Time // the last one, or the Acquire
+}
+
+// A notice is the answer that showed the break for which the handlers were called, in the
+// authority's time. The zero notice: they were not called.
+type notice struct {
+	at   time.Time
+	end  time.Time     // of the break
+	left time.Duration // certain, at least
+}
+
+// begin begins an incarnation. Nothing else of this holder is in force any more.
+func (m *machine) begin(c *claim, b *belief) {
+	c.phase = held
+	m.ledger.settleAllBut(b.id)
+	m.term = term{number: m.term.number + 1, belief: b}
+	m.term.renewal = renewal{at: m.pace(b.sent), sent: b.sent}
+	m.out.began = true
+}
+
+// end ends the incarnation. Its ID is in phase p from now on.
+func (m *machine) end(p phase, cause error) {
+	c := m.ledger.newest(held)
+	m.term.belief = nil
+	m.out.ended = cause
+	if c.phase = p; p == settled {
+		m.ledger.settle(c)
+	}
+}
+
+func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
+	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
+}
+
+// stopping is why work must stop in the stop window: renewals have failed, or the lease is breaking.
+func (m *machine) stopping() *lease.LostError {
+	err := m.term.failed
+	if err == nil && !m.term.notice.at.IsZero() {
+		err = lease.ErrBroken
+	}
+	return m.lost(lease.ErrStopWindow, err)
+}
+
+// lose ends the incarnation as lost. If a renewal, or an earlier Acquire, may have been granted
+// without an answer, its ID is released, so that the lease does not stay locked for a whole
+// duration. That waits for the work that is still stopping: until the last context of WhileHeld
+// was given back, or until what the last renewal may have been granted is over.
+func (m *machine) lose(reason lease.Code, err error) {
+	lost, c := m.lost(reason, err), m.ledger.newest(held)
+	switch {
+	case reason != lease.ErrExpired && !c.inDoubt:
+		m.end(settled, lost)
+	case c.contexts > 0:
+		if m.o.Duration != lease.Infinite {
+			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.most(m.o.Duration))
+		}
+		m.end(deferred, lost)
+	default:
+		m.commands.cleaning = true
+		m.end(pending, lost)
+	}
+	m.report(lost)
+}
+
+// tick notices the end of the belief, the beginning of the stop window, and a renewal that is due.
+func (t *term) tick(m *machine, now time.Time) {
+	if t.belief == nil {
+		return
+	}
+	left := t.belief.left(m.o, now)
+	switch {
+	case left <= 0 && t.notice.at.IsZero():
+		m.lose(lease.ErrExpired, t.failed)
+		return
+	case left <= 0:
+		m.lose(lease.ErrBroken, t.failed)
+		return
+	case left <= m.o.window() && !t.stopped:
+		t.stopped = true
+		m.out.stop = m.stopping()
+	}
+	if !t.renewal.inFlight && !m.commands.blocked() && !now.Before(t.renewal.at) {
+		t.renewal.inFlight, t.renewal.sent = true, now
+		m.out.send = append(m.out.send, request{
+			Request: lease.Request{Action: lease.ActionRenew, ID: t.belief.id}, aim: aimRenew, term: t.number, sent: now})
+	}
+}
+
+// sleep is how long nothing of that can happen.
+func (t *term) sleep(m *machine, now time.Time) time.Duration {
+	if t.belief == nil {
+		return lease.Infinite
+	}
+	wait := t.belief.left(m.o, now)
+	if wait != lease.Infinite && !t.stopped {
+		wait -= m.o.window()
+	}
+	if !t.renewal.inFlight && !m.commands.blocked() {
+		wait = min(wait, t.renewal.at.Sub(now))
+	}
+	return wait
+}
+
+// pace is when the renewal after one that was sent at the given time is due: after an interval, or
+// after half of what is believed if that is less.
+func (m *machine) pace(sent time.Time) time.Time {
+	return sent.Add(m.random.shorten(min(m.o.RenewInterval, m.term.belief.budget/2), 0.1))
+}
+
+// renewed takes the answer to a renewal.
+func (m *machine) renewed(r request, now time.Time, res lease.Result, err error) {
+	info := RenewInfo{Err: err, Took: now.Sub(r.sent)}
+	t := &m.term
+	if t.belief == nil || r.term != t.number {
+		m.report(info)
+		m.commands.cleaning = true // it may have been granted after its ID was released
+		return
+	}
+	info.Token, info.Margin = t.belief.token, t.belief.left(m.o, now)
+	m.report(info)
+	t.renewal.inFlight = false
+
+	rec, code := res.Record, lease.CodeOf(err)
+	b := *t.belief
+	b.sent, b.budget = r.sent, m.o.budget(min(m.o.Duration, res.MinRemaining))
+	own := rec.ID == b.id
+	switch {
+	case own && rec.State == lease.Leased && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
+		// Granted. So is a refusal that shows our ID in force: an earlier renewal was granted,
+		// and its answer was lost.
+		t.belief, t.notice, t.failed = &b, notice{}, nil
+		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
+		t.renewal.at = m.pace(r.sent)
+	case own && rec.State == lease.Leased || !code.Refusal():
+		if err == nil {
+			err = errOther
+		}
+		t.failed = err
+		t.renewal.at, t.renewal.again = now.Add(m.random.shorten(m.o.RetryDelay, 0.5)), false
+		m.failed("renewal", err)
+	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
+		t.failed = nil
+		m.breaking(&b, now, res)
+		if t.belief == nil {
+			return
+		}
+		t.renewal.at = m.pace(r.sent)
+	case own && (rec.State == lease.Breaking || rec.State == lease.Broken):
+		m.lose(lease.ErrBroken, err)
+		return
+	case !own && !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == m.o.Owner && !m.unique:
+		m.lose(lease.ErrTakenOver, err)
+		return
+	default:
+		m.lose(code, err)
+		return
+	}
+	if t.renewal.again {
+		t.renewal.again, t.renewal.at = false, now
+	}
+}
+
+// breaking notes that the lease ends when the break is over. The belief ends with the earliest
+// end that an answer has shown. The handlers are called again only if the end moved.
+func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
+	t := &m.term
+	if b.left(m.o, now) < t.belief.left(m.o, now) {
+		t.belief = b
+	}
+	if t.belief.left(m.o, now) <= 0 { // the answer took longer than the break
+		m.lose(lease.ErrBroken, nil)
+		return
+	}
+	if t.notice.moved(res, m.o.Margin) {
+		t.notice = notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
+		m.report(breakInfo{token: b.token, until: t.belief.until()})
+	}
+}
+
+// moved reports whether an answer shows an end earlier by more than margin than the last notice:
+// by the end itself, or, from an observer that knows no end, by what is left for certain. For the
+// difference of clocks that allows a sixteenth of the time in between.
+func (n *notice) moved(res lease.Result, margin time.Duration) bool {
+	elapsed := res.Now.Sub(n.at)
+	return n.at.IsZero() || res.Record.Until.Before(n.end.Add(-margin)) || res.MinRemaining < n.left-elapsed-elapsed/16-margin
+}
+
+// looked takes a record that was read because a watch signalled. If it does not show the
+// incarnation as leased a renewal is due at once, and its answer decides.
+func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
+	m.tick(now)
+	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
+	if t := &m.term; !ours && t.belief != nil && t.belief.id == id {
+		t.renewal.at, t.renewal.again = now, t.renewal.inFlight
+	}
+	m.advance(now)
+}
+
+// A streak is a number of failures in a row. It is reported when it begins, and then at growing
+// intervals.
+type streak struct{ count int }
+
+// failed reports a failed request, unless one of the same streak was reported not long ago.
+func (m *machine) failed(what string, err error) {
+	s := &m.failing
+	s.count++
+	if s.count&(s.count-1) == 0 { // the 1st, 2nd, 4th, 8th, ...
+		m.report(failure{what: what, err: err, count: s.count})
+	}
+}
