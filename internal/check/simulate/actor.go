@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,12 +35,14 @@ type actor struct {
 
 	work, contest, requests, reads, watches, storage *dice
 
-	newest lease.Token // that it has acquired; under the world's mutex
+	newest          lease.Token // that it has acquired; under the world's mutex, as the next two
+	working, prompt bool        // it works now, and stops as soon as its context ends
 
-	mu     sync.Mutex
-	paused chan struct{} // closed when it resumes; nil: it runs
-	told   map[lease.Token]int
-	ended  map[lease.Token]bool // that were released, and not lost
+	mu      sync.Mutex
+	paused  chan struct{} // closed when it resumes; nil: it runs
+	resumed time.Time     // when it last did
+	told    map[lease.Token]int
+	ended   map[lease.Token]bool // that were released, and not lost
 }
 
 func newActor(w *world, i int, rate float64, store lease.Store) *actor {
@@ -56,7 +59,7 @@ func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 		authority = w.Authority(authority)
 	}
 	s, err := session.New(authority, name, &session.Options{
-		Owner: a.who, Duration: duration, MaxClockDrift: clockRate, Clock: a.clock, Rand: w.dice(identity, i),
+		Owner: a.who, Duration: duration, StopWindow: w.StopWindow, Logger: slog.New(slog.DiscardHandler), MaxClockDrift: clockRate, Clock: a.clock, Rand: w.dice(identity, i),
 		Watch: a.watches.float() < 0.5,
 		Trace: &session.Trace{Acquire: a.acquired, Renew: a.renewed},
 	})
@@ -136,7 +139,7 @@ func (a *actor) resume() {
 	defer a.mu.Unlock()
 	if a.paused != nil {
 		close(a.paused)
-		a.paused = nil
+		a.paused, a.resumed = nil, time.Now()
 		a.clock.Resume()
 	}
 }
@@ -177,14 +180,18 @@ func (a *actor) patience(ctx context.Context) (context.Context, context.CancelFu
 func (a *actor) term(ctx context.Context, tok lease.Token) {
 	held, done := a.lease.WhileHeld(ctx)
 	defer done()
+	prompt := a.work.float() < 0.5
+	a.workBegins(prompt)
 	a.react()
-	a.toil(held, tok)
+	a.toil(held, tok, prompt)
+	a.stop(held, prompt)
+	a.workEnds()
 	if a.tellings(tok) > 0 && held.Err() == nil && a.excluded&order == 0 {
 		a.violate(otherwise, "%s: the loss of %s was told, and the context of its work has not ended", a.who, tok)
 	}
 	lost := (*lease.LostError)(nil)
-	if errors.As(context.Cause(held), &lost) {
-		a.expectTold(lost.Token)
+	if errors.As(context.Cause(held), &lost) && !(lost.Reason == lease.ErrStopWindow && a.lease.CheckAlive()) {
+		a.expectTold(lost.Token) // if not before, at U
 	}
 	within, cancel := a.patience(ctx)
 	defer cancel()
@@ -216,13 +223,17 @@ func (a *actor) tellings(tok lease.Token) int {
 
 // toil reads, thinks and writes under the lease for a while. A careless holder does not
 // look whether it still holds: that is what the guard is for.
-func (a *actor) toil(ctx context.Context, tok lease.Token) {
+func (a *actor) toil(ctx context.Context, tok lease.Token, prompt bool) {
 	if !a.NoAdvance && a.resource.guard.Advance(tok) != nil {
 		return
 	}
 	for range 1 + a.work.one(5) {
 		seen := a.resource.read()
-		if !a.sleep(context.WithoutCancel(ctx), duration/2) { // it does not listen while it thinks
+		thinking := ctx
+		if !prompt {
+			thinking = context.WithoutCancel(ctx) // it does not listen while it thinks
+		}
+		if !a.sleep(thinking, duration/2) {
 			return
 		}
 		if careful := a.work.float() < 0.5; careful && !a.lease.CheckAlive() {

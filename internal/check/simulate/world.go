@@ -31,17 +31,19 @@ type Config struct {
 	Faults []*Fault
 
 	// Bugs to plant. They wrap what the run is made of; nil: as it is.
-	Store     func(lease.Store) lease.Store
-	Authority func(lease.Authority) lease.Authority
-	Holder    func(Holder) Holder
-	Unguarded bool // writes go past the guard
-	NoAdvance bool // holders do not show their token before they read
+	Store      func(lease.Store) lease.Store
+	Authority  func(lease.Authority) lease.Authority
+	Holder     func(Holder) Holder
+	StopWindow time.Duration // of the sessions; 0: the default
+	Unguarded  bool          // writes go past the guard
+	NoAdvance  bool          // holders do not show their token before they read
 }
 
 // A Report is what came of a run.
 type Report struct {
 	Acquired, Lost, Renewed    int
 	Written, Refused           int // by the guard
+	Overlaps                   int // of the work of two holders, of which one should have stopped
 	Samples                    int
 	Held                       time.Duration // summed over the holders
 	Violations                 []string      // the first few
@@ -55,6 +57,7 @@ func (r *Report) Add(s Report) {
 	r.Renewed += s.Renewed
 	r.Written += s.Written
 	r.Refused += s.Refused
+	r.Overlaps += s.Overlaps
 	r.Samples += s.Samples
 	r.Held += s.Held
 	r.Violations = append(r.Violations, s.Violations...)
@@ -63,8 +66,8 @@ func (r *Report) Add(s Report) {
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d acquired, %d lost, %d renewals, %d writes, %d refused by the guard, %d samples, %v held, %d violations",
-		r.Acquired, r.Lost, r.Renewed, r.Written, r.Refused, r.Samples, r.Held.Round(time.Second), r.ViolationsOfBelief+r.Others)
+	return fmt.Sprintf("%d acquired, %d lost, %d renewals, %d writes, %d refused by the guard, %d overlaps of work, %d samples, %v held, %d violations",
+		r.Acquired, r.Lost, r.Renewed, r.Written, r.Refused, r.Overlaps, r.Samples, r.Held.Round(time.Second), r.ViolationsOfBelief+r.Others)
 }
 
 // A world is a run under way.
