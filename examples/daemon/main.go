@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -46,8 +47,9 @@ type index struct {
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
+		Logger:          slog.New(slog.DiscardHandler), // the output below says it all
 		Again: func(err error) bool { // a refusal by the guard is how a loss may be learnt of first
-			return errors.As(err, new(*lease.LostError)) || errors.Is(err, fencing.ErrStale)
+			return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale)
 		},
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -69,9 +71,9 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 				return err
 			}
 		case <-ctx.Done():
-			if lost := new(lease.LostError); errors.As(context.Cause(ctx), &lost) {
-				d.out.Println(d.name, "has lost the lease:", lost.Reason.String())
-				return nil // at once; Run tells of the loss
+			if errors.Is(context.Cause(ctx), lease.ErrLost) {
+				d.out.Println(d.name, "loses the lease, and stops")
+				return nil // at once; Run returns the loss
 			}
 			return d.drain(context.WithoutCancel(ctx), tok) // told to stop
 		}
@@ -116,7 +118,7 @@ func run(ctx context.Context, out *log.Logger) error {
 		ctx, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			l, err := store.Lease("indexer/leader", &session.Options{Owner: name, Duration: duration})
+			l, err := store.Lease("indexer/leader", &session.Options{Owner: name, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				err = (&daemon{name, l, shared, out}).run(ctx)
 				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // nothing is left under way

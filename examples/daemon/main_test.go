@@ -23,7 +23,7 @@ func TestOutput(t *testing.T) {
 		}
 		const want = `the first  leads
 an operator revokes the lease, with 150 ms of grace
-the first  has lost the lease: broken
+the first  loses the lease, and stops
 the second leads
 the second is told to stop
 the second stops, and has finished what it had begun
