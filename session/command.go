@@ -17,7 +17,8 @@ func (m *machine) next(now time.Time) {
 			m.sendHandOver(c, now)
 			continue
 		}
-		if q.cleaning && m.sendRelease(now) {
+		if q.cleaning {
+			m.sendRelease(now)
 			continue
 		}
 		c, ok := q.pop(opAcquire)
@@ -26,8 +27,6 @@ func (m *machine) next(now time.Time) {
 			return
 		case m.term.belief != nil: // an earlier call has acquired
 			m.answer(c, nil)
-		case q.blocked():
-			m.answer(c, errStuck)
 		default:
 			q.serving, q.tookOver, q.changed = c, false, false
 			m.command(now, aimAcquire, m.tryRequest())
@@ -35,14 +34,20 @@ func (m *machine) next(now time.Time) {
 	}
 }
 
-// command sends a request for which the next command waits.
-func (m *machine) command(now time.Time, a aim, r lease.Request) {
+// command sends a request for which the next command waits. While too many are stuck it sends
+// nothing, and what the request was for fails at once.
+func (m *machine) command(now time.Time, a aim, req lease.Request) {
 	call := m.commands.serving.number
 	if a == aimRelease || a == aimProbe {
 		call = m.commands.last()
 	}
-	m.commands.inFlight = request{Request: r, aim: a, call: call, sent: now}
-	m.out.send = append(m.out.send, m.commands.inFlight)
+	r := request{Request: req, aim: a, call: call, sent: now}
+	if m.commands.blocked() {
+		m.conclude(r, now, lease.Result{}, errStuck)
+		return
+	}
+	m.commands.inFlight = r
+	m.out.send = append(m.out.send, r)
 }
 
 func (m *machine) tryRequest() lease.Request {
@@ -53,37 +58,27 @@ func (m *machine) tryRequest() lease.Request {
 // lease away or a release has taken it back.
 func (m *machine) sendHandOver(c call, now time.Time) {
 	from := m.ledger.newest(given)
-	switch {
-	case from == nil:
+	if from == nil {
 		m.answer(c, lease.ErrNotHeld)
-	case m.commands.blocked():
-		m.answer(c, errStuck)
-	default:
-		m.commands.serving = c
-		m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
+		return
 	}
+	m.commands.serving = c
+	m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
 }
 
-// sendRelease releases the newest pending ID. If there is none, nothing is left to release, and if
-// nothing can be sent it returns false.
-func (m *machine) sendRelease(now time.Time) (progress bool) {
+// sendRelease releases the newest pending ID. If there is none, nothing is left to release.
+func (m *machine) sendRelease(now time.Time) {
 	for _, c := range m.commands.waiting {
 		if p := m.ledger.newest(proposed); c.op == opSettle && p != nil && p.inDoubt {
 			p.phase = pending
 		}
 	}
-	c := m.ledger.newest(pending)
-	switch {
-	case c == nil:
-		m.commands.cleaning = false
-		m.cleaned(m.commands.last(), nil)
-	case m.commands.blocked():
-		m.cleaned(m.commands.last(), errStuck)
-		return false
-	default:
+	if c := m.ledger.newest(pending); c != nil {
 		m.command(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
+		return
 	}
-	return true
+	m.commands.cleaning = false
+	m.cleaned(m.commands.last(), nil)
 }
 
 // cleaned ends the calls that wait until pending IDs are released, up to the given number.
@@ -126,6 +121,12 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 	}
 	m.commands.inFlight = request{}
 	m.observe(res)
+	m.conclude(r, now, res, err)
+	m.advance(now)
+}
+
+// conclude takes the outcome of a command.
+func (m *machine) conclude(r request, now time.Time, res lease.Result, err error) {
 	switch r.aim {
 	case aimAcquire:
 		m.tried(r, now, res, err)
@@ -138,7 +139,6 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 	case aimHandOver:
 		m.handedOver(r, now, err)
 	}
-	m.advance(now)
 }
 
 // unsent notes that the Acquire in service was not sent, because the context of its call had ended.
@@ -162,10 +162,10 @@ func (m *machine) returned(now time.Time) {
 	m.advance(now)
 }
 
-// observe releases a settled ID that an answer shows in force: a request for it has arrived late,
-// or another holder has handed the lease over to it.
+// observe releases an ID that an answer shows in force: a request for it has arrived late, its
+// release was lost, or another holder has handed the lease over to it.
 func (m *machine) observe(res lease.Result) {
-	if c := m.ledger.find(res.Record.ID); c != nil && c.phase == settled && res.Record.State.Locked() {
+	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
 		m.clean(c)
 	}
 }
@@ -173,7 +173,7 @@ func (m *machine) observe(res lease.Result) {
 // certain reports whether an error says that the request changed nothing.
 func certain(err error) bool {
 	code := lease.CodeOf(err)
-	return code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
+	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
 }
 
 // --- Acquire
@@ -333,11 +333,11 @@ func (m *machine) released(r request, now time.Time, res lease.Result, err error
 
 // wasProbed takes the answer to the acquire of an ID that is in doubt.
 func (m *machine) wasProbed(r request, now time.Time, err error) {
-	c, refused := m.ledger.find(r.Proposed), lease.CodeOf(err).Refusal()
+	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
-	case err != nil && !refused:
+	case err != nil && !code.Refusal():
 		m.releaseFailed(r.Proposed, r.call, err)
-	case refused: // another has the lease
+	case err != nil && code != lease.ErrBreaking: // another has the lease
 		m.ledger.settle(c)
 		m.report(ReleaseInfo{ID: r.Proposed})
 	default:

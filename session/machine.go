@@ -285,11 +285,13 @@ func (m *machine) clean(c *claim) {
 // supersede ends every Acquire and every Wait.
 func (m *machine) supersede() {
 	m.abandon(lease.ErrReleased)
-	for c, ok := m.commands.pop(opAcquire); ok; c, ok = m.commands.pop(opAcquire) {
-		m.answer(c, lease.ErrReleased)
-	}
-	for c, ok := m.commands.pop(opWait); ok; c, ok = m.commands.pop(opWait) {
-		m.answer(c, nil)
+	m.answerAll(opAcquire, lease.ErrReleased)
+	m.answerAll(opWait, nil)
+}
+
+func (m *machine) answerAll(o op, err error) {
+	for c, ok := m.commands.pop(o); ok; c, ok = m.commands.pop(o) {
+		m.answer(c, err)
 	}
 }
 
