@@ -10,7 +10,8 @@ import (
 // out a [Request] can be held through a session.Session, tested by package leasetest and
 // served by package blobtest. [NewAuthority] makes one of a [Store].
 //
-// An Authority may be used by any number of goroutines. An optional ability is [Watcher].
+// An Authority may be used by any number of goroutines. Optional abilities are [Watcher] and
+// [Lister].
 type Authority interface {
 	// Do carries out one request on the lease of that name. There are three outcomes.
 	//
@@ -76,7 +77,8 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 //
 // If s is a [Limiter], every request is held against its Limits, and a record that claims
 // more than the longest duration counts as ending after that duration from when it is
-// first seen by a request other than an [ActionRead]. If s is a [Watcher], so is the Authority.
+// first seen by a request other than an [ActionRead]. If s is a [Watcher] or a [Lister], so is the
+// Authority.
 // NewAuthority panics if s is nil, and with the error of [Limits.Validate] if there is one.
 func NewAuthority(s Store) Authority {
 	if s == nil {
@@ -89,8 +91,25 @@ func NewAuthority(s Store) Authority {
 			panic(err)
 		}
 	}
-	if w, ok := s.(Watcher); ok {
-		return &watchingAuthority{a, w}
+	watcher, watches := s.(Watcher)
+	lister, lists := s.(Lister)
+	switch {
+	case watches && lists:
+		return struct {
+			*authority
+			Watcher
+			Lister
+		}{a, watcher, listing{lister, a.limits}}
+	case watches:
+		return struct {
+			*authority
+			Watcher
+		}{a, watcher}
+	case lists:
+		return struct {
+			*authority
+			Lister
+		}{a, listing{lister, a.limits}}
 	}
 	return a
 }
@@ -98,11 +117,6 @@ func NewAuthority(s Store) Authority {
 type authority struct {
 	store  Store
 	limits Limits
-}
-
-type watchingAuthority struct {
-	*authority
-	Watcher
 }
 
 func (a *authority) Do(ctx context.Context, name string, req Request) (res Result, err error) {

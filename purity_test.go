@@ -57,7 +57,7 @@ func TestImpurityIsFound(t *testing.T) {
 
 var (
 	// What the package may import, and what it may not use of package time.
-	pureImports = []string{"bytes", "context", "encoding/hex", "encoding/json", "errors", "fmt", "io", "math", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8"}
+	pureImports = []string{"bytes", "context", "encoding/hex", "encoding/json", "errors", "fmt", "io", "iter", "math", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8"}
 	clocks      = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}
 )
 

@@ -17,7 +17,7 @@ import (
 //
 // leasetest.TestStore holds a Store to all this, a rule at a time.
 //
-// Optional abilities are [Watcher] and [Limiter].
+// Optional abilities are [Watcher], [Lister] and [Limiter].
 type Store interface {
 	// Load returns the record under a name as it is now; it is never a stale one. A name that
 	// the store does not know gives a Record that is zero but for an Epoch no lower than any

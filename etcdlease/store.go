@@ -37,8 +37,8 @@ type Options struct {
 }
 
 // A Store keeps leases in etcd. It is a [lease.Store] without a clock of its own, a
-// [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines. It needs
-// no closing; the client belongs to whoever made it.
+// [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by any number of
+// goroutines. It needs no closing; the client belongs to whoever made it.
 type Store struct{ observed *observe.Store }
 
 // New makes a Store of a client. It makes no request. A nil client, and options out of range,

@@ -23,7 +23,7 @@ func TestWrappersPassOn(t *testing.T) {
 	} {
 		full := memory.New(nil)
 		for what, inner := range map[string]store{
-			"both": full,
+			"all":  full,
 			"none": struct{ store }{full},
 			"watches": struct {
 				store
@@ -33,13 +33,34 @@ func TestWrappersPassOn(t *testing.T) {
 				store
 				lease.Limiter
 			}{full, full},
+			"lists": struct {
+				store
+				lease.Lister
+			}{full, full},
+			"watches and limits": struct {
+				store
+				lease.Watcher
+				lease.Limiter
+			}{full, full, full},
+			"watches and lists": struct {
+				store
+				lease.Watcher
+				lease.Lister
+			}{full, full, full},
+			"lists and limits": struct {
+				store
+				lease.Lister
+				lease.Limiter
+			}{full, full, full},
 		} {
 			_, watches := inner.(lease.Watcher)
 			_, limits := inner.(lease.Limiter)
 			_, passesWatch := wrap(inner).(lease.Watcher)
 			_, passesLimits := wrap(inner).(lease.Limiter)
-			if watches != passesWatch || limits != passesLimits {
-				t.Errorf("%s of %s: Watcher %v, Limiter %v", name, what, passesWatch, passesLimits)
+			_, lists := inner.(lease.Lister)
+			_, passesList := wrap(inner).(lease.Lister)
+			if watches != passesWatch || limits != passesLimits || lists != passesList {
+				t.Errorf("%s of %s: Watcher %v, Limiter %v, Lister %v", name, what, passesWatch, passesLimits, passesList)
 			}
 		}
 	}
@@ -52,11 +73,25 @@ func TestWrappersPassOn(t *testing.T) {
 		"History": new(leasetest.History).Authority,
 	} {
 		full := lease.NewAuthority(memory.New(nil))
-		if _, ok := wrap(full).(lease.Watcher); !ok {
-			t.Errorf("%s does not pass on Watcher", name)
-		}
-		if _, ok := wrap(struct{ lease.Authority }{full}).(lease.Watcher); ok {
-			t.Errorf("%s makes a Watcher of what is none", name)
+		for what, inner := range map[string]lease.Authority{
+			"all":  full,
+			"none": struct{ lease.Authority }{full},
+			"watches": struct {
+				lease.Authority
+				lease.Watcher
+			}{full, full.(lease.Watcher)},
+			"lists": struct {
+				lease.Authority
+				lease.Lister
+			}{full, full.(lease.Lister)},
+		} {
+			_, watches := inner.(lease.Watcher)
+			_, passesWatch := wrap(inner).(lease.Watcher)
+			_, lists := inner.(lease.Lister)
+			_, passesList := wrap(inner).(lease.Lister)
+			if watches != passesWatch || lists != passesList {
+				t.Errorf("%s of %s: Watcher %v, Lister %v", name, what, passesWatch, passesList)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package leasefault
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"time"
 
@@ -95,4 +96,8 @@ func (r *restartable) Swap(ctx context.Context, name string, old lease.Snapshot,
 		r.mu.Unlock()
 	}
 	return r.forget(name, snap), err
+}
+
+func (r *restartable) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return list(ctx, r, r.Store, prefix)
 }

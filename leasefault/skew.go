@@ -2,6 +2,7 @@ package leasefault
 
 import (
 	"context"
+	"iter"
 	"sync"
 
 	"github.com/fencedlease/lease"
@@ -77,4 +78,8 @@ func (s *skewed) Swap(ctx context.Context, name string, old lease.Snapshot, next
 		s.mu.Unlock()
 	}
 	return s.shift(name, snap), err
+}
+
+func (s *skewed) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return list(ctx, s, s.Store, prefix)
 }

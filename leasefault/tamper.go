@@ -2,13 +2,15 @@ package leasefault
 
 import (
 	"context"
+	"iter"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/passon"
 )
 
 // Tamper returns s as if somebody had written into it by hand: f may change the record of
-// every snapshot that is loaded, into a hostile one too. What is swapped in is not changed.
+// every snapshot that is loaded and of every entry that is listed, even into a hostile one. What is
+// swapped in is not changed.
 // The function f may be called from any number of goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
@@ -27,6 +29,19 @@ func (s tampered) Load(ctx context.Context, name string) (lease.Snapshot, error)
 		s.f(name, &snap.Record)
 	}
 	return snap, err
+}
+
+func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		for e, err := range s.Store.(lease.Lister).List(ctx, prefix) {
+			if err == nil {
+				s.f(e.Name, &e.Record)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // Answer returns a with f between it and the caller: f may change every answer, such as one

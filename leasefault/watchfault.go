@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // A WatchFault is what happens to a watch on its way. It begins the watch by the function
@@ -28,10 +29,12 @@ func Lossy(a lease.Authority, f WatchFault) lease.Authority {
 	if !ok {
 		return a
 	}
-	return struct {
-		lease.Authority
-		lease.Watcher
-	}{a, lossy{w, f}}
+	return passon.Authority(lossyAuthority{a, lossy{w, f}}, a)
+}
+
+type lossyAuthority struct {
+	lease.Authority
+	lossy
 }
 
 // LossyStore returns s with the fault f at every watch, as [Lossy] does for an authority.
@@ -42,17 +45,12 @@ func LossyStore(s lease.Store, f WatchFault) lease.Store {
 	if !ok {
 		return s
 	}
-	if l, ok := s.(lease.Limiter); ok {
-		return struct {
-			lease.Store
-			lease.Watcher
-			lease.Limiter
-		}{s, lossy{w, f}, l}
-	}
-	return struct {
-		lease.Store
-		lease.Watcher
-	}{s, lossy{w, f}}
+	return passon.Store(lossyStore{s, lossy{w, f}}, s)
+}
+
+type lossyStore struct {
+	lease.Store
+	lossy
 }
 
 type lossy struct {

@@ -21,6 +21,7 @@ const (
 	Infinite                       // leases of infinite duration
 	Dialects                       // versions before 2012-02-12
 	Disclosing                     // results show the whole record, refusals included
+	Listing                        // it is a lease.Lister
 
 	// Of leases.
 
@@ -51,7 +52,7 @@ const (
 )
 
 var abilityNames = [abilities]string{
-	"own clock", "watching", "durable", "forgetting", "breaking", "changing", "using", "infinite", "dialects", "disclosing",
+	"own clock", "watching", "durable", "forgetting", "breaking", "changing", "using", "infinite", "dialects", "disclosing", "listing",
 	"injecting", "clocks", "tokens", "taking over", "handing over", "warning", "waiting", "closing", "binding", "confirming",
 	"exact time", "short leases", "Injecting or Options.Cut", "Injecting and Breaking, or Options.Revoke", "Injecting, Clocks or Options.Cut",
 	"Injecting, Clocks, Options.Cut or Options.Revoke", "Options.Corrupt",

@@ -68,7 +68,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 		files   string
 		mutants []mutant
 	}{
-		{"dumbstore dumbkeep dumbclient", brokenStores}, {"dumbauthority dumbmachine", brokenAuthorities}, {"dumbguard", brokenGuards},
+		{"dumbstore dumbkeep dumbclient dumblist", brokenStores}, {"dumbauthority dumbmachine", brokenAuthorities}, {"dumbguard", brokenGuards},
 		{"dumblease dumbacquire dumbhold dumbend", brokenLeases}, {"brokensession", sessionMutants}, {"brokenmachine", machineMutants},
 	} {
 		var source []byte

@@ -3,6 +3,8 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -162,6 +164,26 @@ func (a *dumbAuthority) Watch(ctx context.Context, name string) (<-chan struct{}
 		}
 	})
 	return w, nil
+}
+
+func (a *dumbAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		a.mu.Lock()
+		records, now := maps.Clone(a.records), time.Now().Round(0).UTC()
+		a.mu.Unlock()
+		for name, r := range records {
+			e := lease.Entry{Name: name, Record: r.At(now), Now: now}
+			switch {
+			case a.bug == "lists what is over as held":
+				e.Record = r
+			case a.bug == "lists no lease that is breaking" && e.Record.State == lease.Breaking:
+				continue
+			}
+			if strings.HasPrefix(name, prefix) && !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
 // sureOfAll reports whether an answer claims the whole duration, of which some has passed.

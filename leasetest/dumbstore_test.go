@@ -29,6 +29,7 @@ type dumbStore struct {
 	first   map[string]lease.Snapshot // the first answer to a Load
 	spoilt  map[string]bool           // by name
 	opened  time.Time                 // again; zero: never
+	listed  []string                  // the names of the list before
 }
 
 type dumbRecord struct {
@@ -289,7 +290,7 @@ func dumbStores(bug string) *suite {
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
 		s := newDumbStore(bug)
-		if bug == "cannot watch, and does not say so" {
+		if bug == "cannot watch or list, and does not say so" {
 			return struct{ lease.Store }{s}
 		}
 		return s

@@ -35,7 +35,8 @@ func TestSoundThoughUnusual(t *testing.T) {
 			return struct {
 				lease.Store
 				lease.Watcher
-			}{&opaque{Store: m}, m}
+				lease.Lister
+			}{&opaque{Store: m}, m, m}
 		}, 0},
 		"30 ms a swap": {func() lease.Store {
 			return leasefault.ScriptStore(memory.New(nil), leasefault.Always(leasefault.Swap,
@@ -49,14 +50,16 @@ func TestSoundThoughUnusual(t *testing.T) {
 			return struct {
 				lease.Store
 				lease.Watcher
-			}{m, brief{m}}
+				lease.Lister
+			}{m, brief{m}, m}
 		}, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
 			return struct {
 				lease.Store
 				lease.Watcher
-			}{lagging{m, time.Second}, m}
+				lease.Lister
+			}{lagging{m, time.Second}, m, m}
 		}, time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 // [Options.Bubble] it is called by several goroutines.
 //
 // Of [Options], Reopen, Forget, Corrupt and Another are for stores. A store is expected to be a
-// [lease.Watcher], unless it lacks Watching, and to keep to its Limits if it is a
-// [lease.Limiter].
+// [lease.Watcher], unless it lacks Watching, a [lease.Lister], unless it lacks Listing, and to keep
+// to its Limits if it is a [lease.Limiter].
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
 	s.test(t)
 }
 
-var storeRules = slices.Concat(swapRules, versionRules, timeRules, nameRules, watchRules, shareRules)
+var storeRules = slices.Concat(swapRules, versionRules, timeRules, nameRules, watchRules, listRules, shareRules)
 
 // A storeProbe is a store under a rule.
 type storeProbe struct {

@@ -55,8 +55,11 @@ func ExampleStore_List() {
 		log.Fatal(err)
 	}
 	show := func() {
-		for _, info := range store.List() {
-			fmt.Println(info.Name, info.State, info.Owner, info.Remaining.Round(time.Second), info.Token)
+		for e, err := range store.List(ctx, "jobs/") {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(e.Name, e.Record.State, e.Record.Owner, e.Record.Remaining(e.Now).Round(time.Second), e.Record.Token())
 		}
 	}
 	show()

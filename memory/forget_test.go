@@ -40,10 +40,10 @@ func raced() bool {
 }
 
 // states counts what a Store remembers.
-func states(s *memory.Store) map[lease.State]int {
+func states(tb testing.TB, s *memory.Store) map[lease.State]int {
 	n := make(map[lease.State]int)
-	for _, info := range s.List() {
-		n[info.State]++
+	for _, e := range list(tb, s, "") {
+		n[e.Record.State]++
 	}
 	return n
 }
@@ -60,13 +60,13 @@ func TestMillionNames(t *testing.T) {
 	before := heap()
 	once(t, a, "once-", n)
 	grown := int64(heap() - before)
-	if kept := len(s.List()); kept > memory.Idle {
+	if kept := len(list(t, s, "")); kept > memory.Idle {
 		t.Errorf("%d records are remembered, at most %d may be", kept, memory.Idle)
 	}
 	if grown > 4<<20 {
 		t.Errorf("%d bytes are kept of %d names", grown, n)
 	}
-	t.Logf("%d names: %d records and %d bytes kept", n, len(s.List()), grown)
+	t.Logf("%d names: %d records and %d bytes kept", n, len(list(t, s, "")), grown)
 	runtime.KeepAlive(s)
 }
 
@@ -82,13 +82,13 @@ func TestManyNamesAtOnce(t *testing.T) {
 		do(t, a, "once-"+strconv.Itoa(i), release)
 	}
 	grown := int64(heap() - before)
-	if kept := len(s.List()); kept > memory.Idle {
+	if kept := len(list(t, s, "")); kept > memory.Idle {
 		t.Errorf("%d records are remembered, at most %d may be", kept, memory.Idle)
 	}
 	if grown > 4<<20 {
 		t.Errorf("%d bytes are kept of %d names", grown, n)
 	}
-	t.Logf("%d names: %d bytes when all were leased, %d records and %d bytes kept", n, full, len(s.List()), grown)
+	t.Logf("%d names: %d bytes when all were leased, %d records and %d bytes kept", n, full, len(list(t, s, "")), grown)
 	runtime.KeepAlive(s)
 }
 
@@ -113,17 +113,17 @@ func TestWhatIsForgotten(t *testing.T) {
 		}
 		time.Sleep(retention - 1)
 		once(t, a, "early-", 3*memory.Idle)
-		if n := states(s); n[lease.Expired] != 100 || n[lease.Broken] != 200 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 {
+		if n := states(t, s); n[lease.Expired] != 100 || n[lease.Broken] != 200 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 {
 			t.Errorf("just before the retention is over: %v", n)
 		}
 		time.Sleep(time.Nanosecond)
 		once(t, a, "due-", 3*memory.Idle)
-		if n := states(s); n[lease.Expired] != 0 || n[lease.Broken] != 100 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 {
+		if n := states(t, s); n[lease.Expired] != 0 || n[lease.Broken] != 100 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 {
 			t.Errorf("when the first retentions are over: %v", n)
 		}
 		time.Sleep(time.Nanosecond)
 		once(t, a, "past-", 3*memory.Idle)
-		if n := states(s); n[lease.Broken] != 0 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 || n[lease.Available] != memory.Idle {
+		if n := states(t, s); n[lease.Broken] != 0 || n[lease.Leased] != 2 || n[lease.Breaking] != 1 || n[lease.Available] != memory.Idle {
 			t.Errorf("when all are over: %v", n)
 		}
 	})
@@ -157,12 +157,12 @@ func TestDefaultRetention(t *testing.T) {
 		lasting(t, a, "expired-", 10, time.Second)
 		time.Sleep(time.Second + 5*time.Minute - 1)
 		once(t, a, "early-", 3*memory.Idle)
-		if n := states(s)[lease.Expired]; n != 10 {
+		if n := states(t, s)[lease.Expired]; n != 10 {
 			t.Errorf("just before: %d of 10 are remembered", n)
 		}
 		time.Sleep(time.Nanosecond)
 		once(t, a, "due-", 3*memory.Idle)
-		if n := states(s)[lease.Expired]; n != 0 {
+		if n := states(t, s)[lease.Expired]; n != 0 {
 			t.Errorf("after: %d are remembered", n)
 		}
 	})
@@ -185,8 +185,8 @@ func TestForgottenAtOnce(t *testing.T) {
 		}
 		epoch++
 	}
-	if list := s.List(); len(list) != 0 {
-		t.Errorf("remembers %+v", list)
+	if all := list(t, s, ""); len(all) != 0 {
+		t.Errorf("remembers %+v", all)
 	}
 }
 
@@ -199,15 +199,15 @@ func TestForgettingByRenewals(t *testing.T) {
 		lasting(t, a, "once-", 10_000, time.Second)
 		lasting(t, a, "kept-", kept, lease.Infinite)
 		time.Sleep(2 * time.Second)
-		for rounds := 0; states(s)[lease.Expired] > 0; rounds++ {
+		for rounds := 0; states(t, s)[lease.Expired] > 0; rounds++ {
 			if rounds == 100 {
-				t.Fatalf("after %d renewals: %v", rounds*10*kept, states(s))
+				t.Fatalf("after %d renewals: %v", rounds*10*kept, states(t, s))
 			}
 			for i := range 10 * kept {
 				do(t, a, "kept-"+strconv.Itoa(i%kept), renew)
 			}
 		}
-		if got := states(s); got[lease.Leased] != kept {
+		if got := states(t, s); got[lease.Leased] != kept {
 			t.Errorf("%v", got)
 		}
 	})
@@ -223,7 +223,7 @@ func TestMemoryOfExpired(t *testing.T) {
 		for i := range 200 {
 			lasting(t, a, "once-"+strconv.Itoa(i)+"-", must/20, time.Second)
 			if i%10 == 0 {
-				most = max(most, len(s.List()))
+				most = max(most, len(list(t, s, "")))
 			}
 			time.Sleep(2 * time.Second / 20)
 		}

@@ -1,43 +1,77 @@
 package memory
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fencedlease/lease"
 )
 
-// Info is one lease as [Store.List] shows it to people and to tests. The ID is not among
-// what it shows: whoever knows that can act as the holder.
-type Info struct {
-	Name      string
-	State     lease.State
-	Owner     string        // of the lease in force, or of the last one
-	Remaining time.Duration // until the lease ends by itself; lease.Infinite: never; 0 if it is not locked
-	Token     lease.Token   // of the last grant
-}
-
-// List returns what the Store remembers, sorted by name. Every line was true at some moment
-// of the call, but not all of them at the same one: the Store goes on while it is listed.
-func (s *Store) List() []Info {
-	var list []Info
-	for i := range s.shards {
-		list = s.shards[i].list(list, &s.clock)
-	}
-	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
-	return list
-}
-
-func (sh *shard) list(list []Info, c *clock) []Info {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	now, _ := c.now()
-	for _, e := range sh.entries {
-		for ; e != nil; e = e.same {
-			r := e.record.At(now)
-			list = append(list, Info{e.name, r.State, r.Owner, r.Remaining(now), r.Token()})
+// List returns the leases that the Store remembers whose names begin with prefix, sorted by name.
+// It collects the names first, and reads each record when its turn comes. So it holds no lock
+// while the body of the loop runs, and each entry is current when the body gets it. A name that
+// was forgotten since the beginning of the list is left out. The only errors are that of a prefix
+// that [lease.CheckName] refuses and that of a context that is done.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		names, err := s.names(prefix)
+		for _, name := range names {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if e, known := s.entry(name); known && !yield(e, nil) {
+				return
+			}
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			yield(lease.Entry{}, err)
 		}
 	}
-	return list
+}
+
+// names returns the names that begin with prefix, sorted.
+func (s *Store) names(prefix string) (names []string, err error) {
+	if prefix != "" {
+		if err := lease.CheckName(prefix); err != nil {
+			return nil, err
+		}
+	}
+	s.check()
+	for i := range s.shards {
+		names = s.shards[i].names(names, prefix)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (sh *shard) names(names []string, prefix string) []string {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, e := range sh.entries {
+		for ; e != nil; e = e.same {
+			if strings.HasPrefix(e.name, prefix) {
+				names = append(names, e.name)
+			}
+		}
+	}
+	return names
+}
+
+// entry returns what a list shows of the name, and false if the Store does not remember it.
+func (s *Store) entry(name string) (lease.Entry, bool) {
+	hash := s.hash(name)
+	sh := s.shard(hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	e := sh.entry(hash, name)
+	if e == nil {
+		return lease.Entry{}, false
+	}
+	now, _ := s.clock.now()
+	return lease.Entry{Name: name, Record: e.record.At(now), Now: now}, true
 }

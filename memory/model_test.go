@@ -192,18 +192,20 @@ func TestModel(t *testing.T) {
 			"list": func(t *rapid.T) {
 				// What is listed is what is loaded, in order, but for names that are forgotten.
 				var last string
-				for _, info := range s.List() {
-					if info.Name <= last {
-						t.Fatalf("%q after %q", info.Name, last)
+				for e, err := range s.List(ctx, "") {
+					if err != nil {
+						t.Fatal(err)
 					}
-					last = info.Name
-					d := model[info.Name]
+					if e.Name <= last {
+						t.Fatalf("%q after %q", e.Name, last)
+					}
+					last = e.Name
+					d := model[e.Name]
 					if d == nil {
 						continue
 					}
-					r := d.record.At(now())
-					if d.absent || info != (memory.Info{Name: info.Name, State: r.State, Owner: r.Owner, Remaining: r.Remaining(now()), Token: r.Token()}) {
-						t.Fatalf("listed %+v, is %+v", info, d)
+					if d.absent || e != (lease.Entry{Name: e.Name, Record: d.record.At(now()), Now: now()}) {
+						t.Fatalf("listed %+v, is %+v", e, d)
 					}
 				}
 			},

@@ -67,7 +67,7 @@ func TestContention(t *testing.T) {
 	for g := range 2 {
 		wg.Go(func() {
 			once(t, a, "once-"+strconv.Itoa(g)+"-", 2*memory.Idle)
-			s.List()
+			list(t, s, "")
 		})
 	}
 	wg.Wait()

@@ -46,8 +46,8 @@ import (
 )
 
 // A Store keeps leases in memory. It is a [lease.Store] with a clock of its own, a
-// [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines. Make
-// one with [New]: the zero Store panics.
+// [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by any number of
+// goroutines. Make one with [New]: the zero Store panics.
 type Store struct {
 	shards    [shards]shard // first, and so at the start of a cache line
 	limits    lease.Limits
@@ -208,10 +208,15 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 
 // hash chooses the shard of a name, and its place there.
 func (s *Store) hash(name string) uint64 {
+	s.check()
+	return maphash.String(s.seed, name)
+}
+
+// check panics if New did not make the Store.
+func (s *Store) check() {
 	if s.seed == (maphash.Seed{}) {
 		panic(notMade)
 	}
-	return maphash.String(s.seed, name)
 }
 
 const notMade = "memory: use of a zero Store: New makes one"

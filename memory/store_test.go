@@ -17,6 +17,7 @@ import (
 var (
 	_ lease.Store   = (*memory.Store)(nil)
 	_ lease.Watcher = (*memory.Store)(nil)
+	_ lease.Lister  = (*memory.Store)(nil)
 	_ lease.Limiter = (*memory.Store)(nil)
 )
 
@@ -233,8 +234,8 @@ func TestBadInput(t *testing.T) {
 	if got := load(t, s, "a"); got.Record != put.Record || got.Version != put.Version {
 		t.Errorf("the record changed to %+v", got)
 	}
-	if list := s.List(); len(list) != 1 {
-		t.Errorf("remembers %+v", list)
+	if all := list(t, s, ""); len(all) != 1 {
+		t.Errorf("remembers %+v", all)
 	}
 	select {
 	case <-signals:
@@ -302,13 +303,14 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The zero Store says what it is, and leaves nothing behind.
+// The zero Store panics and says why.
 func TestZeroStore(t *testing.T) {
 	var s memory.Store
 	for name, use := range map[string]func(){
 		"Load":      func() { s.Load(t.Context(), "a") },
 		"Swap":      func() { s.Swap(t.Context(), "a", lease.Snapshot{}, lease.Record{}) },
 		"Watch":     func() { s.Watch(t.Context(), "a") },
+		"List":      func() { list(t, &s, "") },
 		"Lease":     func() { s.Lease("a", nil) },
 		"Authority": func() { s.Authority() },
 	} {
@@ -322,9 +324,6 @@ func TestZeroStore(t *testing.T) {
 				use()
 			}()
 		}
-	}
-	if list := s.List(); len(list) != 0 {
-		t.Errorf("remembers %+v", list)
 	}
 }
 
@@ -352,8 +351,8 @@ func TestLease(t *testing.T) {
 	if ok, err := other.Acquire(t.Context()); ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if list := s.List(); len(list) != 1 || list[0].Owner != "worker-1" || list[0].Token != l.Token() {
-		t.Errorf("list: %+v", list)
+	if all := list(t, s, ""); len(all) != 1 || all[0].Record.Owner != "worker-1" || all[0].Record.Token() != l.Token() {
+		t.Errorf("list: %+v", all)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)

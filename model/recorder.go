@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
 // Holders is how many holders a Recorder can tell apart. Nobody is whoever is none of them.
@@ -98,22 +99,13 @@ func (r *Recorder) Released(i int, name string) {
 
 // Authority records what holder number i, or Nobody, sends to a and hears from it.
 func (r *Recorder) Authority(i int, a lease.Authority) lease.Authority {
-	rec := &authority{r, i, a}
-	if w, ok := a.(lease.Watcher); ok {
-		return &watchingAuthority{rec, w}
-	}
-	return rec
+	return passon.Authority(&authority{r, i, a}, a)
 }
 
 type authority struct {
 	*Recorder
 	holder int
 	inner  lease.Authority
-}
-
-type watchingAuthority struct {
-	*authority
-	lease.Watcher
 }
 
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -145,29 +137,12 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 
 // Store records what is loaded from s and swapped into it.
 func (r *Recorder) Store(s lease.Store) lease.Store {
-	rec := &store{r, s}
-	if w, ok := s.(lease.Watcher); ok {
-		return &watchingStore{rec, w}
-	}
-	return rec
+	return passon.Store(&store{r, s}, s)
 }
 
 type store struct {
 	*Recorder
 	inner lease.Store
-}
-
-type watchingStore struct {
-	*store
-	lease.Watcher
-}
-
-// Limits are those of the store within; none, if it has none.
-func (s *store) Limits() lease.Limits {
-	if l, ok := s.inner.(lease.Limiter); ok {
-		return l.Limits()
-	}
-	return lease.Limits{}
 }
 
 func (s *store) Load(ctx context.Context, name string) (lease.Snapshot, error) {

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"iter"
 
 	"github.com/fencedlease/lease"
 )
@@ -30,6 +31,11 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 // Watch is that of the engine.
 func (a *Authority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return a.store.Watch(ctx, name)
+}
+
+// List is that of the Store.
+func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return a.store.List(ctx, prefix)
 }
 
 // A call is the Store for one request.

@@ -3,6 +3,8 @@ package observe_test
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,6 +84,21 @@ func (e *engine) Swap(_ context.Context, name, old string, next observe.Kept) (f
 		found = e.put(name, next)
 	})
 	return found, err
+}
+
+func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
+	return func(yield func(observe.NamedEntry, error) bool) {
+		var all map[string]observe.Entry
+		e.exchange(func() { all = maps.Clone(e.entries) })
+		for name, found := range all {
+			if ctx.Err() == nil && strings.HasPrefix(name, prefix) && !yield(observe.NamedEntry{Name: name, Entry: found}, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(observe.NamedEntry{}, err)
+		}
+	}
 }
 
 func (e *engine) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {

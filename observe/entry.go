@@ -24,6 +24,12 @@ type Entry struct {
 	Revision int64
 }
 
+// A NamedEntry is an Entry in a list, and the name that it is kept under.
+type NamedEntry struct {
+	Name string
+	Entry
+}
+
 // Kept is what is written: a record whose Until is zero, and in its place the time that was
 // left when it was written. A point in time would mean something only to whoever wrote it.
 type Kept struct {

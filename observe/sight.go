@@ -80,19 +80,25 @@ func newSights(most int) sights {
 	return sights{most, map[string]*list.Element{}, list.New()}
 }
 
-// get returns the last sight under a name, or nil.
-func (s *sights) get(name string) *sight {
+// full reports whether the next name takes the place of another.
+func (s *sights) full() bool { return s.recent.Len() >= s.most }
+
+// get returns the last sight under a name, or nil. A name that is used becomes the most recently
+// used one.
+func (s *sights) get(name string, used bool) *sight {
 	e := s.byName[name]
 	if e == nil {
 		return nil
 	}
-	s.recent.MoveToFront(e)
+	if used {
+		s.recent.MoveToFront(e)
+	}
 	return &e.Value.(*named).sight
 }
 
 // put keeps the first sight under a name, and forgets another if there are too many.
 func (s *sights) put(name string, l sight) *sight {
-	if s.recent.Len() >= s.most {
+	if s.full() {
 		oldest := s.recent.Back()
 		delete(s.byName, s.recent.Remove(oldest).(*named).name)
 	}

@@ -33,6 +33,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"sync"
 	"time"
@@ -58,6 +59,9 @@ type Engine interface {
 	// fails as the Swap of a [lease.Store]; with a conflict comes the current entry, or one
 	// without a version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
+
+	// List is the List of a [lease.Lister], with entries as the engine keeps them.
+	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
 }
 
 // Options are the settings of a [Store]; zero fields have the defaults stated here.
@@ -134,7 +138,7 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	return s.see(name, e, sent), nil
+	return s.see(name, e, sent, false), nil
 }
 
 // Swap writes next with the time that is left of it now, at the sending. A conflict comes
@@ -154,7 +158,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	e, err := s.engine.Swap(ctx, name, old.Version, keep(next, s.clock.time(sent)))
 	switch {
 	case errors.Is(err, lease.ErrConflict) && e.Version != "":
-		return s.see(name, e, sent), err
+		return s.see(name, e, sent, false), err
 	case err != nil:
 		return lease.Snapshot{}, err
 	}
@@ -166,15 +170,44 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return s.engine.Watch(ctx, name)
 }
 
+// List shows what the engine lists, with the time that each lease has left as far as this Store has
+// observed. A first sight in a list is remembered like any other, so that a later list shows that
+// the lease has expired. But a list does not make the Store forget the first sight of another name.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		sent := s.clock.elapsed() // no exchange of the list is sent earlier
+		for e, err := range s.engine.List(ctx, prefix) {
+			shown := lease.Entry{Name: e.Name}
+			if err == nil {
+				snap := s.see(e.Name, e.Entry, sent, true)
+				shown.Record, shown.Now = snap.Record.At(snap.Now), snap.Now
+			}
+			if !yield(shown, err) {
+				return
+			}
+		}
+	}
+}
+
 // see takes note of an exchange that was sent at sent and showed e, and returns what is
-// current under the name: e, or what another exchange has shown that came later.
-func (s *Store) see(name string, e Entry, sent time.Duration) lease.Snapshot {
+// current under the name: e, or what another exchange has shown that came later. The exchange of a
+// list takes no other name's place.
+func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
 	e.Kept = s.clamp(e.Kept)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
-	last := s.sights.get(name)
+	last := s.sights.get(name, !listed)
 	switch {
+	case last == nil && listed && s.sights.full():
+		unkept := first(e, sent, now)
+		last = &unkept
 	case last == nil:
 		last = s.sights.put(name, first(e, sent, now))
 	case e.Revision == last.Revision:
@@ -191,7 +224,7 @@ func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapsh
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
 	made := since(sent, e, sent, now)
-	last := s.sights.get(name)
+	last := s.sights.get(name, true)
 	switch {
 	case last == nil:
 		last = s.sights.put(name, made)
@@ -207,7 +240,7 @@ func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapsh
 func (s *Store) remembered(name string) (lease.Snapshot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.sights.get(name)
+	last := s.sights.get(name, true)
 	if last == nil {
 		return lease.Snapshot{}, false
 	}

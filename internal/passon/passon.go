@@ -3,38 +3,91 @@ package passon
 
 import "github.com/fencedlease/lease"
 
-// Authority returns w, which wraps the authority inner, with the abilities of inner.
+// Authority returns w, which wraps the authority inner, with exactly the abilities of inner.
+// Where w has the method of an ability itself, that method is used.
 func Authority(w, inner lease.Authority) lease.Authority {
-	if watcher, ok := inner.(lease.Watcher); ok {
+	watcher, watches := ability[lease.Watcher](w, inner)
+	lister, lists := ability[lease.Lister](w, inner)
+	switch {
+	case watches && lists:
+		return struct {
+			lease.Authority
+			lease.Watcher
+			lease.Lister
+		}{w, watcher, lister}
+	case watches:
 		return struct {
 			lease.Authority
 			lease.Watcher
 		}{w, watcher}
+	case lists:
+		return struct {
+			lease.Authority
+			lease.Lister
+		}{w, lister}
 	}
-	return w
+	return struct{ lease.Authority }{w}
 }
 
-// Store returns w, which wraps the store inner, with the abilities of inner.
+// Store returns w, which wraps the store inner, with exactly the abilities of inner. Where w has
+// the method of an ability itself, that method is used.
 func Store(w, inner lease.Store) lease.Store {
-	watcher, watches := inner.(lease.Watcher)
-	limiter, limits := inner.(lease.Limiter)
+	watcher, watches := ability[lease.Watcher](w, inner)
+	lister, lists := ability[lease.Lister](w, inner)
+	limiter, limits := ability[lease.Limiter](w, inner)
 	switch {
+	case watches && lists && limits:
+		return struct {
+			lease.Store
+			lease.Watcher
+			lease.Lister
+			lease.Limiter
+		}{w, watcher, lister, limiter}
+	case watches && lists:
+		return struct {
+			lease.Store
+			lease.Watcher
+			lease.Lister
+		}{w, watcher, lister}
 	case watches && limits:
 		return struct {
 			lease.Store
 			lease.Watcher
 			lease.Limiter
 		}{w, watcher, limiter}
+	case lists && limits:
+		return struct {
+			lease.Store
+			lease.Lister
+			lease.Limiter
+		}{w, lister, limiter}
 	case watches:
 		return struct {
 			lease.Store
 			lease.Watcher
 		}{w, watcher}
+	case lists:
+		return struct {
+			lease.Store
+			lease.Lister
+		}{w, lister}
 	case limits:
 		return struct {
 			lease.Store
 			lease.Limiter
 		}{w, limiter}
 	}
-	return w
+	return struct{ lease.Store }{w}
+}
+
+// ability returns the ability of the wrapper w, and that of inner where w has none of its own. It
+// reports false if inner lacks the ability.
+func ability[T any](w, inner any) (a T, has bool) {
+	if a, has = inner.(T); !has {
+		return a, false
+	}
+	if own, ok := w.(T); ok {
+		a = own
+	}
+	return a, true
 }

@@ -1,0 +1,95 @@
+package observe_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/observe"
+)
+
+// listed is what a Store lists, by name.
+func listed(t *testing.T, s *observe.Store) map[string]lease.Entry {
+	t.Helper()
+	entries := map[string]lease.Entry{}
+	for e, err := range s.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(e.Name, err)
+		}
+		entries[e.Name] = e
+	}
+	return entries
+}
+
+// A Store that has seen nothing counts from the first list, and a later list shows which holders
+// are dead. SPEC S10.
+func TestListCountsFromFirstSight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, operator := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{})
+		for _, name := range []string{"alive", "dead"} {
+			if _, err := holder.Do(t.Context(), name, acquire(idA, 10*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour) // of which the operator knows nothing
+		for name, entry := range listed(t, operator) {
+			if left := entry.Record.Remaining(entry.Now); left != 10*time.Second {
+				t.Errorf("first list: %s has %v left", name, left)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if _, err := holder.Do(t.Context(), "alive", renew(idA)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		entries := listed(t, operator)
+		if state := entries["alive"].Record.State; state != lease.Leased {
+			t.Errorf("the lease that was renewed is %v", state)
+		}
+		if state := entries["dead"].Record.State; state != lease.Expired {
+			t.Errorf("the lease that was not renewed is %v", state)
+		}
+	})
+}
+
+// A list takes no place of a name that is used, and shows all names nevertheless.
+func TestListForgetsNoSight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, waits := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{Names: 1})
+		for _, name := range []string{"a", "b", "c"} {
+			if _, err := holder.Do(t.Context(), name, acquire(idA, 10*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := waits.Authority().Do(t.Context(), "b", acquire(idB, time.Second)); !errors.Is(err, lease.ErrHeldByOther) {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		if entries := listed(t, waits); len(entries) != 3 {
+			t.Errorf("lists %+v", entries)
+		}
+		time.Sleep(4 * time.Second)
+		if _, err := waits.Authority().Do(t.Context(), "b", acquire(idB, time.Second)); err != nil {
+			t.Errorf("10 s after the first sight: %v", err)
+		}
+	})
+}
+
+// A prefix that is no name is refused before the engine is asked.
+func TestListRefusesPrefixes(t *testing.T) {
+	e := newEngine()
+	s := newStore(t, e, observe.Options{})
+	if n := e.count(func() {
+		for entry, err := range s.Authority().List(t.Context(), "\xff") {
+			if entry != (lease.Entry{}) || !errors.Is(err, lease.ErrName) {
+				t.Errorf("%+v, %v", entry, err)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%d exchanges", n)
+	}
+}
