@@ -143,22 +143,15 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 				return err
 			}
 		}
-		now := old.Now
-		seen := old.Record
-		seen.pass(now)
-		claimed := seen.Until
-		a.limits.clamp(&seen, now)
-		next := seen
-		refusal := step(&next, req, now)
-		// A renewal is written even if it changes nothing: a holder believes nothing that no swap
-		// confirmed.
-		if refusal != 0 || req.Action != ActionRenew && next == seen {
-			if seen.Until != claimed && req.Action != ActionRead {
-				// The record claims too much: what counts from this first sight is written down, or
-				// it would count anew from every other. If it cannot be, the next request tries.
-				_, _ = a.store.Swap(ctx, name, old, seen)
+		next := old.Record
+		write, refusal := a.limits.decide(&next, req, old.Now)
+		if refusal != 0 || !write {
+			if write {
+				// The record claims too much, and what it may claim is written down. If that fails,
+				// the next request tries again.
+				_, _ = a.store.Swap(ctx, name, old, next)
 			}
-			res.show(&seen, now, old.Uncertainty)
+			res.show(&next, old.Now, old.Uncertainty)
 			if refusal != 0 {
 				return refusal
 			}

@@ -1,0 +1,124 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencedlease/lease"
+)
+
+// limits draws limits, of which each field may be none.
+func limits() *rapid.Generator[lease.Limits] {
+	return rapid.Custom(func(t *rapid.T) lease.Limits {
+		some := rapid.SampledFrom([]time.Duration{0, time.Nanosecond, 10 * time.Second, time.Minute})
+		l := lease.Limits{MinDuration: some.Draw(t, "min"), MaxDuration: some.Draw(t, "max"), MaxPeriod: some.Draw(t, "period")}
+		if l.MaxDuration > 0 {
+			l.MinDuration = min(l.MinDuration, l.MaxDuration)
+		}
+		return l
+	})
+}
+
+// bounded is r as it may stand at now within the limits, and whether its end was cut.
+func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool) {
+	r = r.At(now)
+	infinite, was := r.Duration == lease.Infinite, r.Until
+	if !infinite && l.MaxDuration > 0 && r.Duration > l.MaxDuration {
+		r.Duration = l.MaxDuration
+	}
+	most := l.MaxDuration
+	if infinite {
+		most = l.MaxPeriod
+	}
+	if most > 0 && r.Remaining(now) != lease.Infinite && r.Remaining(now) > most {
+		r.Until = now.Add(most)
+	}
+	return r, !r.Until.Equal(was)
+}
+
+// SPEC A7, M18: Decide is the check of the arguments, the passing of time, the limits and Step, one
+// after the other. It says that a record must be written if the record changes, for every renewal
+// that is granted, and if the record claimed too much, unless it is only read.
+func TestDecide(t *testing.T) {
+	granted, refused, bad, cut := 0, 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		r, req, l := records().Draw(t, "record"), requests().Draw(t, "request"), limits().Draw(t, "limits")
+		next, write, err := lease.Decide(r, req, l, noon)
+		was, claims := bounded(r, l, noon)
+		if claims {
+			cut++
+		}
+		var field *lease.FieldError
+		if check := l.Check(req); check != nil {
+			bad++
+			if !errors.As(err, &field) || *field != *check.(*lease.FieldError) || write || next != was {
+				t.Fatalf("bad argument %v: %+v, %v, %v", check, next, write, err)
+			}
+			return
+		}
+		want, code := lease.Step(was, req, noon)
+		if next != want || err != code {
+			t.Fatalf("got  %+v, %v\nwant %+v, %v", next, err, want, code)
+		}
+		if err == nil {
+			granted++
+		} else {
+			refused++
+		}
+		must := next != was || err == nil && req.Action == lease.ActionRenew || claims
+		if req.Action == lease.ActionRead {
+			must = false
+		}
+		if write != must {
+			t.Fatalf("%v of %+v gives %+v, %v; write is %v", req.Action, r, next, err, write)
+		}
+	})
+	if granted == 0 || refused == 0 || bad == 0 || cut == 0 {
+		t.Errorf("%d granted, %d refused, %d with a bad argument, %d cut", granted, refused, bad, cut)
+	}
+}
+
+func TestDecideAllocatesNothing(t *testing.T) {
+	r := lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Minute, Until: noon.Add(time.Second), Epoch: 1}
+	for _, req := range []lease.Request{
+		{Action: lease.ActionRenew, ID: ids["A"]}, {Action: lease.ActionRenew, ID: ids["B"]}, {Action: lease.ActionRead}, {Action: lease.ActionBreak},
+		{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, {Action: lease.ActionRelease, ID: ids["A"]},
+	} {
+		if n := testing.AllocsPerRun(100, func() { _, _, _ = lease.Decide(r, req, lease.AzureLimits, noon) }); n != 0 {
+			t.Errorf("%v: %v allocations", req.Action, n)
+		}
+	}
+}
+
+// A failingSwap cannot write.
+type failingSwap struct{ *dumbStore }
+
+func (failingSwap) Limits() lease.Limits { return lease.Limits{MaxDuration: time.Minute} }
+
+func (failingSwap) Swap(context.Context, string, lease.Snapshot, lease.Record) (lease.Snapshot, error) {
+	return lease.Snapshot{}, errors.New("cannot write")
+}
+
+// A refusal stands even if the record, which claims too much, cannot be written down. A grant does
+// not: nothing says that the holder's end is what the answer would show.
+func TestClaimThatCannotBeWritten(t *testing.T) {
+	s := newStore(lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Hour, Until: noon.Add(time.Hour), Epoch: 1})
+	a := lease.NewAuthority(failingSwap{s})
+	for action, c := range map[string]struct {
+		req  lease.Request
+		want string
+	}{
+		"refused": {lease.Request{Action: lease.ActionRenew, ID: ids["B"]}, "the lease ID is not the one in force"},
+		"granted": {lease.Request{Action: lease.ActionWrite, ID: ids["A"]}, "cannot write"},
+		"read":    {lease.Request{Action: lease.ActionRead}, ""},
+	} {
+		_, err := a.Do(t.Context(), "a", c.req)
+		if got := errors.Unwrap(err); got == nil && c.want != "" || got != nil && got.Error() != c.want {
+			t.Errorf("%s: %v, want %q", action, err, c.want)
+		}
+	}
+}
