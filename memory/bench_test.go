@@ -47,7 +47,7 @@ func do(tb testing.TB, a lease.Authority, name string, req lease.Request) lease.
 
 // held is an authority over a Store in which all names are leased.
 func held(tb testing.TB, names []string) lease.Authority {
-	a := lease.NewAuthority(memory.New(nil))
+	a := memory.New(nil).Authority()
 	for _, name := range names {
 		do(tb, a, name, acquire)
 	}
@@ -120,7 +120,7 @@ func BenchmarkGrant(b *testing.B) {
 	all := names(1_000_000)
 	b.Run("store", func(b *testing.B) {
 		benchmarkGrant(b, all, func() func(string) {
-			a := lease.NewAuthority(memory.New(nil))
+			a := memory.New(nil).Authority()
 			return func(name string) { do(b, a, name, acquire) }
 		})
 	})
@@ -220,7 +220,7 @@ func BenchmarkCores(b *testing.B) {
 // BenchmarkOnce is the life of a name that is leased once, released and forgotten, on as
 // many cores as there are.
 func BenchmarkOnce(b *testing.B) {
-	a := lease.NewAuthority(memory.New(nil))
+	a := memory.New(nil).Authority()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		ctx, n := context.Background(), rand.Uint64()

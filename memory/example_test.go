@@ -63,7 +63,7 @@ func ExampleStore_List() {
 		}
 	}
 	show()
-	if _, err := lease.Break(ctx, lease.NewAuthority(store), "jobs/nightly", lease.Grace(10*time.Second)); err != nil {
+	if _, err := lease.Break(ctx, store.Authority(), "jobs/nightly", lease.Grace(10*time.Second)); err != nil {
 		log.Fatal(err)
 	}
 	show()

@@ -56,7 +56,7 @@ func TestMillionNames(t *testing.T) {
 		n /= 10 // it is the memory that counts here, and the detector needs a minute
 	}
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	before := heap()
 	once(t, a, "once-", n)
 	grown := int64(heap() - before)
@@ -74,7 +74,7 @@ func TestMillionNames(t *testing.T) {
 func TestManyNamesAtOnce(t *testing.T) {
 	const n = 200_000
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	before := heap()
 	lasting(t, a, "once-", n, time.Hour)
 	full := int64(heap() - before)
@@ -98,7 +98,7 @@ func TestWhatIsForgotten(t *testing.T) {
 	const retention, d = time.Minute, time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: retention})
-		a := lease.NewAuthority(s)
+		a := s.Authority()
 		do(t, a, "infinite", lease.Request{Action: lease.ActionAcquire, Proposed: holder, Duration: lease.Infinite})
 		do(t, a, "leased", acquire)
 		lasting(t, a, "breaking", 1, time.Hour)
@@ -132,7 +132,7 @@ func TestWhatIsForgotten(t *testing.T) {
 // The last Idle/64 records that became Available are remembered, whatever their names.
 func TestLastIdleStay(t *testing.T) {
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	once(t, a, "old-", 2*memory.Idle)
 	const last = memory.Idle / 64
 	once(t, a, "last-", last)
@@ -153,7 +153,7 @@ func TestLastIdleStay(t *testing.T) {
 func TestDefaultRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
-		a := lease.NewAuthority(s)
+		a := s.Authority()
 		lasting(t, a, "expired-", 10, time.Second)
 		time.Sleep(time.Second + 5*time.Minute - 1)
 		once(t, a, "early-", 3*memory.Idle)
@@ -194,7 +194,7 @@ func TestForgottenAtOnce(t *testing.T) {
 func TestForgettingByRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})
-		a := lease.NewAuthority(s)
+		a := s.Authority()
 		const kept = 3_000
 		lasting(t, a, "once-", 10_000, time.Second)
 		lasting(t, a, "kept-", kept, lease.Infinite)
@@ -217,7 +217,7 @@ func TestForgettingByRenewals(t *testing.T) {
 func TestMemoryOfExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})
-		a := lease.NewAuthority(s)
+		a := s.Authority()
 		const must = 20_000 // the names of 2 s
 		most := 0
 		for i := range 200 {
@@ -238,7 +238,7 @@ func TestMemoryOfExpired(t *testing.T) {
 // absences; and a swap that was decided on an earlier one conflicts.
 func TestAbsence(t *testing.T) {
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	before := load(t, s, "a")
 	var token lease.Token
 	for range 5 {

@@ -1,18 +1,6 @@
 package memory
 
-import (
-	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/session"
-)
-
-// Authority returns the authority over the Store: to look at a lease, to revoke it, to write
-// under it.
-func (s *Store) Authority() lease.Authority {
-	if s.authority == nil {
-		panic(notMade)
-	}
-	return s.authority
-}
+import "github.com/fencedlease/lease/session"
 
 // Lease returns a holder of the lease of that name; the options, which may be nil, are the
 // ones of [session.New]. It takes nothing yet: that is [session.Session.Acquire]. Where the

@@ -75,7 +75,7 @@ func TestModel(t *testing.T) {
 		s := memory.New(&memory.Options{
 			Clock: clock, Retention: dumbRetention, Floor: lease.TokenOf(rapid.Uint64Range(0, 3).Draw(t, "floor")),
 		})
-		a := lease.NewAuthority(s)
+		authorities := []lease.Authority{s.Authority(), lease.NewAuthority(s)}
 		names := []string{"a", "b", "c"}
 		model := make(map[string]*dumb)
 		seen := make(map[string][]lease.Snapshot)
@@ -153,7 +153,7 @@ func TestModel(t *testing.T) {
 				see(t, name, before)
 				req := requests.Draw(t, "request")
 				want, refusal := lease.Step(before.Record, req, now())
-				res, err := a.Do(ctx, name, req)
+				res, err := rapid.SampledFrom(authorities).Draw(t, "authority").Do(ctx, name, req)
 				if fmt.Sprint(lease.CodeOf(err)) != fmt.Sprint(lease.CodeOf(refusal)) || res.Record != want {
 					t.Fatalf("%v on %+v: %+v, %v, want %+v, %v", req.Action, before, res, err, want, refusal)
 				}

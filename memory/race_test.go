@@ -20,7 +20,7 @@ func TestContention(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	ctx := context.Background()
 	var mu sync.Mutex
 	holders := make(map[string]lease.ID)

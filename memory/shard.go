@@ -40,15 +40,11 @@ func (sh *shard) entry(hash uint64, name string) *entry {
 type entry struct {
 	name       string
 	record     lease.Record
-	version    string
+	number     uint64        // of the swap that put the record here, unlike any other of the shard
+	version    string        // empty: it was not shown yet, and nobody can have it
 	swapped    time.Duration // when the record was put here, in time elapsed
 	same       *entry        // the next of the same hash, which there hardly ever is
 	prev, next *entry        // in the queue that follows from the record's State; nil: in none yet
-}
-
-// show fills the snapshot, where it is: copies of one are dear.
-func (e *entry) show(snap *lease.Snapshot, now time.Time) {
-	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
 // ended reports whether the record has come to its Until.
@@ -68,9 +64,9 @@ func (sh *shard) add(hash uint64, name string) *entry {
 }
 
 // put gives the entry its next record, and its place in the queue of it.
-func (sh *shard) put(e *entry, next lease.Record, version string, elapsed time.Duration) {
+func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
-	e.record, e.version, e.swapped = next, version, elapsed
+	e.record, e.number, e.version, e.swapped = next, number, "", elapsed
 	to := sh.queue(e)
 	queued := e.next != nil
 	if queued && from == to {

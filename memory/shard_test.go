@@ -29,7 +29,7 @@ func TestNamesOfOneHash(t *testing.T) {
 		}
 		for _, k := range keys {
 			e := sh.add(k.hash, k.name)
-			sh.put(e, e.record, "1", 0)
+			sh.put(e, e.record, 1, 0)
 			entries[k] = e
 			check()
 		}

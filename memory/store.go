@@ -57,7 +57,6 @@ type Store struct {
 	forgotten atomic.Uint64         // numbers the versions of absences
 	seed      maphash.Seed          // of the hash that chooses a name's shard
 	term      term                  // tells the versions of this Store from those of any other
-	authority lease.Authority       // over this Store, for its Leases
 }
 
 // The number of shards is a power of two, and such that two cores seldom meet in one.
@@ -134,7 +133,6 @@ func New(o *Options) *Store {
 	s.term = newTerm(rand.Uint64())
 	floor, _ := o.Floor.Epoch() // 0 if empty
 	s.absence.Store(s.absent(floor))
-	s.authority = lease.NewAuthority(s)
 	return s
 }
 
@@ -156,7 +154,7 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 		return snap, err
 	}
 	now, _ := s.clock.now()
-	e.show(&snap, now)
+	s.show(e, &snap, now)
 	return snap, nil
 }
 
@@ -184,13 +182,22 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	}
 	now, elapsed := s.clock.now()
 	switch {
-	case old.Version != e.version || e.ended(old.Now) != e.ended(now):
-		e.show(&snap, now)
+	case old.Version == "" || old.Version != e.version || e.ended(old.Now) != e.ended(now):
+		s.show(e, &snap, now)
 		return snap, lease.ErrConflict
 	case next.Epoch < e.record.Epoch:
 		return snap, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
 			Bound: fmt.Sprintf("must not fall below %d", e.record.Epoch), Code: lease.ErrCorrupt}
 	}
+	e = s.put(sh, hash, name, e, next, now, elapsed)
+	s.show(e, &snap, now)
+	return snap, nil
+}
+
+// put puts next in the place of the record of e, or of the absence that e is, and signals the
+// watches of the name. It forgets what is due in the course of that, which may be the entry that
+// it returns. The mutex is held.
+func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	looks := 0
 	switch {
@@ -199,11 +206,19 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	case sh.swaps%8 == 0:
 		looks = 1 // where no new name comes, old ones are forgotten too
 	}
-	sh.put(e, next, s.term.version(ofSwap, sh.swaps), elapsed)
+	sh.put(e, next, sh.swaps, elapsed)
 	sh.signal(name)
-	e.show(&snap, now)
 	s.sweep(sh, looks, now, elapsed)
-	return snap, nil
+	return e
+}
+
+// show fills the snapshot, where it is: copies of one are dear. The text of a version is made when
+// the version is first shown. The mutex of the entry's shard is held.
+func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
+	if e.version == "" {
+		e.version = s.term.version(ofSwap, e.number)
+	}
+	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
 // hash chooses the shard of a name, and its place there.

@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 		Bubble: true,
 		Lacks:  leasetest.Durable,
 		Forget: func(t testing.TB, s lease.Store) time.Duration {
-			once(t, lease.NewAuthority(s), "other-", 3*memory.Idle)
+			once(t, s.(*memory.Store).Authority(), "other-", 3*memory.Idle)
 			return retention
 		},
 	})
@@ -248,7 +248,7 @@ func TestBadInput(t *testing.T) {
 func TestFloor(t *testing.T) {
 	floor := lease.TokenOf(41)
 	s := memory.New(&memory.Options{Floor: floor})
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	for _, name := range []string{"a", "b"} {
 		if got := do(t, a, name, acquire).Record.Token(); got != lease.TokenOf(42) {
 			t.Errorf("first token of %s over %s: %s", name, floor, got)
@@ -258,7 +258,7 @@ func TestFloor(t *testing.T) {
 		t.Errorf("swap below the floor: %v", err)
 	}
 	// Over the highest floor there is one token, and at the top no wrapping around.
-	last := lease.NewAuthority(memory.New(&memory.Options{Floor: lease.TokenOf(1<<63 - 2)}))
+	last := memory.New(&memory.Options{Floor: lease.TokenOf(1<<63 - 2)}).Authority()
 	if got := do(t, last, "a", acquire).Record.Token(); got != lease.TokenOf(1<<63-1) {
 		t.Errorf("token over the highest floor: %s", got)
 	}
@@ -329,7 +329,7 @@ func TestZeroStore(t *testing.T) {
 
 // The limits of the Store are the ones of an authority over it.
 func TestLimits(t *testing.T) {
-	a := lease.NewAuthority(memory.New(&memory.Options{Limits: lease.AzureLimits}))
+	a := memory.New(&memory.Options{Limits: lease.AzureLimits}).Authority()
 	if _, err := a.Do(t.Context(), "a", acquire); lease.CodeOf(err) != lease.ErrDuration {
 		t.Errorf("acquire for %v: %v", acquire.Duration, err)
 	}

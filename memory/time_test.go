@@ -58,7 +58,7 @@ func TestWallClockStep(t *testing.T) {
 	for _, seconds := range []int64{-24 * 3600, -1, 1, 24 * 3600} {
 		clock := &hand{now: time.Now()}
 		s := memory.New(&memory.Options{Clock: clock})
-		a := lease.NewAuthority(s)
+		a := s.Authority()
 		began := do(t, a, "a", acquire).Now
 		clock.set(step(t, clock.Now(), seconds))
 		res := do(t, a, "a", lease.Request{Action: lease.ActionRead})
@@ -108,7 +108,7 @@ func TestTimeOfTheBubble(t *testing.T) {
 func TestClockAtItsEnds(t *testing.T) {
 	clock := &hand{now: time.Unix(0, 0)}
 	s := memory.New(&memory.Options{Clock: clock})
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	do(t, a, "a", acquire)
 	clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 	if got := load(t, s, "a"); got.Record.At(got.Now).State != lease.Expired || !got.Now.After(time.Unix(0, 0)) {
@@ -116,7 +116,7 @@ func TestClockAtItsEnds(t *testing.T) {
 	}
 	do(t, a, "a", renew)
 
-	late := lease.NewAuthority(memory.New(&memory.Options{Clock: fixed(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))}))
+	late := memory.New(&memory.Options{Clock: fixed(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))}).Authority()
 	if got := do(t, late, "a", acquire).Record; got.Duration != lease.Infinite {
 		t.Errorf("a lease that ends after the year 9999: %+v", got)
 	}

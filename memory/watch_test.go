@@ -36,7 +36,12 @@ func signalled(signals <-chan struct{}) (is, open bool) {
 // SPEC S7: every change signals every watch of that name, and no other.
 func TestWatch(t *testing.T) {
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	t.Run("Authority", func(t *testing.T) { testWatch(t, s, s.Authority()) })
+	s = memory.New(nil)
+	t.Run("NewAuthority", func(t *testing.T) { testWatch(t, s, lease.NewAuthority(s)) })
+}
+
+func testWatch(t *testing.T, s *memory.Store, a lease.Authority) {
 	one, two := watch(t, s, t.Context(), "a"), watch(t, s, t.Context(), "a")
 	other := watch(t, s, t.Context(), "b")
 	if cap(one) != 1 {
@@ -80,7 +85,7 @@ func TestWatch(t *testing.T) {
 // A watch is of a name, not of what is remembered of it.
 func TestWatchOverForgetting(t *testing.T) {
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	signals := watch(t, s, t.Context(), "a")
 	do(t, a, "a", acquire)
 	do(t, a, "a", release)
@@ -101,7 +106,7 @@ func TestWatchOverForgetting(t *testing.T) {
 // A watch has no goroutine, is closed once its context is done and then leaves nothing.
 func TestWatchEnds(t *testing.T) {
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	do(t, a, "a", acquire)
 	const n, rounds = 1_000, 100
 	round := 0
@@ -159,7 +164,7 @@ func goroutines() int {
 // A watch that ends while its name changes: nothing is sent on a closed channel.
 func TestWatchRace(t *testing.T) {
 	s := memory.New(nil)
-	a := lease.NewAuthority(s)
+	a := s.Authority()
 	do(t, a, "a", acquire)
 	var wg sync.WaitGroup
 	for range 4 {

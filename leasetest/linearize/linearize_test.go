@@ -96,6 +96,36 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// So are those of the authority that decides under the store's own lock: in fake time, over a network
+// that delays and loses, and in real time, with goroutines that run at once.
+//
+// SPEC A2, A3, A4, M4.
+func TestMemoryAuthority(t *testing.T) {
+	direct := func(t *testing.T, seed uint64) func(int) lease.Authority {
+		a := memory.New(nil).Authority()
+		return func(i int) lease.Authority {
+			var n atomic.Uint64
+			return lossy(leasefault.Script(a, leasefault.Always(leasefault.Any, func(ctx context.Context, c *leasefault.Call) error {
+				rng := rand.New(rand.NewPCG(seed+uint64(i)<<32, n.Add(1)))
+				there, back := time.Duration(rng.Int64N(int64(term/20))), time.Duration(rng.Int64N(int64(term/20)))
+				return leasefault.Chain(leasefault.DelayRequest(there), leasefault.DelayAnswer(back))(ctx, c)
+			})), seed+uint64(i)<<32)
+		}
+	}
+	for n := range uint64(max(1, *histories/4)) {
+		if err := history(t, *seed+n, direct, nil).Check(within, picture(t)); err != nil {
+			t.Fatalf("in fake time, seed %d: %v", *seed+n, err)
+		}
+	}
+	for n := range uint64(max(1, *histories/20)) {
+		a, rec := memory.New(nil).Authority(), NewRecorder(nil)
+		rec.Contend(t.Context(), func(int) lease.Authority { return a }, &Workload{Seed: *seed + n, Term: time.Millisecond})
+		if err := rec.Check(within, picture(t)); err != nil {
+			t.Fatalf("in real time, seed %d: %v", *seed+n, err)
+		}
+	}
+}
+
 // The same, by the recorder's clock alone.
 //
 // SPEC A2, A3.

@@ -1,0 +1,172 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// SPEC M, A, S7, S10: the Store's own authority keeps the contract of every authority.
+func TestAuthorityConforms(t *testing.T) {
+	for name, limits := range map[string]lease.Limits{"none": {}, "Azure": lease.AzureLimits} {
+		t.Run(name, func(t *testing.T) {
+			leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
+				return memory.New(&memory.Options{Limits: limits}).Authority()
+			}, &leasetest.Options{Bubble: true, Limits: limits})
+		})
+	}
+}
+
+// A twin is a Store and an authority over it. Two twins that get the same calls at the same times
+// must be the same.
+type twin struct {
+	*memory.Store
+	lease.Authority
+	signals map[string]<-chan struct{}
+}
+
+// The Store's own authority does what lease.NewAuthority over an equal Store does: the same results,
+// errors, records and signals, for good and bad requests, and for records that were swapped in by
+// hand and claim more than the limits allow.
+func TestAuthorityIsThatOfNewAuthority(t *testing.T) {
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	names := []string{"a", "b", ""}
+	rapid.Check(t, func(t *rapid.T) {
+		watching, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		clock := &hand{now: time.Unix(0, 0)}
+		limits := rapid.SampledFrom([]lease.Limits{{}, {MinDuration: 2, MaxDuration: time.Minute, MaxPeriod: time.Second}}).Draw(t, "limits")
+		var twins [2]twin
+		for i := range twins {
+			s := memory.New(&memory.Options{Clock: clock, Limits: limits, Retention: 1000 * time.Hour, Floor: lease.TokenOf(7)})
+			twins[i] = twin{s, s.Authority(), map[string]<-chan struct{}{}}
+			if i == 1 {
+				twins[i].Authority = lease.NewAuthority(s)
+			}
+			for _, name := range names[:2] {
+				twins[i].signals[name], _ = s.Watch(watching, name)
+			}
+		}
+		id := rapid.SampledFrom([]lease.ID{{}, {1}, {2}})
+		duration := rapid.SampledFrom([]time.Duration{-1, 0, 1, 2, time.Second, time.Minute, time.Hour, lease.Infinite})
+		period := rapid.SampledFrom([]lease.Period{{}, lease.Grace(-1), lease.Grace(0), lease.Grace(time.Second), lease.Grace(time.Hour)})
+		version := rapid.SampledFrom([]lease.Version{0, 0, 0, 1, lease.Version20110818})
+		requests := rapid.Custom(func(t *rapid.T) lease.Request {
+			return lease.Request{
+				Action: lease.Action(rapid.IntRange(0, 8).Draw(t, "action")), ID: id.Draw(t, "ID"), Proposed: id.Draw(t, "proposed"),
+				Owner:    rapid.SampledFrom([]string{"", "one", "\xff"}).Draw(t, "owner"),
+				Duration: duration.Draw(t, "duration"), Period: period.Draw(t, "period"), Version: version.Draw(t, "version"),
+			}
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"request": func(t *rapid.T) {
+				name, req := rapid.SampledFrom(names).Draw(t, "name"), requests.Draw(t, "request")
+				ctx := rapid.SampledFrom([]context.Context{watching, watching, watching, done}).Draw(t, "context")
+				var got [2]string
+				for i, twin := range twins {
+					res, err := twin.Do(ctx, name, req)
+					_, named := err.(*lease.OpError)
+					got[i] = fmt.Sprintf("%+v, %v, code %v, named %v", res, err, lease.CodeOf(err), named)
+				}
+				if got[0] != got[1] {
+					t.Fatalf("%+v:\n own %s\nthat %s", req, got[0], got[1])
+				}
+			},
+			"swap": func(t *rapid.T) {
+				name, d := rapid.SampledFrom(names[:2]).Draw(t, "name"), rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "duration")
+				state := rapid.SampledFrom([]lease.State{lease.Leased, lease.Breaking}).Draw(t, "state")
+				for _, twin := range twins {
+					old, err := twin.Load(context.Background(), name)
+					if err != nil {
+						t.Fatal(err)
+					}
+					next := leased(old, d)
+					next.State = state
+					if _, err := twin.Swap(context.Background(), name, old, next); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			"time passes": func(t *rapid.T) {
+				clock.add(rapid.SampledFrom([]time.Duration{1, time.Second, time.Minute, time.Hour}).Draw(t, "by"))
+			},
+			"": func(t *rapid.T) {
+				for _, name := range names[:2] {
+					var got [2]string
+					for i, twin := range twins {
+						snap, err := twin.Load(context.Background(), name)
+						signal, open := signalled(twin.signals[name])
+						got[i] = fmt.Sprintf("%+v at %v, %v; signalled %v, open %v", snap.Record, snap.Now, err, signal, open)
+					}
+					if got[0] != got[1] {
+						t.Fatalf("%s:\n own %s\nthat %s", name, got[0], got[1])
+					}
+				}
+				var listed [2][]lease.Entry
+				for i, twin := range twins {
+					for e, err := range twin.Authority.(lease.Lister).List(context.Background(), "") {
+						if err != nil {
+							t.Fatal(err)
+						}
+						listed[i] = append(listed[i], e)
+					}
+				}
+				if !slices.Equal(listed[0], listed[1]) {
+					t.Fatalf("listed:\n own %+v\nthat %+v", listed[0], listed[1])
+				}
+			},
+		})
+	})
+}
+
+// A renewal, a read and a refusal by a bare Code allocate nothing but the error.
+func TestAuthorityAllocates(t *testing.T) {
+	a, ctx := memory.New(nil).Authority(), context.Background()
+	do(t, a, "a", acquire)
+	for what, c := range map[string]struct {
+		req  lease.Request
+		most float64
+	}{
+		"renew":   {renew, 0},
+		"acquire": {acquire, 0},
+		"read":    {lease.Request{Action: lease.ActionRead}, 0},
+		"refused": {lease.Request{Action: lease.ActionRenew, ID: lease.ID{2}}, 1},
+	} {
+		if n := testing.AllocsPerRun(1000, func() { _, _ = a.Do(ctx, "a", c.req) }); n > c.most {
+			t.Errorf("%s: %v allocations, at most %v may be", what, n, c.most)
+		}
+	}
+}
+
+// What an authority of the Store's own wrote is a version that a Swap can compare, and a Swap of
+// what was there before is a conflict, whether or not anybody had seen its version.
+func TestSwapBesideTheAuthority(t *testing.T) {
+	s := memory.New(nil)
+	a := s.Authority()
+	absent := load(t, s, "a")
+	do(t, a, "a", acquire)
+	do(t, a, "a", renew) // nobody has seen the version of the grant
+	for what, old := range map[string]lease.Snapshot{"absence": absent, "nothing": {}} {
+		if _, err := s.Swap(t.Context(), "a", old, leased(absent, time.Hour)); !errors.Is(err, lease.ErrConflict) {
+			t.Errorf("swap of %s: %v", what, err)
+		}
+	}
+	seen := load(t, s, "a")
+	do(t, a, "a", renew)
+	got, err := s.Swap(t.Context(), "a", seen, leased(seen, time.Hour))
+	if !errors.Is(err, lease.ErrConflict) || got.Version == seen.Version || !strings.Contains(got.Version, ".") {
+		t.Errorf("swap of what was renewed since: %+v, %v", got, err)
+	}
+	swap(t, s, "a", got, leased(got, time.Hour))
+}
