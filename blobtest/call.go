@@ -30,7 +30,8 @@ type call struct {
 	blob      string
 	snapshot  time.Time // zero: the blob itself
 
-	id     lease.ID // x-ms-lease-id; zero: none
+	now    time.Time // of the request; zero: not decided yet
+	id     lease.ID  // x-ms-lease-id; zero: none
 	access access
 
 	held int64 // of the room, until it is answered

@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/memory"
 )
 
 // The headers of the protocol.
@@ -36,13 +35,14 @@ const (
 // own; [NewServer] is the simple way. The blobs are the Handler's, the leases are the
 // authority's. Make one with [NewHandler]: the zero Handler panics.
 type Handler struct {
-	auth     lease.Authority
-	o        Options
-	outcomes []outcome
-	accounts map[string]*account
-	gates    gates
-	room     room
-	etags    atomic.Uint64
+	auth      lease.Authority
+	ownLeases bool // the authority is the Handler's own, and runs on its clock
+	o         Options
+	outcomes  []outcome
+	accounts  map[string]*account
+	gates     gates
+	room      room
+	etags     atomic.Uint64
 }
 
 // NewHandler makes a Handler over an authority, which may be a wrapper that adds faults.
@@ -53,11 +53,10 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if auth == nil {
-		// The service never forgets an ID by itself, so no retention would be long enough.
-		auth = lease.NewAuthority(memory.New(&memory.Options{Clock: opts.Clock, Limits: lease.AzureLimits, Retention: century}))
-	}
 	h := &Handler{auth: auth, o: opts, accounts: map[string]*account{}, outcomes: outcomes}
+	if auth == nil {
+		h.auth, h.ownLeases = newInstantAuthority(opts.Clock), true
+	}
 	h.room.most = opts.MaxTotal
 	if opts.PublishedTable {
 		h.outcomes = append(published[:len(published):len(published)], outcomes...)
@@ -99,7 +98,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := uuid.NewString()
 	header := w.Header()
 	header.Set("Server", "Windows-Azure-Blob/1.0 blobtest")
-	header.Set("Date", h.o.Clock.Now().Format(http.TimeFormat))
 	header.Set(headerRequest, id)
 	if v := r.Header.Get(headerClient); visible(v) {
 		header.Set(headerClient, v)
@@ -113,6 +111,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.addCORS(header, r)
 		rep, err = c.serve()
 	}
+	header.Set("Date", c.time().Format(http.TimeFormat))
 	if err != nil {
 		f := failureOf(err)
 		c.log(f.status, f.code, err)
@@ -210,7 +209,7 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 		w.WriteHeader(f.status)
 		return
 	}
-	body := f.body(id, h.o.Clock.Now())
+	body := f.body(id, c.time())
 	header.Set("Content-Type", "application/xml")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	spell(c.r.Context(), header)
@@ -230,10 +229,29 @@ func visible(s string) bool {
 // enter waits for the gate of the resource.
 func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
 
+// ask sends a request about the lease of the resource to the authority.
+func (c *call) ask(req lease.Request) (lease.Result, error) {
+	res, err := c.auth.Do(c.ctx, c.leaseName(), req)
+	if c.ownLeases && !res.Now.IsZero() {
+		c.now = res.Now
+	}
+	return res, err
+}
+
+// time returns the time of the request: that at which its lease was decided, or the time now if
+// no lease was asked for. An authority that was given may run on another clock, so its time is not
+// that of the answer.
+func (c *call) time() time.Time {
+	if c.now.IsZero() {
+		c.now = c.o.Clock.Now()
+	}
+	return c.now
+}
+
 // do asks the authority, and words its refusal.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
-	res, err := c.auth.Do(c.ctx, c.leaseName(), req)
+	res, err := c.ask(req)
 	if err != nil {
 		return res, c.refused(req.Action, res, err)
 	}
@@ -259,9 +277,8 @@ func (c *call) wouldRefuse(use lease.Action) error {
 
 // forget ends whatever lease an earlier resource left under the name: a new one has none.
 func (c *call) forget() (time.Time, error) {
-	name := c.leaseName()
 	for range 3 { // again only if somebody leases the name meanwhile
-		res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.ActionWrite})
+		res, err := c.ask(lease.Request{Action: lease.ActionWrite})
 		if err == nil {
 			if res.Now.IsZero() {
 				return c.o.Clock.Now(), nil
@@ -271,9 +288,9 @@ func (c *call) forget() (time.Time, error) {
 		if lease.CodeOf(err) != lease.ErrIDMissing {
 			return time.Time{}, c.refused(lease.ActionWrite, res, err)
 		}
-		if res, err := c.auth.Do(c.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}); err != nil && !lease.CodeOf(err).Refusal() {
+		if res, err := c.ask(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}); err != nil && !lease.CodeOf(err).Refusal() {
 			return time.Time{}, c.refused(lease.ActionBreak, res, err)
 		}
 	}
-	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q is taken again and again", name)
+	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q is taken again and again", c.leaseName())
 }

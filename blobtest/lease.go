@@ -34,6 +34,7 @@ func leaseResource(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	elapsed := c.stopwatch()
 	res, err := c.do(req)
 	if err != nil {
 		return nil, err
@@ -51,10 +52,29 @@ func leaseResource(c *call) (*reply, error) {
 	case lease.ActionRenew:
 		rep.header.Set(headerID, req.ID.String())
 	case lease.ActionBreak:
-		// "Approximate time remaining in the lease period, in seconds." The service cuts off.
-		rep.header.Set(headerLeft, strconv.FormatInt(int64(res.MaxRemaining()/time.Second), 10))
+		left := breakTime(req, res, elapsed())
+		rep.header.Set(headerLeft, strconv.FormatInt(int64(left/time.Second), 10))
 	}
 	return rep, nil
+}
+
+// stopwatch returns a function that returns the time since, on the clock of the server or on the
+// machine's if that is faster: an authority that was given runs on either.
+func (c *call) stopwatch() (elapsed func() time.Duration) {
+	began, realBegan := c.o.Clock.Now(), time.Now()
+	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
+}
+
+// breakTime is "approximate time remaining in the lease period, in seconds". The service answers
+// the period of the break where that ends the lease, and truncates what is left of a duration. An
+// authority that was given may commit the break up to took after it decided it, so this much of
+// the period may be gone already.
+func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
+	left := res.MaxRemaining()
+	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {
+		return period
+	}
+	return left
 }
 
 var leaseStatus = map[lease.Action]int{

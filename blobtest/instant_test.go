@@ -1,0 +1,112 @@
+package blobtest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// Real time, a day each second, and eleven days each second. At the last rate a second passes in a
+// microsecond, so two readings of the clock within one request always differ.
+var rates = []float64{1, 86_400, 1e6}
+
+// The answer to a break with a period is that period, even if the clock runs.
+//
+// SPEC W5.
+func TestBreakPeriodOnARunningClock(t *testing.T) {
+	for _, rate := range rates {
+		t.Run(fmt.Sprintf("%gx", rate), func(t *testing.T) {
+			c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})
+			for _, period := range []string{"60", "20", "5", "1"} {
+				c.acquire(idA, "-1")
+				if got := c.lease(202, "break", "x-ms-lease-break-period", period).header.Get("x-ms-lease-time"); got != period {
+					t.Errorf("break in %s: x-ms-lease-time %s", period, got)
+				}
+				c.lease(200, "release", "x-ms-lease-id", idA)
+			}
+		})
+	}
+}
+
+// What is left of a duration is truncated: a break that comes a moment after the acquire answers
+// one second less than the duration.
+//
+// SPEC W5.
+func TestBreakOfADurationOnARunningClock(t *testing.T) {
+	for _, period := range []string{"", "15", "60"} {
+		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, 1)})
+		c.acquire(idA, "15")
+		c.h.Clock().Advance(time.Microsecond)
+		if got := c.lease(202, "break", "x-ms-lease-break-period", period).header.Get("x-ms-lease-time"); got != "14" {
+			t.Errorf("break in %q: x-ms-lease-time %s, want 14", period, got)
+		}
+	}
+}
+
+// An authority that was given reads its clock more than once, and may commit a break later than it
+// decided it. The answer is the period all the same.
+//
+// SPEC W5.
+func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
+	still, real, fast := blobtest.NewClock(start), blobtest.NewFastClock(start, 1), blobtest.NewFastClock(start, 86_400)
+	for name, o := range map[string]struct {
+		store  *memory.Store
+		clock  *blobtest.Clock
+		expire func() // lets 30 s pass
+	}{
+		"real":       {memory.New(&memory.Options{Clock: real}), real, func() { real.Advance(30 * time.Second) }},
+		"fast":       {memory.New(&memory.Options{Clock: fast}), fast, func() { fast.Advance(30 * time.Second) }},
+		"of its own": {memory.New(&memory.Options{Clock: real}), still, func() { real.Advance(30 * time.Second) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := blobtest.NewHandler(o.store.Authority(), &blobtest.Options{AllowAnyone: true, Clock: o.clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &client{t, h, today}
+			c.must(201, "PUT", account+"/box?restype=container", nil, "")
+			c.put(201)
+			c.acquire(idA, "-1")
+			if got := c.lease(202, "break", "x-ms-lease-break-period", "60").header.Get("x-ms-lease-time"); got != "60" {
+				t.Errorf("x-ms-lease-time %s, want 60", got)
+			}
+			// The lease is breaking, with less than 60 s left: the period does not count.
+			o.expire()
+			if got := c.lease(202, "break", "x-ms-lease-break-period", "60").header.Get("x-ms-lease-time"); got == "60" {
+				t.Errorf("x-ms-lease-time %s 30 s after a break in 60 s", got)
+			}
+		})
+	}
+}
+
+// A request has one time: the Date of the answer is the time at which it took effect.
+//
+// SPEC W5.
+func TestOneTimeForEachRequest(t *testing.T) {
+	c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, 1e6)})
+	for _, o := range []struct {
+		status         int
+		method, target string
+		h              []string
+	}{
+		{201, "PUT", account + "/another?restype=container", nil},
+		{200, "PUT", account + "/another?restype=container&comp=metadata", nil},
+		{201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}},
+		{200, "PUT", path + "?comp=metadata", nil},
+		{202, "PUT", account + "/box/copy", []string{"x-ms-copy-source", "http://127.0.0.1" + path}},
+	} {
+		a := c.must(o.status, o.method, o.target, o.h, "")
+		if date, modified := a.header.Get("Date"), a.header.Get("Last-Modified"); date != modified {
+			t.Errorf("%s %s: Date %s, Last-Modified %s", o.method, o.target, date, modified)
+		}
+	}
+	// Nor does a request fail because a lease ends while it is carried out.
+	for range 100 {
+		id := c.lease(201, "acquire", "x-ms-lease-duration", "15").header.Get("x-ms-lease-id")
+		c.lease(200, "renew", "x-ms-lease-id", id)
+		c.lease(200, "release", "x-ms-lease-id", id)
+	}
+}
