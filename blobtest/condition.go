@@ -7,30 +7,49 @@ import (
 	"time"
 )
 
-// conditions are the conditional headers of a request, or those of a copy's source.
+// conditions are the conditional headers of a request, or those of the source of a copy.
 type conditions struct {
-	match, noneMatch               []string // entity tags without quotes, or *; nil: no such header
+	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
+	all                            bool // every header counts; otherwise an entity tag overrules a time
 }
 
-// parseConditions reads the four headers, whose names begin with prefix.
-func (c *call) parseConditions(prefix string) (conditions, error) {
-	h := c.r.Header
-	cond := conditions{
-		match:     parseETags(h.Values(prefix + "If-Match")),
-		noneMatch: parseETags(h.Values(prefix + "If-None-Match")),
+// readConditions parses the conditional headers of a read: "Beginning with version 2013-08-15, the
+// Get Blob and Get Blob Properties operations support multiple conditional headers." Their names
+// begin with prefix.
+func (c *call) readConditions(prefix string) (conditions, error) {
+	q, err := c.parseConditions(prefix)
+	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.single() {
+		return q, errConditions
 	}
-	var err error
-	if cond.modifiedSince, err = c.parseTime(prefix + "If-Modified-Since"); err != nil {
-		return cond, err
+	return q, err
+}
+
+// writeConditions parses the conditional headers of a write or of a lease operation.
+func (c *call) writeConditions() (conditions, error) {
+	q, err := c.parseConditions("")
+	if err == nil && !q.single() {
+		return q, errConditions
 	}
-	if cond.unmodifiedSince, err = c.parseTime(prefix + "If-Unmodified-Since"); err != nil {
-		return cond, err
+	return q, err
+}
+
+// containerConditions parses the conditional headers of an operation on a container. Containers
+// ignore entity tags.
+func (c *call) containerConditions() (conditions, error) {
+	q, err := c.parseConditions("")
+	q.match, q.noneMatch = nil, nil
+	return q, err
+}
+
+func (c *call) parseConditions(prefix string) (q conditions, err error) {
+	q.match = parseETags(c.r.Header.Values(prefix + "If-Match"))
+	q.noneMatch = parseETags(c.r.Header.Values(prefix + "If-None-Match"))
+	if q.modifiedSince, err = c.parseTime(prefix + "If-Modified-Since"); err != nil {
+		return q, err
 	}
-	if c.version < versionStrictLease && !cond.allowedTogether() {
-		return cond, errConditions
-	}
-	return cond, nil
+	q.unmodifiedSince, err = c.parseTime(prefix + "If-Unmodified-Since")
+	return q, err
 }
 
 func (c *call) parseTime(header string) (time.Time, error) {
@@ -45,18 +64,10 @@ func (c *call) parseTime(header string) (time.Time, error) {
 	return t, nil
 }
 
-// allowedTogether: before 2013-08-15 a request could have one conditional header, or one
-// of the two pairs in which the entity tag decides.
-func (q *conditions) allowedTogether() bool {
-	a, b := q.match != nil, q.noneMatch != nil
-	m, u := !q.modifiedSince.IsZero(), !q.unmodifiedSince.IsZero()
-	return !(a && b || a && m || b && u || m && u)
-}
-
 func parseETags(values []string) (tags []string) {
 	for _, v := range values {
 		for _, tag := range strings.Split(v, ",") {
-			if tag = strings.TrimSpace(tag); tag != "" { // but "" in quotes is a tag, of nothing
+			if tag = strings.TrimSpace(tag); tag != "" { // "" in quotes is a tag that no blob has
 				tags = append(tags, strings.Trim(strings.TrimPrefix(tag, "W/"), `"`))
 			}
 		}
@@ -64,37 +75,61 @@ func parseETags(values []string) (tags []string) {
 	return tags
 }
 
+// single reports whether there is at most one conditional header, with one entity tag, or one of the
+// two pairs in which the entity tag decides: "With the exception of the two combinations of
+// conditional headers listed above, a request may specify only a single conditional header."
+func (q *conditions) single() bool {
+	if len(q.match) > 1 || len(q.noneMatch) > 1 {
+		return false
+	}
+	match, noneMatch := q.match != nil, q.noneMatch != nil
+	modified, unmodified := !q.modifiedSince.IsZero(), !q.unmodifiedSince.IsZero()
+	switch {
+	case match:
+		return !noneMatch && !modified
+	case noneMatch:
+		return !unmodified
+	}
+	return !modified || !unmodified
+}
+
 func includes(tags []string, etag string) bool {
 	return slices.Contains(tags, "*") || slices.Contains(tags, etag)
 }
 
-// matched reports whether the conditions that ask for an unchanged resource hold, and
-// changed whether those that ask for a changed one do. An entity tag overrules a time: "If
-// a request specifies both the If-Match and If-Unmodified-Since headers, the request is
-// evaluated based on the criteria specified in If-Match."
-func (q *conditions) matched(etag string, modified time.Time) bool {
-	if q.match != nil {
-		return includes(q.match, etag)
+// unchanged reports whether If-Match and If-Unmodified-Since hold.
+func (q *conditions) unchanged(etag string, modified time.Time) bool {
+	if q.match != nil && !includes(q.match, etag) {
+		return false
+	}
+	if q.match != nil && !q.all {
+		return true
 	}
 	return q.unmodifiedSince.IsZero() || !seconds(modified).After(q.unmodifiedSince)
 }
 
+// changed reports whether If-None-Match and If-Modified-Since hold. If every header counts, one of
+// them is enough: "If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
 func (q *conditions) changed(etag string, modified time.Time) bool {
-	if q.noneMatch != nil {
-		return !includes(q.noneMatch, etag)
+	newer := seconds(modified).After(q.modifiedSince)
+	switch {
+	case q.noneMatch == nil:
+		return q.modifiedSince.IsZero() || newer
+	case !includes(q.noneMatch, etag):
+		return true
 	}
-	return q.modifiedSince.IsZero() || seconds(modified).After(q.modifiedSince)
+	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
 // seconds is a time as the header Last-Modified shows it.
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// forRead decides about a resource that is read.
+// forRead decides about a blob that is read.
 func (q *conditions) forRead(etag string, modified time.Time) error {
 	switch {
 	case slices.Contains(q.noneMatch, "*"):
 		return errUnsatisfiable
-	case !q.matched(etag, modified):
+	case !q.unchanged(etag, modified):
 		return errCondition
 	case !q.changed(etag, modified):
 		return errNotModified
@@ -102,16 +137,36 @@ func (q *conditions) forRead(etag string, modified time.Time) error {
 	return nil
 }
 
-// forWrite decides about a resource that is to be changed, or about its lease.
-func (q *conditions) forWrite(etag string, modified time.Time) error {
-	if !q.matched(etag, modified) || !q.changed(etag, modified) {
+// forMissingRead decides about a read of a blob that does not exist.
+func (q *conditions) forMissingRead() error {
+	if slices.Contains(q.noneMatch, "*") {
+		return errUnsatisfiable
+	}
+	return q.forMissing()
+}
+
+// forMissing decides about a write or a lease operation that needs a blob which does not exist.
+func (q *conditions) forMissing() error {
+	if q.match != nil {
+		return errCondition
+	}
+	return errBlobNotFound
+}
+
+// forWrite decides about a resource that is to be changed, or about its lease. The service ignores
+// If-None-Match: * in an operation that needs an existing resource.
+func (q conditions) forWrite(etag string, modified time.Time) error {
+	if slices.Contains(q.noneMatch, "*") {
+		q.noneMatch = nil
+	}
+	if !q.unchanged(etag, modified) || !q.changed(etag, modified) {
 		return errCondition
 	}
 	return nil
 }
 
-// forCreation decides about a resource that may be there (etag) or not (empty), and that
-// is to be put as a whole.
+// forCreation decides about a blob that is to be put as a whole. The entity tag is empty if the blob
+// does not exist.
 func (q *conditions) forCreation(etag string, modified time.Time) error {
 	switch {
 	case etag == "" && q.match != nil:
@@ -120,15 +175,6 @@ func (q *conditions) forCreation(etag string, modified time.Time) error {
 		return nil
 	case slices.Contains(q.noneMatch, "*"):
 		return errBlobExists
-	}
-	return q.forWrite(etag, modified)
-}
-
-// forLease decides about a lease operation. If-None-Match: * is no condition there, since
-// a lease always needs a resource.
-func (q conditions) forLease(etag string, modified time.Time) error {
-	if slices.Contains(q.noneMatch, "*") {
-		q.noneMatch = nil
 	}
 	return q.forWrite(etag, modified)
 }

@@ -2,6 +2,7 @@ package blobtest_test
 
 import (
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,78 +10,150 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// Conditional headers on reads, writes and lease operations: each alone, and the two pairs
-// in which the entity tag overrules the time.
+// Conditional headers on reads, writes and lease operations, of a blob that exists and of one that
+// does not. Azurite's own tests have the same cases; Microsoft documents the rules in "Specifying
+// conditional headers for Blob service operations".
 func TestConditions(t *testing.T) {
 	const (
-		modified = "Thu, 26 Jan 2012 23:30:18 GMT"
-		earlier  = "Thu, 26 Jan 2012 23:30:17 GMT"
-		other    = `"0x8D00000"`
+		before = "Mon, 01 Jan 2018 00:00:00 GMT"
+		equal  = "Tue, 01 Jan 2019 00:00:00 GMT" // when the blob was changed
+		after  = "Wed, 01 Jan 2020 00:00:00 GMT"
+		other  = `"0x8D00000"`
+		third  = `"0x8D00001"`
+		etag   = "the current one"
+
+		match, noneMatch, modified, unmodified = "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"
+		many                                   = "MultipleConditionHeadersNotSupported"
 	)
-	const etag = "the current one"
+	type answers struct {
+		status int
+		code   string
+	}
+	ok, notMet, notModified, tooMany := answers{200, ""}, answers{412, "ConditionNotMet"}, answers{304, "ConditionNotMet"}, answers{400, many}
 	for _, o := range []struct {
-		h                  []string
-		read, write, lease int
+		h           []string
+		read, write answers
 	}{
-		{nil, 200, 200, 201},
-		{[]string{"If-Match", etag}, 200, 200, 201},
-		{[]string{"If-Match", "*"}, 200, 200, 201},
-		{[]string{"If-Match", other}, 412, 412, 412},
-		{[]string{"If-Match", `""`}, 412, 412, 412}, // a tag that nothing has
-		{[]string{"If-None-Match", `""`}, 200, 200, 201},
-		{[]string{"If-None-Match", etag}, 304, 412, 412},
-		{[]string{"If-None-Match", other}, 200, 200, 201},
-		{[]string{"If-None-Match", "*"}, 400, 412, 201},
-		{[]string{"If-Modified-Since", earlier}, 200, 200, 201},
-		{[]string{"If-Modified-Since", modified}, 304, 412, 412},
-		{[]string{"If-Unmodified-Since", modified}, 200, 200, 201},
-		{[]string{"If-Unmodified-Since", earlier}, 412, 412, 412},
-		{[]string{"If-Match", etag, "If-Unmodified-Since", earlier}, 200, 200, 201},
-		{[]string{"If-Match", other, "If-Unmodified-Since", modified}, 412, 412, 412},
-		{[]string{"If-None-Match", other, "If-Modified-Since", modified}, 200, 200, 201},
-		{[]string{"If-None-Match", etag, "If-Modified-Since", earlier}, 304, 412, 412},
-		{[]string{"If-Match", etag, "If-None-Match", etag}, 304, 412, 412},
+		{nil, ok, ok},
+		{[]string{match, other}, notMet, notMet},
+		{[]string{match, etag}, ok, ok},
+		{[]string{match, "*"}, ok, ok},
+		{[]string{match, "*," + other}, ok, tooMany},
+		{[]string{match, other + "," + etag}, ok, tooMany},
+		{[]string{noneMatch, other + "," + etag}, notModified, tooMany},
+		{[]string{noneMatch, other + "," + third}, ok, tooMany},
+		{[]string{match, `""`}, notMet, notMet}, // a tag that no blob has
+		{[]string{noneMatch, `""`}, ok, ok},
+		{[]string{noneMatch, other}, ok, ok},
+		{[]string{noneMatch, etag}, notModified, notMet},
+		{[]string{noneMatch, "*"}, answers{400, "UnsatisfiableCondition"}, ok},
+		{[]string{modified, after}, notModified, notMet},
+		{[]string{modified, equal}, notModified, notMet},
+		{[]string{modified, before}, ok, ok},
+		{[]string{unmodified, before}, notMet, notMet},
+		{[]string{unmodified, equal}, ok, ok},
+		{[]string{unmodified, after}, ok, ok},
+
+		// A read evaluates all headers: match && unmodified && (none match || modified). A write has
+		// one condition, or one of two pairs in which the entity tag decides.
+		{[]string{match, etag, noneMatch, other, modified, before, unmodified, after}, ok, tooMany},
+		{[]string{match, etag, noneMatch, etag, modified, before, unmodified, before}, notMet, tooMany},
+		{[]string{match, etag, noneMatch, etag, modified, before, unmodified, after}, ok, tooMany},
+		{[]string{match, other, noneMatch, third, modified, after, unmodified, after}, notMet, tooMany},
+		{[]string{match, etag, noneMatch, other, modified, after, unmodified, after}, ok, tooMany},
+		{[]string{match, etag, noneMatch, etag}, notModified, tooMany},
+		{[]string{match, etag, modified, before}, ok, tooMany},
+		{[]string{noneMatch, other, unmodified, after}, ok, tooMany},
+		{[]string{modified, before, unmodified, after}, ok, tooMany},
+		{[]string{noneMatch, etag, modified, after}, notModified, notMet},
+		{[]string{noneMatch, etag, modified, before}, ok, notMet},
+		{[]string{noneMatch, other, modified, after}, ok, ok},
+		{[]string{match, etag, unmodified, before}, notMet, ok},
+		{[]string{match, other, unmodified, after}, notMet, notMet},
 	} {
-		for _, what := range []string{"read", "write", "lease"} {
-			c := newClient(t, blobtest.Options{})
+		for _, what := range []struct {
+			name, method, target string
+			h                    []string
+			want                 answers
+			status               int // of a success
+		}{
+			{"read", "GET", path, nil, o.read, 200},
+			{"read of properties", "HEAD", path, nil, o.read, 200},
+			{"metadata", "PUT", path + "?comp=metadata", nil, o.write, 200},
+			{"properties", "PUT", path + "?comp=properties", nil, o.write, 200},
+			{"snapshot", "PUT", path + "?comp=snapshot", nil, o.write, 201},
+			{"delete", "DELETE", path, nil, o.write, 202},
+			{"lease", "PUT", path + "?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1"}, o.write, 201},
+		} {
+			c := newClient(t, blobtest.Options{Clock: blobtest.NewClock(time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC))})
 			current := c.must(200, "HEAD", path, nil, "").header.Get("ETag")
-			c.h.Clock().Advance(time.Hour)
-			h := append([]string{}, o.h...)
-			for i := range h {
-				if h[i] == etag {
-					h[i] = current
+			h := slices.Clone(what.h)
+			for i, v := range o.h {
+				if i%2 == 1 {
+					v = strings.ReplaceAll(v, etag, current)
 				}
+				h = append(h, v)
 			}
-			var a answer
-			var want int
-			switch what {
-			case "read":
-				a, want = c.do("GET", path, h, ""), o.read
-			case "write":
-				a, want = c.do("PUT", path+"?comp=metadata", h, ""), o.write
-			case "lease":
-				h = append(h, "x-ms-lease-action", "acquire", "x-ms-lease-duration", "15")
-				a, want = c.do("PUT", path+"?comp=lease", h, ""), o.lease
+			want := what.want
+			if want.code == "" {
+				want.status = what.status
 			}
-			if a.status != want {
-				t.Errorf("%s with %q: %d, want %d", what, o.h, a.status, want)
+			if a := c.do(what.method, what.target, h, ""); a.status != want.status || a.code() != want.code || a.status == 304 && a.body != "" {
+				t.Errorf("%s with %q: %d %s, want %d %s", what.name, o.h, a.status, a.code(), want.status, want.code)
 			}
-			code := map[int]string{304: "ConditionNotMet", 412: "ConditionNotMet", 400: "UnsatisfiableCondition"}[want]
-			if a.code() != code || a.status == 304 && a.body != "" {
-				t.Errorf("%s with %q: code %s, body %q", what, o.h, a.code(), a.body)
-			}
+		}
+	}
+
+	// A blob that does not exist.
+	for _, o := range []struct {
+		method, target string
+		h              []string
+		want           answers
+	}{
+		{"GET", path + "-none", []string{match, other}, notMet},
+		{"HEAD", path + "-none", []string{match, "*"}, notMet},
+		{"GET", path + "-none", []string{noneMatch, "*"}, answers{400, "UnsatisfiableCondition"}},
+		{"GET", path + "-none", []string{noneMatch, other, modified, before}, answers{404, "BlobNotFound"}},
+		{"GET", path + "-none", []string{unmodified, before}, answers{404, "BlobNotFound"}},
+		{"PUT", path + "-none?comp=metadata", []string{match, other}, notMet},
+		{"DELETE", path + "-none", []string{match, "*"}, notMet},
+		{"DELETE", path + "-none", []string{noneMatch, "*"}, answers{404, "BlobNotFound"}},
+		{"PUT", path + "-none?comp=metadata", []string{modified, before}, answers{404, "BlobNotFound"}},
+		{"PUT", path + "-none", []string{"x-ms-blob-type", "BlockBlob", match, other}, notMet},
+		{"PUT", path + "-none", []string{"x-ms-blob-type", "BlockBlob", match, other, noneMatch, third, modified, before, unmodified, after}, tooMany},
+		{"PUT", path + "-none", []string{"x-ms-blob-type", "BlockBlob", match, other + "," + third}, tooMany},
+		{"PUT", path + "-none", []string{"x-ms-blob-type", "BlockBlob", noneMatch, third + ",*"}, tooMany},
+		{"PUT", path + "-none", []string{"x-ms-blob-type", "BlockBlob", noneMatch, "*"}, answers{201, ""}},
+		{"PUT", path, []string{"x-ms-blob-type", "BlockBlob", noneMatch, "*"}, answers{409, "BlobAlreadyExists"}},
+		{"PUT", path + "?comp=blocklist", []string{noneMatch, "*"}, answers{409, "BlobAlreadyExists"}},
+		{"PUT", path, []string{"x-ms-copy-source", "http://127.0.0.1" + path, noneMatch, "*"}, answers{409, "BlobAlreadyExists"}},
+		{"PUT", path, []string{"x-ms-copy-source", "http://127.0.0.1" + path, "x-ms-requires-sync", "true", noneMatch, "*"}, answers{409, "BlobAlreadyExists"}},
+	} {
+		c := newClient(t, blobtest.Options{})
+		body := ""
+		if strings.HasSuffix(o.target, "blocklist") {
+			body = "<BlockList></BlockList>"
+		}
+		if a := c.do(o.method, o.target, o.h, body); a.status != o.want.status || a.code() != o.want.code {
+			t.Errorf("%s %s with %q: %d %s, want %d %s", o.method, o.target, o.h, a.status, a.code(), o.want.status, o.want.code)
 		}
 	}
 }
 
-// Before 2013-08-15 there was one condition, or one of two pairs.
-func TestConditionsTogether(t *testing.T) {
+// Before 2013-08-15 a read had one condition too, or one of two pairs in which the entity tag decides.
+func TestConditionsBefore2013(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.version = "2012-02-12"
 	past, future := "Wed, 26 Jan 2011 23:30:18 GMT", "Sat, 26 Jan 2013 23:30:18 GMT"
 	c.must(200, "GET", path, []string{"If-Match", "*", "If-Unmodified-Since", future}, "")
 	c.must(200, "GET", path, []string{"If-None-Match", "x", "If-Modified-Since", past}, "")
+	c.must(200, "GET", path, []string{"If-Match", "*", "If-Unmodified-Since", past}, "")
+	c.must(200, "GET", path, []string{"If-None-Match", "x", "If-Modified-Since", future}, "")
+	etag := c.must(200, "HEAD", path, nil, "").header.Get("ETag")
+	c.must(304, "GET", path, []string{"If-None-Match", etag, "If-Modified-Since", past}, "")
 	for _, h := range [][]string{
+		{"If-Match", "*,x"},
+		{"If-None-Match", "x,y"},
 		{"If-Match", "*", "If-None-Match", "x"},
 		{"If-Match", "*", "If-Modified-Since", past},
 		{"If-None-Match", "x", "If-Unmodified-Since", future},

@@ -99,11 +99,10 @@ func deleteContainer(c *call) (*reply, error) {
 // conditional headers, containers know the two with times. If the error is nil the caller
 // calls leave.
 func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leave func(), err error) {
-	cond, err := c.parseConditions("")
+	cond, err := c.containerConditions()
 	if err != nil {
 		return f, res, nil, err
 	}
-	cond.match, cond.noneMatch = nil, nil
 	if leave, err = c.enter(); err != nil {
 		return f, res, nil, err
 	}

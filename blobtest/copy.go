@@ -107,7 +107,7 @@ func (c *call) readSource() (r reading, err error) {
 			return r, badHeader(c.r, "x-ms-source-lease-id")
 		}
 	}
-	cond, err := c.parseConditions("x-ms-source-")
+	cond, err := c.readConditions("x-ms-source-")
 	if err != nil {
 		return r, err
 	}

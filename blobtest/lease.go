@@ -21,7 +21,11 @@ func leaseResource(c *call) (*reply, error) {
 	if !c.access.any("w") && (req.Action != lease.ActionBreak || !c.access.mayBreak()) {
 		return nil, errPermission
 	}
-	cond, err := c.parseConditions("")
+	parse := c.writeConditions
+	if c.kind == container {
+		parse = c.containerConditions
+	}
+	cond, err := parse()
 	if err != nil {
 		return nil, err
 	}
@@ -94,18 +98,15 @@ func (c *call) leased(cond conditions) (etag string, modified time.Time, err err
 		return "", modified, errContainerNotFound
 	case c.kind == container:
 		etag, modified = f.etag, f.modified
-		cond.match, cond.noneMatch = nil, nil // not supported for containers, and not looked at
-	case f.entry == nil && cond.match != nil:
-		return "", modified, errCondition
 	case f.entry == nil:
-		return "", modified, errBlobNotFound
+		return "", modified, cond.forMissing()
 	case f.entry.current != nil:
 		etag, modified = f.entry.current.etag, f.entry.current.modified
 	default: // a blob of uncommitted blocks only; it can be leased already
 		v := f.uncommitted()
 		etag, modified = v.etag, v.modified
 	}
-	return etag, modified, cond.forLease(etag, modified)
+	return etag, modified, cond.forWrite(etag, modified)
 }
 
 // leaseRequest reads the headers of a lease operation.

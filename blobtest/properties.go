@@ -126,14 +126,14 @@ func setProperties(c *call) (*reply, error) {
 
 // amend changes a blob but not its content.
 func (c *call) amend(change func(v *version)) (*reply, error) {
-	cond, err := c.parseConditions("")
+	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
 	if err := c.noBody(); err != nil {
 		return nil, err
 	}
-	return c.writeBlob(write{prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{cond: cond, prepare: func(f found) (plan, error) {
 		old := f.entry.current
 		if err := cond.forWrite(old.etag, old.modified); err != nil {
 			return plan{}, err

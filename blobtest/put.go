@@ -71,7 +71,7 @@ func (c *call) parseContent() (*version, error) {
 // replace puts v in the place of whatever content there is; the snapshots stay. amend, if
 // not nil, has the last word on v and the answer.
 func (c *call) replace(v *version, w write, status int, amend func(f found, rep *reply) error) (*reply, error) {
-	cond, err := c.parseConditions("")
+	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)
 	}
-	cond, err := c.parseConditions("")
+	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func deleteBlob(c *call) (*reply, error) {
 	if which != "" && which != "include" && which != "only" {
 		return nil, badHeader(c.r, "x-ms-delete-snapshots")
 	}
-	return c.writeBlob(write{blocks: true, reads: which == "only", prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{blocks: true, cond: cond, reads: which == "only", prepare: func(f found) (plan, error) {
 		v := f.entry.current
 		if v == nil {
 			v = f.uncommitted()

@@ -10,7 +10,7 @@ import (
 
 // snapshotBlob is Snapshot Blob. The blob stays as it is, so for its lease this is a read.
 func snapshotBlob(c *call) (*reply, error) {
-	cond, err := c.parseConditions("")
+	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func snapshotBlob(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.writeBlob(write{reads: true, prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{reads: true, cond: cond, prepare: func(f found) (plan, error) {
 		if err := cond.forWrite(f.entry.current.etag, f.entry.current.modified); err != nil {
 			return plan{}, err
 		}
@@ -47,7 +47,7 @@ func snapshotBlob(c *call) (*reply, error) {
 
 // deleteSnapshot deletes one snapshot, which no lease guards.
 func deleteSnapshot(c *call) (*reply, error) {
-	cond, err := c.parseConditions("")
+	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func deleteSnapshot(c *call) (*reply, error) {
 		v = f.entry.at(c.snapshot)
 	}
 	if v == nil {
-		return nil, errBlobNotFound
+		return nil, cond.forMissing()
 	}
 	if err := c.useSnapshot(lease.ActionWrite); err != nil {
 		return nil, err

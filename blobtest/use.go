@@ -13,6 +13,7 @@ type write struct {
 	blocks   bool // one that has only uncommitted blocks is none
 	infinite bool // a lease must be an infinite one
 	reads    bool // the blob itself stays as it is: for its lease this is a read
+	cond     conditions
 
 	// prepare looks at what is there and decides all that the lease does not. It may return
 	// a failure; but where the lease refuses, that is told first.
@@ -42,7 +43,7 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	case f.box == nil:
 		return nil, errContainerNotFound
 	case !w.creates && (f.entry == nil || f.entry.current == nil && !w.blocks):
-		return nil, errBlobNotFound
+		return nil, w.cond.forMissing()
 	}
 	p, veto := w.prepare(f)
 	if veto == nil {
@@ -109,7 +110,7 @@ type reading struct {
 // the lease ID included with the request is valid." Where uncommitted is set, a blob that
 // has only uncommitted blocks is read too, as an empty version.
 func (c *call) readBlob(uncommitted bool) (r reading, err error) {
-	cond, err := c.parseConditions("")
+	cond, err := c.readConditions("")
 	if err != nil {
 		return r, err
 	}
@@ -123,14 +124,14 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 		return r, errContainerNotFound
 	}
 	if f.entry == nil {
-		return r, errBlobNotFound
+		return r, cond.forMissingRead()
 	}
 	r.entry, r.version = f.entry, f.entry.at(c.snapshot)
 	if r.version == nil && uncommitted && c.snapshot.IsZero() {
 		r.version = f.uncommitted()
 	}
 	if r.version == nil {
-		return r, errBlobNotFound
+		return r, cond.forMissingRead()
 	}
 	if !c.snapshot.IsZero() {
 		if err := c.useSnapshot(lease.ActionRead); err != nil {
