@@ -26,7 +26,7 @@ func putBlock(c *call) (*reply, error) {
 	if id == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "blockid")
 	}
-	if raw, err := base64.StdEncoding.DecodeString(id); err != nil || len(raw) == 0 || len(raw) > 64 {
+	if n := decodedLength(id); n == 0 || n > 64 {
 		return nil, badQuery(errInvalidQuery, "blockid", id, "Not a valid base64 string of at most 64 bytes.")
 	}
 	data, err := c.body()
@@ -45,7 +45,7 @@ func putBlock(c *call) (*reply, error) {
 			return plan{}, errBlockCount
 		}
 		// "All block IDs must be the same length within a blob."
-		if len(e.blocks) > 0 && len(e.blocks[0].id) != len(id) {
+		if len(e.blocks) > 0 && decodedLength(e.blocks[0].id) != decodedLength(id) {
 			return plan{}, errBlockID
 		}
 		added := block{id, data}
@@ -63,6 +63,15 @@ func putBlock(c *call) (*reply, error) {
 			return &e, rep
 		}}, nil
 	}})
+}
+
+// decodedLength is the number of bytes that a block ID encodes, or 0 if it is not base64.
+func decodedLength(id string) int {
+	raw, err := base64.StdEncoding.DecodeString(id)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
 }
 
 // putBlockList is Put Block List: it makes a blob of blocks that were put before.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,12 @@ func TestBlocks(t *testing.T) {
 		t.Error(a.code())
 	}
 	block(201, 4, "x")
+	// The length that counts is that of the decoded ID: MDA= is as long as MDAx, but encodes two bytes.
+	for _, other := range []string{"MDA=", "MD==", "MDAwMA=="} {
+		if a := c.must(400, "PUT", target+"?comp=block&blockid="+url.QueryEscape(other), nil, "x"); a.code() != "InvalidBlobOrBlock" {
+			t.Errorf("%s beside an ID of three bytes: %s", other, a.code())
+		}
+	}
 	a = c.must(400, "PUT", target+"?comp=block&blockid=AAAAAAAA", nil, "x")
 	if a.code() != "InvalidBlobOrBlock" {
 		t.Error(a.code())
