@@ -90,6 +90,11 @@ func (c *call) locate() error {
 	switch {
 	case c.container == "" && c.blob != "":
 		return errURI
+	case restype == "account":
+		c.kind = information
+		return nil
+	case c.container == "" && restype == "service":
+		c.kind = settings
 	case c.container == "":
 		c.kind = service
 	case restype == "container":
@@ -104,7 +109,7 @@ func (c *call) locate() error {
 	default:
 		c.kind = blob
 	}
-	if c.kind != service && c.container != rootContainer {
+	if c.container != "" && !systemContainer(c.container) {
 		if err := checkContainerName(c.container); err != nil {
 			return err
 		}
@@ -115,8 +120,17 @@ func (c *call) locate() error {
 	return c.locateSnapshot()
 }
 
-// rootContainer is where blobs without a container would be; it cannot be created here.
-const rootContainer = "$root"
+// The containers that the service has uses of its own for. A blob whose address names no container
+// is in $root.
+const (
+	rootContainer = "$root"
+	webContainer  = "$web"
+	logsContainer = "$logs"
+)
+
+func systemContainer(name string) bool {
+	return name == rootContainer || name == webContainer || name == logsContainer
+}
 
 func (c *call) locateSnapshot() (err error) {
 	s := c.query.Get("snapshot")

@@ -2,6 +2,7 @@ package blobtest
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -13,8 +14,9 @@ func createContainer(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.container == rootContainer {
-		return nil, errResourceName
+	public, err := c.publicAccess()
+	if err != nil {
+		return nil, err
 	}
 	leave, err := c.enter()
 	if err != nil {
@@ -24,7 +26,7 @@ func createContainer(c *call) (*reply, error) {
 	if c.account.find(c.container, "").box != nil {
 		return nil, errContainerExists
 	}
-	attrs := &attributes{etag: c.newETag(), metadata: m}
+	attrs := &attributes{etag: c.newETag(), metadata: m, public: public}
 	if err := c.hold(attrs.size()); err != nil {
 		return nil, err
 	}
@@ -38,6 +40,16 @@ func createContainer(c *call) (*reply, error) {
 	rep := newReply(http.StatusCreated)
 	c.describe(rep, attrs.etag, attrs.modified)
 	return rep, nil
+}
+
+// publicAccess returns who may read a new container: "container", "blob" or empty. It is kept and
+// shown, but requests without a signature are refused all the same.
+func (c *call) publicAccess() (string, error) {
+	s := strings.ToLower(c.header(headerPublic))
+	if s != "" && s != "container" && s != "blob" {
+		return "", badHeader(c.r, headerPublic)
+	}
+	return s, nil
 }
 
 // getContainer is Get Container Properties and Get Container Metadata.
@@ -54,6 +66,9 @@ func getContainer(c *call) (*reply, error) {
 		c.addLease(rep, res.Record)
 		rep.header.Set("x-ms-has-immutability-policy", "false")
 		rep.header.Set("x-ms-has-legal-hold", "false")
+		if f.public != "" {
+			rep.header.Set(headerPublic, f.public)
+		}
 	}
 	return rep, nil
 }
@@ -70,7 +85,7 @@ func setContainerMetadata(c *call) (*reply, error) {
 		return nil, err
 	}
 	defer leave()
-	attrs := &attributes{etag: c.newETag(), modified: res.Now, metadata: m}
+	attrs := &attributes{etag: c.newETag(), modified: res.Now, metadata: m, public: f.public}
 	grows := attrs.size() - f.attributes.size()
 	if err := c.hold(grows); err != nil {
 		return nil, err

@@ -48,7 +48,12 @@ func copyBlob(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	tier, err := c.accessTier()
+	if err != nil {
+		return nil, err
+	}
 	v := *src.version
+	v.tier = tier
 	v.snapshot, v.created = time.Time{}, time.Time{}
 	if m != nil {
 		v.metadata = m
@@ -67,8 +72,9 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy as a call of its own would, which the owner of the
-// account may do, and others if the source's own address is signed.
+// readSource reads the source of a copy as a call of its own would. The owner of the account may
+// read any source. Other clients must sign the address of the source. A signature in that address is
+// always verified.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))
@@ -94,7 +100,7 @@ func (c *call) readSource() (r reading, err error) {
 	if err := src.refuseUnserved(); err != nil {
 		return r, err
 	}
-	if !c.access.all {
+	if !c.access.all || src.query.Get("sig") != "" {
 		if err := src.admit(&operation{permissions: "r", resourceType: "o"}); err != nil {
 			return r, err
 		}

@@ -29,6 +29,8 @@ const (
 	headerErrorCode = "x-ms-error-code"
 	headerOwner     = "User-Agent"
 	headerDate      = "x-ms-date"
+	headerTier      = "x-ms-access-tier"
+	headerPublic    = "x-ms-blob-public-access"
 )
 
 // A Handler serves the Blob protocol as an [http.Handler], for use in a server of one's

@@ -128,6 +128,9 @@ func (c *call) writeItem(b *bytes.Buffer, p page, it item, r lease.Record) {
 	element(b, "Cache-Control", v.props.cacheControl)
 	element(b, "Content-Disposition", v.props.disposition)
 	element(b, "BlobType", "BlockBlob")
+	if v.tier != "" {
+		element(b, "AccessTier", v.tier)
+	}
 	if it.position.snapshot == "" {
 		c.writeLease(b, r)
 	}

@@ -33,6 +33,9 @@ func listContainers(c *call) (*reply, error) {
 		element(b, "Last-Modified", modifiedText(it.modified))
 		element(b, "Etag", c.quoteETag(it.etag)) // as in a header; a blob's is listed without quotes
 		c.writeLease(b, res.Record)
+		if it.public != "" {
+			element(b, "PublicAccess", it.public)
+		}
 		b.WriteString("</Properties>")
 		writeMetadata(b, p, it.metadata)
 		b.WriteString("</Container>")
@@ -50,6 +53,9 @@ func (a *account) list(p page) (all []listed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, b := range a.containers {
+		if name == logsContainer && !slices.Contains(p.include, "system") {
+			continue
+		}
 		if strings.HasPrefix(name, p.prefix) && name >= p.marker.name {
 			all = append(all, listed{name, b.attrs})
 		}

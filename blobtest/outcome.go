@@ -13,12 +13,16 @@ import (
 type kind int
 
 const (
-	service kind = iota // the account itself; has no lease
+	service     kind = iota // the account itself; has no lease
+	settings                // the properties of the service; have no lease
+	information             // about the account; has no lease
 	container
 	blob
 )
 
-func (k kind) String() string { return [...]string{"service", "container", "blob"}[k] }
+func (k kind) String() string {
+	return [...]string{"service", "settings", "information", "container", "blob"}[k]
+}
 
 // An outcome is one row of the table from (action, state, code) to what the service
 // answers. In name, * stands for Blob or Container; in text for blob or container.

@@ -65,7 +65,23 @@ func (c *call) parseContent() (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &version{props: props, metadata: m}, nil
+	tier, err := c.accessTier()
+	if err != nil {
+		return nil, err
+	}
+	return &version{props: props, metadata: m, tier: tier}, nil
+}
+
+// accessTier returns the tier of a new content, or empty if the client sets none. It is kept and
+// shown, and has no effect.
+func (c *call) accessTier() (string, error) {
+	s := c.header(headerTier)
+	for _, tier := range []string{"", "Hot", "Cool", "Cold", "Archive"} {
+		if strings.EqualFold(s, tier) {
+			return tier, nil
+		}
+	}
+	return "", badHeader(c.r, headerTier)
 }
 
 // replace puts v in the place of whatever content there is; the snapshots stay. amend, if

@@ -23,6 +23,9 @@ func getBlob(c *call) (*reply, error) {
 	rep.header.Set("Accept-Ranges", "bytes")
 	rep.header.Set("x-ms-blob-type", "BlockBlob")
 	rep.header.Set("x-ms-server-encrypted", "false")
+	if r.tier != "" {
+		rep.header.Set(headerTier, r.tier)
+	}
 	rep.header.Set("x-ms-creation-time", r.created.UTC().Format(http.TimeFormat))
 	r.copied.write(rep.header)
 	if c.r.Method == http.MethodHead {

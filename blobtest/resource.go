@@ -33,6 +33,7 @@ type attributes struct {
 	etag     string
 	modified time.Time
 	metadata metadata
+	public   string // access without a signature, which is shown but not granted
 }
 
 // found is what stands under the names of a request; its fields are nil for what is not
@@ -59,6 +60,7 @@ type version struct {
 	snapshot time.Time // when it was taken; zero for a blob itself
 	metadata metadata
 	props    *properties
+	tier     string // as the client set it; empty: it did not
 	data     segments
 	blocks   []block // committed; nil if it was put as a whole
 	copied   *copied

@@ -12,7 +12,7 @@ type operation struct {
 	kind         kind
 	comp         string
 	permissions  string
-	resourceType string // s, c or o, in an account's signature
+	resourceType string // s, c or o, in an account's signature; empty: that of the address
 	listsBlobs   bool   // the one operation on a container for which its signature is enough
 	run          func(*call) (*reply, error)
 }
@@ -20,6 +20,8 @@ type operation struct {
 // operations of the service, its containers and its blobs. HEAD is served where GET is.
 var served = []operation{
 	{http.MethodGet, service, "list", "l", "s", false, listContainers},
+	{http.MethodGet, settings, "properties", "r", "s", false, getServiceProperties},
+	{http.MethodGet, information, "properties", "rwdlacu", "", false, getAccountInformation},
 
 	{http.MethodPut, container, "", "cw", "c", false, createContainer},
 	{http.MethodGet, container, "", "r", "c", false, getContainer},
@@ -74,9 +76,9 @@ func (c *call) route() (*operation, error) {
 // unservedHeaders and unservedParameters ask for something that is not served. To overlook
 // one would be to do the operation by half.
 var unservedHeaders = []string{
-	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags", "x-ms-access-tier",
+	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",
-	"x-ms-immutability-policy-until-date", "x-ms-immutability-policy-mode", "x-ms-legal-hold", "x-ms-blob-public-access",
+	"x-ms-immutability-policy-until-date", "x-ms-immutability-policy-mode", "x-ms-legal-hold",
 	"x-ms-copy-source-tag-option", "x-ms-seal-blob", "x-ms-rehydrate-priority",
 	"x-ms-copy-source-authorization", "x-ms-expiry-option",
 	"x-ms-source-content-md5", "x-ms-source-content-crc64", "x-ms-range-get-content-crc64",

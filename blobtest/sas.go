@@ -186,10 +186,23 @@ func (c *call) checkAccountScope(op *operation) error {
 	if !strings.Contains(c.query.Get("ss"), "b") {
 		return errServiceScope
 	}
-	if !strings.Contains(c.query.Get("srt"), op.resourceType) {
+	if !strings.Contains(c.query.Get("srt"), c.resourceType(op)) {
 		return errResourceScope
 	}
 	return nil
+}
+
+// resourceType is the letter that srt must have for an operation.
+func (c *call) resourceType(op *operation) string {
+	switch {
+	case op.resourceType != "":
+		return op.resourceType
+	case c.container == "":
+		return "s"
+	case c.blob == "":
+		return "c"
+	}
+	return "o"
 }
 
 // checkServiceScope: sr is c for a container and the blobs in it, b for a blob, bs for a
@@ -197,7 +210,7 @@ func (c *call) checkAccountScope(op *operation) error {
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {
-	case c.kind == service:
+	case c.container == "":
 		return errAccountScope
 	case c.kind == container && (sr != "c" || !op.listsBlobs):
 		return errAccountScope

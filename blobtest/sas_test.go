@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease/blobtest"
 )
@@ -198,6 +199,35 @@ func TestCopyByAnother(t *testing.T) {
 		a := c.do("PUT", account+"/box/copy?"+write, []string{"x-ms-copy-source", "http://127.0.0.1" + o.source}, "")
 		if a.status != o.status || a.code() != o.code {
 			t.Errorf("%s: %d %s, want %d %s", o.source, a.status, a.code(), o.status, o.code)
+		}
+	}
+}
+
+// A signature in the address of a copy's source is verified, even if the owner of the account copies.
+func TestSignatureOfACopySource(t *testing.T) {
+	c, _ := signedClient(t)
+	c.h.Clock().Advance(time.Second)
+	copyFrom := func(query string) answer {
+		const date = "Thu, 26 Jan 2012 23:30:18 GMT"
+		source := "http://127.0.0.1" + path + query
+		text := "PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-copy-source:" + source + "\nx-ms-date:" + date + "\nx-ms-version:" + today + "\n/devstoreaccount1" + account + "/box/copy"
+		return c.do("PUT", account+"/box/copy", []string{"x-ms-version", today, "x-ms-date", date, "x-ms-copy-source", source, "Authorization", "SharedKey devstoreaccount1:" + sign(t, text)}, "")
+	}
+	read := []string{"sv", today, "ss", "b", "srt", "o", "sp", "r"}
+	for _, o := range []struct {
+		query, code string
+		status      int
+	}{
+		{"", "", 202},
+		{"?" + accountSignature(t, read...), "", 202},
+		{"?" + serviceSignature(t, "/box/blob", "", "sv", today, "sr", "b", "sp", "r"), "", 202},
+		{"?" + accountSignature(t, append(read, "se", "2012-01-26T23:30:19Z")...), "AuthenticationFailed", 403},
+		{"?" + accountSignature(t, "sv", today, "ss", "b", "srt", "o", "sp", "w"), "AuthorizationPermissionMismatch", 403},
+		{"?" + serviceSignature(t, "/box/other", "", "sv", today, "sr", "b", "sp", "r"), "AuthenticationFailed", 403},
+		{"?sv=" + today + "&sig=bm9uZQ%3D%3D", "AuthenticationFailed", 403},
+	} {
+		if a := copyFrom(o.query); a.status != o.status || a.code() != o.code {
+			t.Errorf("source %q: %d %s, want %d %s", o.query, a.status, a.code(), o.status, o.code)
 		}
 	}
 }

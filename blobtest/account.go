@@ -1,0 +1,55 @@
+package blobtest
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// getServiceProperties is Get Blob Service Properties: the settings of a new account, and the rules
+// for cross-origin requests that the server has.
+func getServiceProperties(c *call) (*reply, error) {
+	b := startXML()
+	b.WriteString("<StorageServiceProperties>")
+	b.WriteString("<Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>" + noRetention + "</Logging>")
+	for _, name := range []string{"HourMetrics", "MinuteMetrics"} {
+		b.WriteString("<" + name + "><Version>1.0</Version><Enabled>false</Enabled>" + noRetention + "</" + name + ">")
+	}
+	b.WriteString("<Cors>")
+	for _, rule := range c.o.CORS {
+		rule.writeXML(b)
+	}
+	b.WriteString("</Cors>")
+	element(b, "DefaultServiceVersion", c.o.DefaultVersion.String())
+	b.WriteString("<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>")
+	b.WriteString("<StaticWebsite><Enabled>false</Enabled></StaticWebsite>")
+	b.WriteString("</StorageServiceProperties>")
+	rep := newReply(http.StatusOK)
+	rep.header.Set("Content-Type", "application/xml")
+	rep.body = segments{b.Bytes()}
+	return rep, nil
+}
+
+const noRetention = "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"
+
+func (u *CORSRule) writeXML(b *bytes.Buffer) {
+	b.WriteString("<CorsRule>")
+	element(b, "AllowedOrigins", strings.Join(u.Origins, ","))
+	element(b, "AllowedMethods", strings.Join(u.Methods, ","))
+	element(b, "AllowedHeaders", strings.Join(u.AllowedHeaders, ","))
+	element(b, "ExposedHeaders", strings.Join(u.ExposedHeaders, ","))
+	element(b, "MaxAgeInSeconds", strconv.FormatInt(int64(u.MaxAge/time.Second), 10))
+	b.WriteString("</CorsRule>")
+}
+
+// getAccountInformation is Get Account Information. It is served at the address of any container or
+// blob, whether that exists or not.
+func getAccountInformation(*call) (*reply, error) {
+	rep := newReply(http.StatusOK)
+	rep.header.Set("x-ms-sku-name", "Standard_LRS")
+	rep.header.Set("x-ms-account-kind", "StorageV2")
+	rep.header.Set("x-ms-is-hns-enabled", "false")
+	return rep, nil
+}
