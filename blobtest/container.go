@@ -18,28 +18,34 @@ func createContainer(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if c.account.find(c.container, "").box != nil {
-		return nil, errContainerExists
-	}
 	attrs := &attributes{etag: c.newETag(), metadata: m, public: public}
-	if err := c.hold(attrs.size()); err != nil {
+	if err := c.create(attrs); err != nil {
 		return nil, err
 	}
-	now, err := c.forget()
-	if err != nil {
-		return nil, err
-	}
-	attrs.modified = now
-	c.account.addBox(c.container, &box{attrs: attrs, blobs: map[string]*entry{}})
-	c.held -= attrs.size()
 	rep := newReply(http.StatusCreated)
 	c.describe(rep, attrs.etag, attrs.modified)
 	return rep, nil
+}
+
+// create puts a new container under its name, at the time of the authority.
+func (c *call) create(attrs *attributes) error {
+	leave, err := c.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if c.account.find(c.container, "").box != nil {
+		return errContainerExists
+	}
+	if err := c.hold(attrs.size()); err != nil {
+		return err
+	}
+	if attrs.modified, err = c.forget(); err != nil {
+		return err
+	}
+	c.account.addBox(c.container, &box{attrs: attrs, blobs: map[string]*entry{}})
+	c.held -= attrs.size()
+	return nil
 }
 
 // publicAccess returns who may read a new container: "container", "blob" or empty. It is kept and

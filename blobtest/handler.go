@@ -1,7 +1,9 @@
 package blobtest
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -49,7 +51,8 @@ type Handler struct {
 
 // NewHandler makes a Handler over an authority, which may be a wrapper that adds faults.
 // A nil authority stands for a memory.Store of the Handler's own, with the limits of the
-// service, that runs on [Options.Clock]. The error is a [*lease.FieldError].
+// service, that runs on [Options.Clock]. The error is a [*lease.FieldError], or that of an authority
+// that was asked about one of [Options.Containers].
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -66,6 +69,11 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	for name, key := range opts.Accounts {
 		k, _ := base64.StdEncoding.DecodeString(key) // valid, or the options were refused
 		h.accounts[name] = &account{name: name, key: k, containers: map[string]*box{}}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), opts.Timeout)
+	defer cancel()
+	if err := h.createContainers(ctx); err != nil {
+		return nil, err
 	}
 	return h, nil
 }
@@ -136,11 +144,29 @@ func (c *call) log(status int, code string, err error) {
 			attrs = append(attrs, slog.String(v[0], v[1]))
 		}
 	}
+	attrs = append(attrs, blamed(err)...)
 	attrs = append(attrs, slog.Int("status", status))
 	if status >= http.StatusInternalServerError {
 		attrs = append(attrs, slog.Any("error", err))
 	}
 	c.o.Logger.LogAttrs(c.ctx, slog.LevelInfo, "request", attrs...)
+}
+
+// blamed returns the header or the parameter that an error names.
+func blamed(err error) (attrs []slog.Attr) {
+	var f *failure
+	if !errors.As(err, &f) {
+		return nil
+	}
+	for _, d := range f.details {
+		switch d.name {
+		case "HeaderName":
+			attrs = append(attrs, slog.String("header", d.value))
+		case "QueryParameterName":
+			attrs = append(attrs, slog.String("parameter", d.value))
+		}
+	}
+	return attrs
 }
 
 // serve finds out what is asked, whether the asker may, and does it.

@@ -38,6 +38,30 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// The line of a refused request names the header or the parameter that is the reason.
+func TestLogNamesWhatIsRefused(t *testing.T) {
+	var b bytes.Buffer
+	c := newClient(t, blobtest.Options{Logger: slog.New(slog.NewTextHandler(&b, nil))})
+	for _, o := range []struct {
+		target string
+		h      []string
+		want   string
+	}{
+		{path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-tags", "a=b"}, "code=UnsupportedHeader header=x-ms-tags status=400"},
+		{path, []string{"x-ms-blob-type", "PageBlob"}, "code=UnsupportedHeader header=x-ms-blob-type status=400"},
+		{path, nil, "code=MissingRequiredHeader header=x-ms-blob-type status=400"},
+		{path + "?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "14"}, "code=InvalidHeaderValue header=x-ms-lease-duration status=400"},
+		{path + "?comp=tags", nil, "comp=tags code=UnsupportedQueryParameter parameter=comp status=400"},
+		{path + "?versionid=1", nil, "code=UnsupportedQueryParameter parameter=versionid status=400"},
+	} {
+		b.Reset()
+		c.do("PUT", o.target, o.h, "")
+		if !strings.Contains(b.String(), o.want) {
+			t.Errorf("%s %q: %s, want %s", o.target, o.h, b.String(), o.want)
+		}
+	}
+}
+
 // The error of an authority is told to nobody but the log.
 func TestLogOfErrors(t *testing.T) {
 	var b bytes.Buffer

@@ -3,6 +3,7 @@ package blobtest
 import (
 	"encoding/base64"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +23,10 @@ type Options struct {
 	// Accounts holds the accounts that are served and their keys, base64. Default: the
 	// emulator's alone. The lease names of different accounts differ.
 	Accounts map[string]string
+
+	// Containers are the names of containers that every account has from the start, and again
+	// after [Handler.Reset]. Default: none.
+	Containers []string
 
 	// AllowAnyone turns authentication off: signatures are neither asked for nor looked at.
 	AllowAnyone bool
@@ -124,6 +129,15 @@ func (o *Options) valid() error {
 		}
 		if k, err := base64.StdEncoding.DecodeString(key); err != nil || len(k) == 0 {
 			return bad("Accounts", "the key of "+name, "must be base64 and not empty")
+		}
+	}
+	for i, name := range o.Containers {
+		field := "Containers[" + strconv.Itoa(i) + "]"
+		switch {
+		case !systemContainer(name) && checkContainerName(name) != nil:
+			return bad(field, strconv.Quote(name), "must have 3 to 63 lower-case letters, digits and single dashes between them, or be $root, $web or $logs")
+		case slices.Contains(o.Containers[:i], name):
+			return bad(field, strconv.Quote(name), "must not be named twice")
 		}
 	}
 	for i, rule := range o.CORS {

@@ -1,30 +1,51 @@
-// Command blobtest serves a double of the Azure Blob service whose leases run on a clock
-// that a test can move. SDK clients of any language use it with the emulator's account:
+// Command blobtest serves a double of the Azure Blob service whose leases run on a clock that a test
+// can move. SDK clients of any language use it with the emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
-// It prints a connection string, then logs one line a request. While it runs,
+// It prints a connection string for every account, and then logs a line for every request. While it
+// runs, two addresses control it:
 //
-//	curl http://127.0.0.1:10000/_clock                           # what time it is
-//	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'     # move on
+//	curl http://127.0.0.1:10000/_clock                         # show the time
+//	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
+//	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// The clock may be asked by anyone. Blobs and containers ask for a signature, which SDK clients
-// make and curl does not: start it with -allow-anyone to do without. There are clients that
-// sign otherwise for the emulator's account than the service asks (hashicorp/go-azure-sdk, which
-// Terraform uses, is one) and are answered 403: start it with -account, and another name.
-// The Date of answers is the clock's too: a client that compares it with its own time, as rclone
-// does, may warn.
-// An interrupt ends the program when the requests under way are answered, or after 5 s; a second
-// one ends it at once.
+// These need no signature. They refuse requests with the header Origin, and, if the command listens
+// on the loopback interface only, requests whose Host is not an IP address, localhost or the host of
+// -addr. So no page in a browser can use them.
+//
+// Containers and blobs need a signature, which SDK clients make and curl does not. With -allow-anyone
+// they need none, and a bearer token is not verified. Some clients sign requests to the emulator's
+// account in another way than the service asks; hashicorp/go-azure-sdk, which Terraform uses, is one.
+// They are answered 403. Give them an account of another name, with -account.
+//
+// The header Date of an answer shows the command's clock. A client that compares it with its own time,
+// as rclone does, may warn.
+//
+// With -tls the command makes a certificate that signs itself, and prints the name of the file that
+// holds it until the command ends. The certificate is for localhost, 127.0.0.1, ::1, the host of
+// -addr, the name of the machine, and *.blob.localhost and *.blob.core.windows.net, of which the first
+// label is an account.
+//
+// An interrupt ends the command once the requests under way are answered, or after 5 s. A second
+// interrupt ends it at once.
 //
 // The flags are
 //
-//	-account name:key   serve it in place of the emulator's account; may be repeated
-//	-addr address       to listen on, 127.0.0.1:10000; port 0 takes a free one
+//	-account name:key   serve name:key (key in base64) instead of the emulator's account; may be repeated
+//	-addr address       listen on address, by default 127.0.0.1:10000; port 0 takes a free port
 //	-allow-anyone       ask for no signatures
-//	-clock mode         real; manual: it stands still until moved; or a rate such as 60x
-//	-published-table    answer 409 in the three cells where the published table differs
+//	-cert file          serve HTTPS with the certificate in file; needs -key
+//	-clock mode         real; manual, which stands still until it is moved; or a rate such as 60x
+//	-container name     create the container name in every account; may be repeated
+//	-key file           the private key of -cert
+//	-max-blob bytes     limit the size of a blob, by default to 256 MiB
+//	-max-body bytes     limit the size of a request body, by default to 64 MiB
+//	-max-total bytes    limit the size of everything that is kept, by default to 1 GiB
+//	-published-table    answer 409 in the three cells where the published table differs from the service
 //	-quiet              log no requests
+//	-timeout duration   limit the time of a request, by default to 30 s
+//	-tls                serve HTTPS with a certificate made for this run, unless -cert names one
 package main
 
 import (
@@ -36,7 +57,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -64,64 +84,122 @@ func main() {
 // grace is how long an interrupt waits for the requests under way.
 const grace = 5 * time.Second
 
-// run serves until the context is done. What programs read goes to out, logs to log.
+// settings are what the flags set.
+type settings struct {
+	blobtest.Options
+	addr, clock string
+	quiet, tls  bool
+	cert, key   string
+	certificate string // file of the certificate that was made for this run
+}
+
+// run serves until the context is done. What programs read is written to out, and logs to log.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
+	s, err := parse(args, log)
+	if err != nil {
+		return err
+	}
+	h, err := blobtest.NewHandler(nil, &s.Options)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	bound := l.Addr()
+	if s.tls {
+		var remove func()
+		plain := l
+		if l, s.certificate, remove, err = listenTLS(plain, s.cert, s.key, s.addr); err != nil {
+			return errors.Join(err, plain.Close())
+		}
+		defer remove()
+	}
+	s.announce(out, usableAddress(s.addr, bound))
+	return serve(ctx, h, l, trustedHost(s.addr, bound))
+}
+
+// parse reads the flags.
+func parse(args []string, log io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("blobtest", flag.ContinueOnError)
 	flags.SetOutput(log)
-	var o blobtest.Options
-	addr := flags.String("addr", "127.0.0.1:10000", "`address` to listen on; port 0 takes a free one")
-	clock := flags.String("clock", "real", "`mode` of the clock: real, manual (it stands still until moved), or a rate such as 60x")
-	quiet := flags.Bool("quiet", false, "log no requests")
-	flags.BoolVar(&o.AllowAnyone, "allow-anyone", false, "ask for no signatures")
-	flags.BoolVar(&o.PublishedTable, "published-table", false, "answer 409 in the three cells where the published table differs from the service")
-	flags.Func("account", "serve `name:key` (key in base64) in place of the emulator's account; may be repeated", func(s string) error {
-		name, key, ok := strings.Cut(s, ":")
+	s := &settings{}
+	flags.StringVar(&s.addr, "addr", "127.0.0.1:10000", "listen on `address`; port 0 takes a free port")
+	flags.StringVar(&s.clock, "clock", "real", "`mode` of the clock: real; manual, which stands still until it is moved; or a rate such as 60x")
+	flags.BoolVar(&s.quiet, "quiet", false, "log no requests")
+	flags.BoolVar(&s.tls, "tls", false, "serve HTTPS with a certificate made for this run, unless -cert names one")
+	flags.StringVar(&s.cert, "cert", "", "serve HTTPS with the certificate in `file`; needs -key")
+	flags.StringVar(&s.key, "key", "", "the `file` with the private key of -cert")
+	flags.BoolVar(&s.AllowAnyone, "allow-anyone", false, "ask for no signatures")
+	flags.BoolVar(&s.PublishedTable, "published-table", false, "answer 409 in the three cells where the published table differs from the service")
+	flags.Int64Var(&s.MaxBody, "max-body", 0, "limit the size of a request body to so many `bytes`; 0 is 64 MiB")
+	flags.Int64Var(&s.MaxBlob, "max-blob", 0, "limit the size of a blob to so many `bytes`; 0 is 256 MiB")
+	flags.Int64Var(&s.MaxTotal, "max-total", 0, "limit the size of everything that is kept to so many `bytes`; 0 is 1 GiB")
+	flags.DurationVar(&s.Timeout, "timeout", 0, "limit the time of a request to `duration`; 0 is 30 s")
+	flags.Func("container", "create the container `name` in every account; may be repeated", func(name string) error {
+		s.Containers = append(s.Containers, name)
+		return nil
+	})
+	flags.Func("account", "serve `name:key` (key in base64) instead of the emulator's account; may be repeated", func(arg string) error {
+		name, key, ok := strings.Cut(arg, ":")
 		if !ok {
 			return errors.New("must be name:key")
 		}
-		if o.Accounts == nil {
-			o.Accounts = map[string]string{}
+		if s.Accounts == nil {
+			s.Accounts = map[string]string{}
 		}
-		o.Accounts[name] = key
+		s.Accounts[name] = key
 		return nil
 	})
 	if err := flags.Parse(args); err != nil {
-		return err
+		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	rate, err := parseClock(*clock)
+	if (s.cert == "") != (s.key == "") {
+		return nil, errors.New("-cert and -key must be given together")
+	}
+	s.tls = s.tls || s.cert != ""
+	s.addr = withPort(s.addr)
+	rate, err := parseClock(s.clock)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.Clock = blobtest.NewFastClock(time.Now(), rate)
-	if !*quiet {
-		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s.Clock = blobtest.NewFastClock(time.Now(), rate)
+	if !s.quiet {
+		s.Logger = slog.New(slog.NewTextHandler(log, nil))
 	}
-	h, err := blobtest.NewHandler(nil, &o)
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", *addr)
-	if err != nil {
-		return err
-	}
-	announce(out, l.Addr().String(), o.Accounts, *clock)
-	return serve(ctx, h, l)
+	return s, nil
 }
 
-// serve serves the double and its clock, until the context is done.
-func serve(ctx context.Context, h *blobtest.Handler, l net.Listener) error {
+// withPort returns addr with the emulator's port if it has none.
+func withPort(addr string) string {
+	if _, _, err := net.SplitHostPort(addr); err == nil {
+		return addr
+	}
+	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
+}
+
+// usableAddress returns the address that clients on this machine connect to. An address that stands
+// for all interfaces is for listening only.
+func usableAddress(addr string, bound net.Addr) string {
+	tcp, ok := bound.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return bound.String()
+	}
+	host := "127.0.0.1"
+	if asked, _, _ := net.SplitHostPort(addr); strings.Contains(asked, ":") {
+		host = "::1" // 0.0.0.0 and no host are bound to both families, and shown as ::
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+}
+
+// serve serves the double and its control endpoints until the context is done.
+func serve(ctx context.Context, h *blobtest.Handler, l net.Listener, trusted func(host string) bool) error {
 	s := h.HTTPServer()
-	clock := clockHandler{h.Clock()}
-	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == clockPath { // no http.ServeMux: it would clean the paths of blobs
-			clock.ServeHTTP(w, r)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
+	s.Handler = control{h, trusted}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(s, l) }()
 	select {
@@ -133,7 +211,7 @@ func serve(ctx context.Context, h *blobtest.Handler, l net.Listener) error {
 	defer cancel()
 	err := s.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.Close() // a client that sends nothing, or half of a request, is no fault of the program
+		err = s.Close() // a client that sends nothing, or half of a request, is not an error of the command
 	}
 	return errors.Join(err, <-served)
 }
@@ -153,13 +231,20 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce tells clients how to connect, an account a line, in the order of their names.
-func announce(out io.Writer, addr string, accounts map[string]string, clock string) {
+// announce prints how clients connect: a line for each account, in the order of their names.
+func (s *settings) announce(out io.Writer, addr string) {
+	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
 		accounts = map[string]string{blobtest.DefaultAccount: blobtest.DefaultKey}
 	}
-	fmt.Fprintf(out, "clock: http://%s%s (%s)\n", addr, clockPath, clock)
+	if s.tls {
+		scheme = "https"
+	}
+	if s.certificate != "" {
+		fmt.Fprintf(out, "certificate: %s\n", s.certificate)
+	}
+	fmt.Fprintf(out, "clock: %s://%s%s (%s)\n", scheme, addr, clockPath, s.clock)
 	for _, name := range slices.Sorted(maps.Keys(accounts)) {
-		fmt.Fprintf(out, "DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=http://%s/%s;\n", name, accounts[name], addr, name)
+		fmt.Fprintf(out, "DefaultEndpointsProtocol=%s;AccountName=%s;AccountKey=%s;BlobEndpoint=%s://%s/%s;\n", scheme, name, accounts[name], scheme, addr, name)
 	}
 }

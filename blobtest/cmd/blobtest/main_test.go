@@ -3,6 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"flag"
 	"go/parser"
@@ -11,6 +14,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,10 +30,12 @@ import (
 
 // A program is run with arguments until the test ends.
 type program struct {
-	t        *testing.T
-	clock    string // URLs
-	endpoint string
-	stop     func() error
+	t           *testing.T
+	clock       string // URLs
+	endpoint    string
+	certificate string // file
+	client      *http.Client
+	stop        func() error
 }
 
 func start(t *testing.T, args ...string) *program {
@@ -41,7 +48,7 @@ func start(t *testing.T, args ...string) *program {
 		w.CloseWithError(errors.Join(err, io.EOF))
 		done <- err
 	}()
-	p := &program{t: t, stop: sync.OnceValue(func() error {
+	p := &program{t: t, client: http.DefaultClient, stop: sync.OnceValue(func() error {
 		cancel()
 		return <-done
 	})}
@@ -50,7 +57,14 @@ func start(t *testing.T, args ...string) *program {
 		if !s.Scan() {
 			t.Fatal("the program says nothing: ", s.Err())
 		}
-		if rest, ok := strings.CutPrefix(s.Text(), "clock: "); ok {
+		if rest, ok := strings.CutPrefix(s.Text(), "certificate: "); ok {
+			p.certificate = rest
+			pem, err := os.ReadFile(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.trust(pem)
+		} else if rest, ok := strings.CutPrefix(s.Text(), "clock: "); ok {
 			p.clock, _, _ = strings.Cut(rest, " ")
 		} else if _, rest, ok := strings.Cut(s.Text(), "BlobEndpoint="); ok {
 			p.endpoint = strings.TrimSuffix(rest, ";")
@@ -60,24 +74,45 @@ func start(t *testing.T, args ...string) *program {
 	return p
 }
 
+// trust makes requests over TLS, with the certificates in pem as roots.
+func (p *program) trust(pem []byte) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		p.t.Fatalf("no certificate: %s", pem)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	p.client = &http.Client{Transport: transport}
+	p.t.Cleanup(transport.CloseIdleConnections)
+}
+
 func (p *program) do(status int, method, url string, h ...string) *http.Response {
 	p.t.Helper()
-	r, err := http.NewRequestWithContext(p.t.Context(), method, url, strings.NewReader(""))
+	return p.send(status, method, url, "", h...)
+}
+
+// send sends a request with a body, and with headers by name and value in turn. The body of the answer
+// is in its header X-Body.
+func (p *program) send(status int, method, url, body string, h ...string) *http.Response {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for i := 0; i+1 < len(h); i += 2 {
-		r.Header.Set(h[i], h[i+1])
+		if r.Header.Set(h[i], h[i+1]); h[i] == "Host" {
+			r.Host = h[i+1]
+		}
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := p.client.Do(r)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	body, _ := io.ReadAll(res.Body)
+	b, _ := io.ReadAll(res.Body)
 	res.Body.Close()
 	if res.StatusCode != status {
-		p.t.Fatalf("%s %s: %s %s, want %d", method, url, res.Status, body, status)
+		p.t.Fatalf("%s %s %q: %s %s, want %d", method, url, h, res.Status, b, status)
 	}
+	res.Header.Set("X-Body", string(b))
 	return res
 }
 
@@ -121,7 +156,7 @@ func TestEndOfTime(t *testing.T) {
 	clock := blobtest.NewClock(time.Now())
 	for _, want := range []int{200, 200, 400} {
 		w := httptest.NewRecorder()
-		clockHandler{clock}.ServeHTTP(w, httptest.NewRequest("POST", clockPath+"?advance=1281023h", nil)) // half of all
+		serveClock(clock, w, httptest.NewRequest("POST", clockPath+"?advance=1281023h", nil)) // half of all
 		if w.Code != want {
 			t.Errorf("%d, want %d, at %v", w.Code, want, clock.Now())
 		}
@@ -177,6 +212,232 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
+// An address that stands for all interfaces is printed as one that a client can connect to.
+func TestPrintedAddress(t *testing.T) {
+	for _, o := range []struct{ addr, bound, want string }{
+		{"127.0.0.1:0", "127.0.0.1:4711", "127.0.0.1:4711"},
+		{"0.0.0.0:0", "0.0.0.0:4711", "127.0.0.1:4711"},
+		{"0.0.0.0:0", "[::]:4711", "127.0.0.1:4711"},
+		{":0", "[::]:4711", "127.0.0.1:4711"},
+		{"[::]:0", "[::]:4711", "[::1]:4711"},
+		{"[::1]:0", "[::1]:4711", "[::1]:4711"},
+		{"192.0.2.1:0", "192.0.2.1:4711", "192.0.2.1:4711"},
+	} {
+		bound, err := net.ResolveTCPAddr("tcp", o.bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := usableAddress(o.addr, bound); got != o.want {
+			t.Errorf("-addr %s: %s, want %s", o.addr, got, o.want)
+		}
+	}
+	p := start(t, "-addr", "0.0.0.0:0", "-allow-anyone", "-quiet")
+	if !strings.HasPrefix(p.endpoint, "http://127.0.0.1:") {
+		t.Errorf("printed is %s", p.endpoint)
+	}
+	p.do(200, "GET", p.clock)
+	p.do(200, "GET", p.endpoint+"?comp=list", version...)
+}
+
+// An address without a port has the port of the emulator.
+func TestDefaultPort(t *testing.T) {
+	for addr, want := range map[string]string{"0.0.0.0": "0.0.0.0:10000", "localhost": "localhost:10000", "::1": "[::1]:10000", "[::1]": "[::1]:10000", "127.0.0.1:1": "127.0.0.1:1", ":1": ":1"} {
+		if got := withPort(addr); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}
+
+var version = []string{"x-ms-version", "2025-11-05"}
+
+// The containers that flags name are there from the start, in every account, and again after a reset.
+// Nothing else is.
+func TestContainersAndReset(t *testing.T) {
+	p := start(t, "-container", "jobs", "-container", "$root", "-account", "one:a2V5", "-account", "two:a2V5", "-allow-anyone", "-quiet", "-clock", "manual")
+	base := p.endpoint[:strings.LastIndex(p.endpoint, "/")]
+	acquire := append(version, "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1")
+	for range 2 {
+		for _, account := range []string{"/one", "/two"} {
+			p.do(201, "PUT", base+account+"/jobs?restype=container&comp=lease", acquire...)
+			p.do(201, "PUT", base+account+"/alone", append(version, "x-ms-blob-type", "BlockBlob")...)
+			p.do(201, "PUT", base+account+"/alone?comp=lease", acquire...)
+			p.do(404, "HEAD", base+account+"/mine?restype=container", version...)
+			p.do(201, "PUT", base+account+"/mine?restype=container", version...)
+		}
+		p.do(405, "GET", base+resetPath)
+		p.do(204, "POST", base+resetPath)
+	}
+}
+
+// The limits are flags.
+func TestLimitFlags(t *testing.T) {
+	p := start(t, "-max-body", "10", "-max-blob", "20", "-max-total", "20000", "-timeout", "9s", "-container", "box", "-allow-anyone", "-quiet")
+	put := append(version, "x-ms-blob-type", "BlockBlob")
+	if code := p.send(413, "PUT", p.endpoint+"/box/blob", strings.Repeat("x", 11), put...).Header.Get("x-ms-error-code"); code != "RequestBodyTooLarge" {
+		t.Error(code)
+	}
+	p.send(201, "PUT", p.endpoint+"/box/blob", strings.Repeat("x", 10), put...)
+	if code := p.send(507, "PUT", p.endpoint+"/box/snapshots", strings.Repeat("x", 10), append(put, "x-ms-meta-a", strings.Repeat("x", 8000))...).Header.Get("x-ms-error-code"); code != "InsufficientStorage" {
+		t.Error(code)
+	}
+}
+
+// A page in a browser must not move the clock or delete what is there: neither one of another origin,
+// nor one whose own name was made to resolve to this machine.
+func TestControlRefusesPages(t *testing.T) {
+	p := start(t, "-clock", "manual", "-container", "box", "-allow-anyone", "-quiet")
+	base, _ := strings.CutSuffix(p.clock, clockPath)
+	port := base[strings.LastIndex(base, ":"):]
+	now := func() string { return p.do(200, "GET", p.clock).Header.Get("X-Body") }
+	before := now()
+	for _, origin := range []string{"http://evil.example", "null", "http://127.0.0.1" + port} {
+		p.do(403, "POST", p.clock+"?advance=15s", "Origin", origin)
+		p.do(403, "GET", p.clock, "Origin", origin)
+		p.do(403, "POST", base+resetPath, "Origin", origin)
+	}
+	for host, status := range map[string]int{
+		"evil.example": 403, "evil.example" + port: 403, "127.0.0.1.evil.example" + port: 403, "localhost.evil.example": 403,
+		"localhost" + port: 200, "127.0.0.1" + port: 200, "[::1]" + port: 200, "LOCALHOST": 200, "devstoreaccount1.blob.localhost" + port: 200,
+	} {
+		p.do(status, "GET", p.clock, "Host", host)
+	}
+	p.do(403, "POST", base+resetPath, "Host", "evil.example")
+	p.do(200, "HEAD", p.endpoint+"/box?restype=container", version...) // nothing was deleted
+	if after := now(); after != before {
+		t.Errorf("the clock was moved from %s to %s", before, after)
+	}
+}
+
+// Where it can be reached from other machines, their names for this one are unknown, and no Host is
+// refused.
+func TestHosts(t *testing.T) {
+	for _, o := range []struct {
+		bound, addr, host string
+		want              bool
+	}{
+		{"127.0.0.1:1", "127.0.0.1:1", "azure", false},
+		{"127.0.0.1:1", "azure:1", "azure:1", true},
+		{"127.0.0.1:1", "azure:1", "AZURE", true},
+		{"127.0.0.1:1", "azure:1", "evil.example", false},
+		{"[::1]:1", "[::1]:1", "evil.example", false},
+		{"0.0.0.0:1", "0.0.0.0:1", "azure", true},
+		{"[::]:1", ":1", "azure.default.svc:1", true},
+		{"192.0.2.1:1", "192.0.2.1:1", "azure.example", true},
+	} {
+		bound, err := net.ResolveTCPAddr("tcp", o.bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := trustedHost(o.addr, bound)(o.host); got != o.want {
+			t.Errorf("listening on %s, -addr %s: Host %s is trusted: %v, want %v", o.bound, o.addr, o.host, got, o.want)
+		}
+	}
+}
+
+// It serves HTTPS with a certificate of its own, which clients trust once they have the printed file.
+func TestOwnCertificate(t *testing.T) {
+	p := start(t, "-tls", "-allow-anyone", "-container", "box", "-quiet")
+	if !strings.HasPrefix(p.endpoint, "https://127.0.0.1:") || !strings.HasPrefix(p.clock, "https://") || p.certificate == "" {
+		t.Fatalf("printed are %s, %s, %s", p.endpoint, p.clock, p.certificate)
+	}
+	if mode, err := os.Stat(p.certificate); err != nil || mode.Size() == 0 {
+		t.Fatal(err)
+	}
+	trust := p.client
+	addr := strings.TrimPrefix(p.clock[:strings.LastIndex(p.clock, "/")], "https://")
+	port := addr[strings.LastIndex(addr, ":"):]
+	for _, host := range []string{"127.0.0.1", "localhost", "devstoreaccount1.blob.localhost", "devstoreaccount1.blob.core.windows.net"} {
+		p.client = &http.Client{Transport: &http.Transport{
+			TLSClientConfig: trust.Transport.(*http.Transport).TLSClientConfig,
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			},
+		}}
+		target := "https://" + host + port + "/devstoreaccount1/box?restype=container"
+		if strings.Contains(host, ".blob.") {
+			target = "https://" + host + port + "/box?restype=container"
+		}
+		p.do(200, "GET", target, version...)
+		p.client.CloseIdleConnections()
+	}
+	p.client = http.DefaultClient
+	if _, err := p.client.Get(p.clock); err == nil {
+		t.Error("a client that does not know the certificate trusts it")
+	}
+	p.client = trust
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(p.certificate); !os.IsNotExist(err) {
+		t.Errorf("the certificate is left behind: %v", err)
+	}
+}
+
+// It serves HTTPS with a certificate that it is given.
+func TestGivenCertificate(t *testing.T) {
+	dir := t.TempDir()
+	pair, err := makeCertificate("localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := errors.Join(os.WriteFile(cert, pair.cert, 0o600), os.WriteFile(key, pair.key, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "-cert", cert, "-key", key, "-allow-anyone", "-quiet")
+	if p.certificate != "" || !strings.HasPrefix(p.endpoint, "https://") {
+		t.Errorf("printed are %s and %s", p.endpoint, p.certificate)
+	}
+	p.trust(pair.cert)
+	p.do(200, "GET", p.endpoint+"?comp=list", version...)
+	for _, args := range []string{"-cert " + cert, "-key " + key, "-tls -key " + key} {
+		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "-cert and -key") {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if err := run(t.Context(), []string{"-cert", key, "-key", key}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), key) {
+		t.Errorf("a key as a certificate: %v", err)
+	}
+}
+
+// The real clock runs, and a break is answered with its period all the same.
+func TestBreakOnTheRealClock(t *testing.T) {
+	p := start(t, "-allow-anyone", "-quiet", "-container", "box")
+	lease := func(status int, h ...string) *http.Response {
+		return p.do(status, "PUT", p.endpoint+"/box?restype=container&comp=lease", append(h, version...)...)
+	}
+	lease(201, "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1")
+	if left := lease(202, "x-ms-lease-action", "break", "x-ms-lease-break-period", "5").Header.Get("x-ms-lease-time"); left != "5" {
+		t.Errorf("x-ms-lease-time %s, want 5", left)
+	}
+}
+
+// The Dockerfile builds this command, and starts it with flags that it has.
+func TestDockerfile(t *testing.T) {
+	b, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{}
+	for _, line := range strings.Split(string(b), "\n") {
+		name, rest, _ := strings.Cut(line, " ")
+		lines[name] = rest
+	}
+	if !strings.HasSuffix(lines["RUN"], " ./cmd/blobtest") {
+		t.Errorf("RUN %s", lines["RUN"])
+	}
+	var args []string
+	if err := json.Unmarshal([]byte(lines["ENTRYPOINT"]), &args); err != nil {
+		t.Fatal(err)
+	}
+	if want := "/" + strings.TrimPrefix(args[0], "/"); !strings.Contains(lines["COPY"], want) {
+		t.Errorf("ENTRYPOINT %s, but COPY %s", args[0], lines["COPY"])
+	}
+	if lines["EXPOSE"] != "10000" || !slices.Equal(args[1:], []string{"-addr", "0.0.0.0:10000"}) {
+		t.Errorf("EXPOSE %s, ENTRYPOINT %q", lines["EXPOSE"], args)
+	}
+}
+
 // An interrupt waits for a client that is in the middle of a request, and for one that has sent
 // nothing, but not for ever; and it is no error that they came to nothing.
 func TestInterruptedRequests(t *testing.T) {
@@ -192,7 +453,7 @@ func TestInterruptedRequests(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			l, done := pipes.Listen(), make(chan error, 1)
-			go func() { done <- serve(ctx, h, l) }()
+			go func() { done <- serve(ctx, h, l, nil) }()
 			ours := l.Dial()
 			defer ours.Close()
 			if _, err := io.WriteString(ours, sent); err != nil {

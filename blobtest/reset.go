@@ -1,0 +1,58 @@
+package blobtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// Reset deletes all containers and blobs and creates the containers of [Options.Containers] again.
+// What is created afterward has no lease. The clock and the tokens of the leases go on. A request
+// that is carried out meanwhile may come before the reset or after it. If Reset returns an error,
+// some of this may not be done.
+func (h *Handler) Reset(ctx context.Context) error {
+	h.made()
+	for _, a := range h.accounts {
+		for _, name := range a.containerNames() {
+			c := h.ownCall(ctx, a, name)
+			leave, err := c.enter()
+			if err != nil {
+				return fmt.Errorf("blobtest: deleting the container %s/%s: %w", a.name, name, err)
+			}
+			c.room.give(a.removeBox(name))
+			leave()
+		}
+	}
+	return h.createContainers(ctx)
+}
+
+// createContainers creates the containers of the options, in every account.
+func (h *Handler) createContainers(ctx context.Context) error {
+	for _, a := range h.accounts {
+		for _, name := range h.o.Containers {
+			c := h.ownCall(ctx, a, name)
+			err := c.create(&attributes{etag: h.newETag()})
+			c.room.give(c.held)
+			if err != nil && err != errContainerExists { // another request created it meanwhile
+				return fmt.Errorf("blobtest: creating the container %s/%s: %w", a.name, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// ownCall is a call about a container that no client sent.
+func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
+	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
+	c.account, c.kind, c.container = a, container, name
+	return c
+}
+
+func (a *account) containerNames() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Keys(a.containers))
+}
