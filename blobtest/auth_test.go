@@ -14,7 +14,7 @@ import (
 )
 
 // sign signs a text with the emulator's key.
-func sign(t *testing.T, text string) string {
+func sign(t testing.TB, text string) string {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(blobtest.DefaultKey)
 	if err != nil {

@@ -1,6 +1,10 @@
 package blobtest_test
 
 import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strconv"
@@ -36,6 +40,72 @@ func BenchmarkHandler(b *testing.B) {
 				send(b, h, o.status, path+"0?comp=lease", "x-ms-lease-action", "renew", "x-ms-lease-id", o.id)
 			}
 		})
+	}
+}
+
+// BenchmarkWire is a renewal through a loopback connection, sent by a client that costs next to
+// nothing. "bare" is a net/http server that answers with the same headers and does nothing else, so
+// the difference is what the double itself takes.
+func BenchmarkWire(b *testing.B) {
+	s := newServer(b, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}})
+	signed := newServer(b, &blobtest.Options{Containers: []string{"box"}})
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Date", "Thu, 26 Jan 2012 23:30:18 GMT")
+		h.Set("Server", "Windows-Azure-Blob/1.0 blobtest")
+		h["ETag"] = []string{`"0x8DE000000000001"`}
+		h["Last-Modified"] = []string{"Thu, 26 Jan 2012 23:30:18 GMT"}
+		h["x-ms-lease-id"] = []string{idA}
+		h["x-ms-request-id"] = []string{idB}
+		h["x-ms-version"] = []string{today}
+		h.Set("Content-Length", "0")
+	}))
+	b.Cleanup(bare.Close)
+	query := fields([]string{"sv", today, "ss", "b", "srt", "sco", "sp", "rwdl", "se", "2099-01-01"})
+	query.Set("sig", sign(b, strings.Join([]string{"devstoreaccount1", "rwdl", "b", "sco", "", "2099-01-01", "", "", today, ""}, "\n")+"\n"))
+	for _, to := range []struct{ name, addr, query string }{
+		{"bare", bare.Listener.Addr().String(), ""},
+		{"double", hostOf(s), ""},
+		{"signed", hostOf(signed), "&" + query.Encode()},
+	} {
+		request := func(h ...string) string {
+			return request("PUT", "/box?restype=container&comp=lease"+to.query, append(h, "Content-Length", "0", "User-Agent", "bench")...)
+		}
+		b.Run(to.name, func(b *testing.B) {
+			c, err := net.Dial("tcp", to.addr)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			r := bufio.NewReader(c)
+			exchange(b, c, r, request("x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA))
+			renew := request("x-ms-lease-action", "renew", "x-ms-lease-id", idA)
+			b.ReportAllocs()
+			for b.Loop() {
+				exchange(b, c, r, renew)
+			}
+		})
+	}
+}
+
+func hostOf(s *blobtest.Server) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), "/")
+	return host
+}
+
+// exchange sends a request, and reads an answer that has no body.
+func exchange(b *testing.B, c net.Conn, r *bufio.Reader, request string) {
+	if _, err := io.WriteString(c, request); err != nil {
+		b.Fatal(err)
+	}
+	for first := true; ; first = false {
+		line, err := r.ReadSlice('\n')
+		if err != nil || first && line[9] != '2' {
+			b.Fatalf("%s, %v", line, err)
+		}
+		if len(line) == 2 {
+			return
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ type call struct {
 	r        *http.Request
 	conn     *http.ResponseController // of the connection that the request came on; nil for the source of a copy
 	query    url.Values               // names in lower case, as the service compares them; of one name the first counts
-	badQuery error                    // why some of it is missing there
+	badQuery bool                     // some of it is missing there
 	version  lease.Version
 
 	account   *account
@@ -40,12 +40,18 @@ type call struct {
 func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	c := &call{Handler: h, ctx: ctx, r: r, query: url.Values{}, version: h.o.DefaultVersion}
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
-		values, err := url.ParseQuery(pair)
-		c.badQuery = cmp.Or(c.badQuery, err)
-		for name, value := range values { // one at most
-			name = strings.ToLower(name)
-			c.query[name] = append(c.query[name], value...)
+		if pair == "" {
+			continue
 		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		value, err2 := url.QueryUnescape(value)
+		if err = cmp.Or(err, err2); err != nil || strings.Contains(pair, ";") {
+			c.badQuery = true
+			continue
+		}
+		name = strings.ToLower(name)
+		c.query[name] = append(c.query[name], value)
 	}
 	return c
 }
@@ -74,7 +80,7 @@ func newReply(status int) *reply { return &reply{status: status, header: http.He
 // /account/container/blob, or without the account if that is the first label of the host.
 func (c *call) locate() error {
 	path := c.r.URL.Path
-	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery != nil {
+	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery {
 		return errURI
 	}
 	path = strings.TrimPrefix(path, "/")
@@ -169,20 +175,22 @@ func checkContainerName(s string) error {
 // header, the query or the signature, in this order.
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
-	for _, s := range []struct {
-		from, value string
-		f           *failure
-	}{
-		{headerVersion, c.header(headerVersion), badHeader(c.r, headerVersion)},
-		{"api-version", c.query.Get("api-version"), badQuery(errInvalidQuery, "api-version", c.query.Get("api-version"), "The version is not supported.")},
-		{"sv", c.query.Get("sv"), badQuery(errInvalidQuery, "sv", c.query.Get("sv"), "The version is not supported.")},
-	} {
-		if s.value == "" {
+	if s := c.header(headerVersion); s != "" {
+		v, err := lease.ParseVersion(s)
+		if err != nil {
+			return badHeader(c.r, headerVersion)
+		}
+		c.version = v
+		return nil
+	}
+	for _, name := range []string{"api-version", "sv"} {
+		s := c.query.Get(name)
+		if s == "" {
 			continue
 		}
-		v, err := lease.ParseVersion(s.value)
+		v, err := lease.ParseVersion(s)
 		if err != nil {
-			return s.f
+			return badQuery(errInvalidQuery, name, s, "The version is not supported.")
 		}
 		c.version = v
 		return nil
@@ -215,20 +223,12 @@ func (c *call) limitTime() (context.CancelFunc, error) {
 	return cancel, nil
 }
 
-// header returns a header's value without the space around it; one that was sent more than once
-// has all its values, as they are signed.
-func (c *call) header(name string) string { return headerOf(c.r, name) }
-
-func headerOf(r *http.Request, name string) string {
-	return strings.TrimSpace(strings.Join(r.Header.Values(name), ","))
-}
-
 // leaseName is the name of the lease of the resource.
 func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }
 
 // describe puts the entity tag and the time of the last change on an answer.
 func (c *call) describe(rep *reply, etag string, modified time.Time) {
-	rep.header.Set("ETag", c.quoteETag(etag))
+	setHeader(rep.header, "ETag", c.quoteETag(etag))
 	rep.header.Set("Last-Modified", modified.UTC().Format(http.TimeFormat))
 }
 

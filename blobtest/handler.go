@@ -17,24 +17,6 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The headers of the protocol.
-const (
-	headerAction    = "x-ms-lease-action"
-	headerID        = "x-ms-lease-id"
-	headerProposed  = "x-ms-proposed-lease-id"
-	headerDuration  = "x-ms-lease-duration"
-	headerPeriod    = "x-ms-lease-break-period"
-	headerLeft      = "x-ms-lease-time"
-	headerVersion   = "x-ms-version"
-	headerRequest   = "x-ms-request-id"
-	headerClient    = "x-ms-client-request-id"
-	headerErrorCode = "x-ms-error-code"
-	headerOwner     = "User-Agent"
-	headerDate      = "x-ms-date"
-	headerTier      = "x-ms-access-tier"
-	headerPublic    = "x-ms-blob-public-access"
-)
-
 // A Handler serves the Blob protocol as an [http.Handler], for use in a server of one's
 // own; [NewServer] is the simple way. The blobs are the Handler's, the leases are the
 // authority's. Make one with [NewHandler]: the zero Handler panics.
@@ -108,9 +90,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := uuid.NewString()
 	header := w.Header()
 	header.Set("Server", "Windows-Azure-Blob/1.0 blobtest")
-	header.Set(headerRequest, id)
-	if v := r.Header.Get(headerClient); visible(v) {
-		header.Set(headerClient, v)
+	setHeader(header, headerRequest, id)
+	if v := headerOf(r, headerClient); visible(v) {
+		setHeader(header, headerClient, v)
 	}
 
 	var rep *reply
@@ -135,6 +117,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // log writes the line of a request. The error is told where the answer does not: it is one
 // of the authority.
 func (c *call) log(status int, code string, err error) {
+	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
+		return
+	}
 	attrs := []slog.Attr{slog.String("method", c.r.Method), slog.String("path", c.r.URL.Path)}
 	for _, v := range [][2]string{
 		{"restype", c.query.Get("restype")}, {"comp", c.query.Get("comp")}, {"action", c.r.Header.Get(headerAction)},
@@ -207,7 +192,7 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	for name, values := range rep.header {
 		header[name] = values
 	}
-	header.Set(headerVersion, c.version.String())
+	setHeader(header, headerVersion, c.version.String())
 	if c.r.Method != http.MethodHead && rep.status != http.StatusNoContent && header.Get("Content-Length") == "" {
 		header.Set("Content-Length", strconv.FormatInt(rep.body.size(), 10))
 	}
@@ -226,8 +211,8 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 // fail writes a failure. A HEAD request is told by the headers alone.
 func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header := w.Header()
-	header.Set(headerVersion, c.version.String())
-	header.Set(headerErrorCode, f.code)
+	setHeader(header, headerVersion, c.version.String())
+	setHeader(header, headerErrorCode, f.code)
 	for _, v := range f.header {
 		header.Set(v[0], v[1])
 	}

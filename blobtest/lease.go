@@ -52,12 +52,12 @@ func leaseResource(c *call) (*reply, error) {
 	}
 	switch req.Action {
 	case lease.ActionAcquire, lease.ActionChange:
-		rep.header.Set(headerID, req.Proposed.String())
+		setHeader(rep.header, headerID, req.Proposed.String())
 	case lease.ActionRenew:
-		rep.header.Set(headerID, req.ID.String())
+		setHeader(rep.header, headerID, req.ID.String())
 	case lease.ActionBreak:
 		left := breakTime(req, res, elapsed())
-		rep.header.Set(headerLeft, strconv.FormatInt(int64(left/time.Second), 10))
+		setHeader(rep.header, headerLeft, strconv.FormatInt(int64(left/time.Second), 10))
 	}
 	return rep, nil
 }

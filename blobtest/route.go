@@ -2,6 +2,7 @@ package blobtest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -73,24 +74,37 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters ask for something that is not served. To overlook
-// one would be to do the operation by half.
-var unservedHeaders = []string{
+// unservedHeaders and unservedParameters ask for something that is not served. An operation that
+// ignored one would be carried out in part.
+var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",
 	"x-ms-immutability-policy-until-date", "x-ms-immutability-policy-mode", "x-ms-legal-hold",
 	"x-ms-copy-source-tag-option", "x-ms-seal-blob", "x-ms-rehydrate-priority",
 	"x-ms-copy-source-authorization", "x-ms-expiry-option",
 	"x-ms-source-content-md5", "x-ms-source-content-crc64", "x-ms-range-get-content-crc64",
+)
+
+func byCanonicalName(names ...string) map[string]string {
+	m := map[string]string{}
+	for _, name := range names {
+		m[http.CanonicalHeaderKey(name)] = name
+	}
+	return m
 }
 
 var unservedParameters = []string{"versionid", "deletetype", "prevsnapshot", "startfrom", "showonly"}
 
 func (c *call) refuseUnserved() error {
-	for _, name := range unservedHeaders {
-		if v := c.header(name); v != "" {
-			return errHeader.with("HeaderName", name).with("HeaderValue", v)
+	var unserved []string
+	for key := range c.r.Header {
+		if name, ok := unservedHeaders[key]; ok && c.header(name) != "" {
+			unserved = append(unserved, name)
 		}
+	}
+	if unserved != nil {
+		name := slices.Min(unserved) // not the one that comes first in a map
+		return errHeader.with("HeaderName", name).with("HeaderValue", c.header(name))
 	}
 	for _, name := range unservedParameters {
 		if v := c.query.Get(name); v != "" {
