@@ -1,0 +1,153 @@
+package session_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// exit ends the goroutine of the request, and carries nothing out.
+func exit(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+	runtime.Goexit()
+	panic("not reached")
+}
+
+// exitAfter is exit, but the request is carried out.
+func exitAfter(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+	_, _ = send(ctx)
+	return exit(ctx, send)
+}
+
+// A renewal whose Do ends its goroutine has an unknown outcome. The next one is sent, and the
+// lease is kept. SPEC H11b.
+func TestRenewalThatEndsItsGoroutine(t *testing.T) {
+	for what, f := range map[string]fault{"lost": exit, "carried out": exitAfter} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				h.acquire(t)
+				n.keep(lease.ActionRenew, everyOther(f))
+				time.Sleep(time.Hour)
+				h.alive(t, true)
+				h.notLost(t)
+			})
+		})
+	}
+}
+
+// An acquire whose Do ends its goroutine has an unknown outcome. Whether it was granted or not, an
+// infinite lease can be acquired afterwards, or is given up by Release. SPEC H1, H3.
+func TestAcquireThatEndsItsGoroutine(t *testing.T) {
+	for what, f := range map[string]fault{"not granted": exit, "granted": exitAfter} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h, other := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
+				n.meet(lease.ActionAcquire, f)
+				h.unknown(t, nil)
+				h.alive(t, false)
+				h.release(t)
+				other.acquire(t)
+				other.release(t)
+				n.meet(lease.ActionAcquire, f)
+				h.unknown(t, nil)
+				h.acquire(t)
+				time.Sleep(time.Hour)
+				h.alive(t, true)
+			})
+		})
+	}
+}
+
+// One renewal whose Do never returns is given up one RequestTimeout after its context ended. The
+// next one keeps the lease. SPEC H11b.
+func TestRenewalThatNeverReturns(t *testing.T) {
+	for what, f := range map[string]func(n *network) fault{
+		"lost":        func(n *network) fault { return n.hang },
+		"carried out": func(n *network) fault { return n.hangAfter },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				h.acquire(t)
+				n.meet(lease.ActionRenew, f(n))
+				time.Sleep(time.Hour)
+				h.alive(t, true)
+				h.notLost(t)
+				sent := n.requests(lease.ActionRenew)
+				if waited := sent[1].at.Sub(sent[0].at); waited < 10*time.Second || waited > 12500*time.Millisecond {
+					t.Errorf("the next renewal was sent %v after one that never returns", waited)
+				}
+			})
+		})
+	}
+}
+
+// With two requests outstanding that were given up, nothing is sent, and every call that would
+// send fails at once. When they return the Session recovers, and nothing of its stays in force.
+// SPEC H11b.
+func TestTwoRequestsThatNeverReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, other := n.open(t, nil), n.open(t, nil)
+		h.acquire(t)
+		n.keep(lease.ActionRenew, n.hangAfter)
+		time.Sleep(time.Minute)
+		h.lostOnce(t, lease.ErrExpired)
+		if n.together(lease.ActionRenew) != 2 || n.count(lease.ActionRenew) != 2 {
+			t.Fatalf("%d renewals were sent, %d at once", n.count(lease.ActionRenew), n.together(lease.ActionRenew))
+		}
+		before := n.count()
+		_, ok, err := h.AcquireWithToken(t.Context())
+		if ok || err == nil || !strings.Contains(err.Error(), "given up") {
+			t.Errorf("acquire: %v, %v", ok, err)
+		}
+		time.Sleep(time.Hour)
+		if sent := n.count() - before; sent != 0 {
+			t.Errorf("%d requests were sent while two were stuck", sent)
+		}
+		n.heal()
+		synctest.Wait()
+		h.acquire(t)
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+		h.release(t)
+		other.acquire(t)
+	})
+}
+
+// While everything hangs, the requests that are outstanding stay few, and every call ends by
+// itself. After the network has healed, the Session holds again. SPEC H11b.
+func TestAuthorityThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		for _, a := range []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange} {
+			n.keep(a, n.hang)
+		}
+		for range 60 {
+			time.Sleep(time.Minute)
+			_, _ = h.Acquire(t.Context())
+			if err := h.Release(t.Context()); err == nil && n.record(t).State == lease.Leased {
+				t.Fatal("released, but in force")
+			}
+		}
+		if sent := n.count() - 1; sent > 3 { // a command that was in flight when the second was given up
+			t.Errorf("%d requests are outstanding", sent)
+		}
+		n.heal()
+		synctest.Wait()
+		h.acquire(t)
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+	})
+}
