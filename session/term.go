@@ -125,9 +125,11 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 }
 
 // pace is when the renewal after one that was sent at the given time is due: after an interval, or
-// after half of what is believed if that is less.
+// after half of what is believed if that is less. It is a Margin at least: a store that counts with
+// more clock drift than the Session shows less than half each time, so that halves never end.
 func (m *machine) pace(sent time.Time) time.Time {
-	return sent.Add(m.random.shorten(min(m.o.RenewInterval, m.term.belief.budget/2), 0.1))
+	d := min(m.o.RenewInterval, m.term.belief.budget/2)
+	return sent.Add(max(m.random.shorten(d, 0.1), m.o.Margin))
 }
 
 // renewed takes the answer to a renewal.
