@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -41,9 +40,9 @@ func (s *server) harm(t *testing.T, r *rand.Rand) string {
 	t.Helper()
 	switch r.IntN(3) {
 	case 0:
-		s.signal(syscall.SIGSTOP)
+		s.pause()
 		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-		s.signal(syscall.SIGCONT)
+		s.resume()
 		return "stop and continue"
 	case 1:
 		s.kill()
@@ -70,13 +69,13 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 	server := ownServer(t)
 	a := store(t, pool(t, server.url(server.database(t))), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	server.signal(syscall.SIGSTOP)
+	server.pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an answer that does not come: %v", err)
 	}
-	server.signal(syscall.SIGCONT)
+	server.resume()
 	eventually(t, "renewal", func(ctx context.Context) error {
 		_, err := a.Do(ctx, "x", renew(idA))
 		return err

@@ -6,13 +6,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -67,22 +64,6 @@ func binaries() (string, error) {
 		return "", fmt.Errorf("there is no postgres in the PATH or in /usr/lib/postgresql: apt-get install postgresql-15")
 	}
 	return filepath.Dir(found[len(found)-1]), nil
-}
-
-// nobody is whom a server is run as, which refuses to run as root.
-func nobody() (*syscall.SysProcAttr, int, error) {
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		return attr, os.Getuid(), nil
-	}
-	u, err := user.Lookup("nobody")
-	if err != nil {
-		return nil, 0, err
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return attr, uid, nil
 }
 
 func newServer(dir string, settings ...string) (*server, error) {
@@ -164,27 +145,9 @@ func (s *server) url(database string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
-// signal sends a signal to every process of the server.
-func (s *server) signal(sig syscall.Signal) {
-	for _, pid := range append(children(s.child.Process.Pid), s.child.Process.Pid) {
-		_ = syscall.Kill(pid, sig)
-	}
-}
-
-// children returns the processes that pid has started.
-func children(pid int) (found []int) {
-	out, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, word := range strings.Fields(string(out)) {
-		if child, err := strconv.Atoi(word); err == nil {
-			found = append(found, child)
-		}
-	}
-	return found
-}
-
 // kill ends the server as a crash does.
 func (s *server) kill() {
-	s.signal(syscall.SIGKILL)
+	s.killAll()
 	<-s.ended
 }
 
@@ -199,8 +162,7 @@ func (s *server) restart() error {
 }
 
 func (s *server) stop() {
-	s.signal(syscall.SIGCONT)
-	_ = s.child.Process.Signal(syscall.SIGQUIT)
+	s.quit()
 	<-s.ended
 }
 

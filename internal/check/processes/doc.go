@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package processes holds one lease with several processes, each a copy of the test binary, that
 // are stopped and continued, and killed and started again, while they write to a resource
 // behind a guard. It checks two things, without a clock and without trusting what it checks:

@@ -1,5 +1,3 @@
-//go:build linux
-
 package processes
 
 import (
@@ -10,9 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 )
 
@@ -33,7 +28,7 @@ func Start(variable string) (*Process, error) {
 	p := &Process{cmd: exec.Command(exe), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), variable)
 	p.cmd.Stderr = os.Stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = diesWithParent()
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -75,29 +70,6 @@ func Ready() context.Context {
 	}()
 	return ctx
 }
-
-// Stop stops the process, and returns when none of its threads runs.
-func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
-		if err != nil {
-			return err
-		}
-		// "pid (command) state ...", and a command may have any letters.
-		if fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); len(fields) > 0 && fields[0] == "T" {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("processes: process %d does not stop", p.cmd.Process.Pid)
-		}
-	}
-}
-
-// Continue continues a process that was stopped.
-func (p *Process) Continue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Kill kills the process, also one that is stopped or has ended.
 func (p *Process) Kill() {

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Guard runs two copies of itself that count in a table under a lease. The one that holds it is
 // stopped, as a machine that is suspended; the other takes over and counts on; and when the first
 // wakes up in the middle of its work, its write is refused, because the mark in the table is newer

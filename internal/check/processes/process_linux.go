@@ -1,0 +1,38 @@
+package processes
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// diesWithParent returns the attributes of a process that is killed when its parent ends.
+func diesWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// Stop stops the process, and returns when none of its threads runs.
+func (p *Process) Stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+		if err != nil {
+			return err
+		}
+		// "pid (command) state ...", and a command may have any letters.
+		if fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); len(fields) > 0 && fields[0] == "T" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes: process %d does not stop", p.cmd.Process.Pid)
+		}
+	}
+}
+
+// Continue continues a process that was stopped.
+func (p *Process) Continue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -1,0 +1,59 @@
+package pglease_test
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// nobody is whom a server is run as, which refuses to run as root.
+func nobody() (*syscall.SysProcAttr, int, error) {
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		return attr, os.Getuid(), nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, 0, err
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return attr, uid, nil
+}
+
+// signal sends a signal to every process of the server.
+func (s *server) signal(sig syscall.Signal) {
+	for _, pid := range append(children(s.child.Process.Pid), s.child.Process.Pid) {
+		_ = syscall.Kill(pid, sig)
+	}
+}
+
+// children returns the processes that pid has started.
+func children(pid int) (found []int) {
+	out, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, word := range strings.Fields(string(out)) {
+		if child, err := strconv.Atoi(word); err == nil {
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// pause stops every process of the server until resume is called.
+func (s *server) pause() { s.signal(syscall.SIGSTOP) }
+
+// resume continues a server that was paused.
+func (s *server) resume() { s.signal(syscall.SIGCONT) }
+
+// killAll kills every process of the server.
+func (s *server) killAll() { s.signal(syscall.SIGKILL) }
+
+// quit asks the server to end at once, even if it is paused.
+func (s *server) quit() {
+	s.resume()
+	_ = s.child.Process.Signal(syscall.SIGQUIT)
+}

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package pglease_test
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// nobody returns an error, so that no server is started: these tests run on Linux only.
+func nobody() (*syscall.SysProcAttr, int, error) {
+	return nil, 0, fmt.Errorf("start a PostgreSQL server: %w", errors.ErrUnsupported)
+}
+
+// No server is ever started, so that none can be paused or killed.
+func (s *server) pause()   { panic("unreachable: there is no server") }
+func (s *server) resume()  { panic("unreachable: there is no server") }
+func (s *server) killAll() { panic("unreachable: there is no server") }
+func (s *server) quit()    { panic("unreachable: there is no server") }
