@@ -60,10 +60,14 @@ type Snapshot struct {
 // A Watcher is an optional ability of a [Store] or an [Authority]. Every wrapper of either
 // passes it on.
 type Watcher interface {
-	// Watch returns a channel of capacity 1 that gets at least one signal after any change
-	// of the record under name since Watch returned; several changes may share one. A change
-	// that does no more than move Until later need not be signalled. The channel is closed
-	// when the watch is lost, and once the context is done. The passing of time changes no
-	// record and sends nothing, so set a timer as well, and look again when it fires.
+	// Watch returns a channel of capacity 1. It gets a signal after every change since Watch
+	// returned that unlocks the record, makes it breaking, shortens its end, or gives a lock to
+	// another ID or owner. The signals of several changes may share one. A grant of an unlocked
+	// lease and a later Until need not be signalled, but may be. A change is signalled once it can
+	// be loaded, and soon: a Store documents how soon, and what bounds it if a process crashes.
+	//
+	// The channel is closed when the watch is lost, and once the context is done. The passing of
+	// time changes no record and sends nothing, so set a timer as well, and look again when it
+	// fires.
 	Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }

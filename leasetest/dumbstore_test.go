@@ -238,8 +238,17 @@ func (s *dumbStore) put(name string, next lease.Record, now time.Time) {
 			continue
 		case w.ctx.Err() != nil, s.bug == "signals no more than one watch" && i > 0, s.bug == "signals every other change" && s.swaps%2 == 0,
 			s.bug == "signals grants only" && next.State != lease.Leased, s.bug == "signals no release" && next.State == lease.Available,
-			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State:
+			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State,
+			s.bug == "signals no other owner" && next.ID == was.ID && next.State == was.State && next.Owner != was.Owner,
+			s.bug == "signals no other ID" && next.ID != was.ID && next.State == was.State,
+			s.bug == "signals no earlier end" && next.ID == was.ID && next.State == was.State && next.Owner == was.Owner:
 			continue
+		case s.bug == "a later change takes the signal back":
+			select {
+			case <-w.ch:
+				continue
+			default:
+			}
 		}
 		if s.bug == "closes a watch instead of a signal" {
 			close(w.ch)

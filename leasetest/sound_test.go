@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 				lease.Lister
 			}{m, brief{m}, m}
 		}, 0},
+		"signals no more than it must": {func() lease.Store { return &terse{Store: memory.New(nil)} }, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
 			return struct {
@@ -113,6 +115,49 @@ func (s *opaque) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	version, _ := s.versions.Load(old.Version)
 	old.Version, _ = version.(string)
 	return s.show(s.Store.Swap(ctx, name, old, next))
+}
+
+// A terse store signals only what must be signalled.
+type terse struct {
+	*memory.Store
+	mu      sync.Mutex
+	watches map[string][]chan struct{}
+}
+
+func (s *terse) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	was := old.Record.At(old.Now)
+	locked, infinite := was.State.Locked(), was.Until.IsZero()
+	if err != nil || !locked || next.State == lease.Leased && next.ID == was.ID && next.Owner == was.Owner &&
+		(next.Until.IsZero() || !infinite && !next.Until.Before(was.Until)) {
+		return snap, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches[name] {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+	return snap, nil
+}
+
+func (s *terse) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := make(chan struct{}, 1)
+	if s.watches == nil {
+		s.watches = map[string][]chan struct{}{}
+	}
+	s.watches[name] = append(s.watches[name], w)
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watches[name] = slices.DeleteFunc(s.watches[name], func(o chan struct{}) bool { return o == w })
+		close(w)
+	})
+	return w, nil
 }
 
 // A brief watcher loses every watch after its first signal.

@@ -48,12 +48,13 @@ var shareRules = []rule{
 		both := s.both()
 		for i := range both {
 			writes, reads := both[i], both[1-i]
+			snap := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
 			watch := reads.listen(s.ctx, reads.bare, s.name)
 			for range 3 {
 				watch.ready()
-				writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
+				snap = writes.put(s.name, snap, writes.leased(snap, 100*s.D))
 				if !watch.hears() {
-					s.Fatalf("another client's grant was not signalled")
+					s.Fatalf("another client's change was not signalled")
 				}
 			}
 			watch.toldSomething()
