@@ -12,7 +12,7 @@ import (
 // is in flight.
 func (m *machine) next(now time.Time) {
 	q := &m.commands
-	for q.inFlight.aim == 0 {
+	for q.inFlight == nil {
 		if c, ok := q.pop(opHandOver); ok {
 			m.sendHandOver(c, now)
 			continue
@@ -46,8 +46,8 @@ func (m *machine) command(now time.Time, a aim, req lease.Request) {
 		m.conclude(r, now, lease.Result{}, errStuck)
 		return
 	}
-	m.commands.inFlight = r
-	m.out.send = append(m.out.send, r)
+	m.commands.inFlight = &r
+	m.effects().send = append(m.effects().send, r)
 }
 
 func (m *machine) tryRequest() lease.Request {
@@ -119,7 +119,7 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 		m.advance(now)
 		return
 	}
-	m.commands.inFlight = request{}
+	m.commands.inFlight = nil
 	m.observe(res)
 	m.conclude(r, now, res, err)
 	m.advance(now)
@@ -150,7 +150,7 @@ func (m *machine) unsent(now time.Time, err error) {
 	} else {
 		m.answer(q.serving, err)
 	}
-	q.inFlight, q.serving = request{}, call{}
+	q.inFlight, q.serving = nil, call{}
 	m.advance(now)
 }
 

@@ -37,7 +37,7 @@ type machine struct {
 	failing  streak
 	unique   bool // no other holder has this owner
 	closed   bool
-	out      effects
+	out      *effects // nil: none
 }
 
 // A random makes what is random.
@@ -48,13 +48,13 @@ type random interface {
 
 // commands are the calls that wait, and the command that is in flight for one of them.
 type commands struct {
-	inFlight request // its aim is 0 if there is none
-	serving  call    // the Acquire or HandOver that inFlight is for; zero if it was abandoned
-	waiting  []call  // in the order of their calls
-	cleaning bool    // pending IDs are to be released now
-	tookOver bool    // the Acquire in service has tried to take the lease over
-	changed  bool    // and the authority has changed the ID in force to its own
-	stuck    int     // requests that were given up and have not returned
+	inFlight *request // nil: none
+	serving  call     // the Acquire or HandOver that inFlight is for; zero if it was abandoned
+	waiting  []call   // in the order of their calls
+	cleaning bool     // pending IDs are to be released now
+	tookOver bool     // the Acquire in service has tried to take the lease over
+	changed  bool     // and the authority has changed the ID in force to its own
+	stuck    int      // requests that were given up and have not returned
 }
 
 // mostStuck is how many requests may be outstanding that were given up. With so many the
@@ -252,9 +252,19 @@ func (m *machine) sleep(now time.Time) time.Duration {
 
 // take returns the effects of the inputs since the last call.
 func (m *machine) take() effects {
-	out := m.out
-	m.out = effects{}
+	var out effects
+	if m.out != nil {
+		out, m.out = *m.out, nil
+	}
 	return out
+}
+
+// effects returns where an input leaves its effects.
+func (m *machine) effects() *effects {
+	if m.out == nil {
+		m.out = new(effects)
+	}
+	return m.out
 }
 
 // takes reports whether an Acquire may be granted although the record is locked: it shows an ID of
@@ -319,11 +329,11 @@ func (m *machine) answer(c call, err error) {
 	if b := m.term.belief; b != nil && c.op == opAcquire && err == nil {
 		o.token = b.token
 	}
-	m.out.answers = append(m.out.answers, o)
+	m.effects().answers = append(m.effects().answers, o)
 }
 
 // report adds an event.
-func (m *machine) report(event any) { m.out.report = append(m.out.report, event) }
+func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
 // pop takes the first call of a kind out of the line.
 func (q *commands) pop(o op) (call, bool) {
@@ -349,4 +359,9 @@ func (q *commands) last() (number uint64) {
 // blocked reports whether so many requests are stuck that nothing may be sent.
 func (q *commands) blocked() bool { return q.stuck >= mostStuck }
 
-func (q *commands) remove(i int) { q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...) }
+// remove takes a call out of the line. An empty line keeps no memory.
+func (q *commands) remove(i int) {
+	if q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...); len(q.waiting) == 0 {
+		q.waiting = nil
+	}
+}

@@ -11,9 +11,9 @@ type term struct {
 	number  uint64  // counts the incarnations; an answer to an earlier one is known by it
 	belief  *belief // nil: nothing is held
 	renewal renewal
-	notice  notice
-	failed  error // of the last renewal, if it was not granted
-	stopped bool  // the contexts of WhileHeld were ended, and no renewal has moved U since
+	notice  *notice // nil: the handlers of OnBreaking were not called
+	failed  error   // of the last renewal, if it was not granted
+	stopped bool    // the contexts of WhileHeld were ended, and no renewal has moved U since
 }
 
 // A renewal is when the next one is due.
@@ -25,7 +25,7 @@ type renewal struct {
 }
 
 // A notice is the answer that showed the break for which the handlers were called, in the
-// authority's time. The zero notice: they were not called.
+// authority's time.
 type notice struct {
 	at   time.Time
 	end  time.Time     // of the break
@@ -38,14 +38,14 @@ func (m *machine) begin(c *claim, b *belief) {
 	m.ledger.settleAllBut(b.id)
 	m.term = term{number: m.term.number + 1, belief: b}
 	m.term.renewal = renewal{at: m.pace(b.sent), sent: b.sent}
-	m.out.began = true
+	m.effects().began = true
 }
 
 // end ends the incarnation. Its ID is in phase p from now on.
 func (m *machine) end(p phase, cause error) {
 	c := m.ledger.newest(held)
 	m.term.belief = nil
-	m.out.ended = cause
+	m.effects().ended = cause
 	if c.phase = p; p == settled {
 		m.ledger.settle(c)
 	}
@@ -58,7 +58,7 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 // stopping is why work must stop in the stop window: renewals have failed, or the lease is breaking.
 func (m *machine) stopping() *lease.LostError {
 	err := m.term.failed
-	if err == nil && !m.term.notice.at.IsZero() {
+	if err == nil && m.term.notice != nil {
 		err = lease.ErrBroken
 	}
 	return m.lost(lease.ErrStopWindow, err)
@@ -92,7 +92,7 @@ func (t *term) tick(m *machine, now time.Time) {
 	}
 	left := t.belief.left(m.o, now)
 	switch {
-	case left <= 0 && t.notice.at.IsZero():
+	case left <= 0 && t.notice == nil:
 		m.lose(lease.ErrExpired, t.failed)
 		return
 	case left <= 0:
@@ -100,11 +100,11 @@ func (t *term) tick(m *machine, now time.Time) {
 		return
 	case left <= m.o.window() && !t.stopped:
 		t.stopped = true
-		m.out.stop = m.stopping()
+		m.effects().stop = m.stopping()
 	}
 	if !t.renewal.inFlight && !m.commands.blocked() && !now.Before(t.renewal.at) {
 		t.renewal.inFlight, t.renewal.sent = true, now
-		m.out.send = append(m.out.send, request{
+		m.effects().send = append(m.effects().send, request{
 			Request: lease.Request{Action: lease.ActionRenew, ID: t.belief.id}, aim: aimRenew, term: t.number, sent: now})
 	}
 }
@@ -153,7 +153,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	case own && rec.State == lease.Leased && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
 		// Granted. So is a refusal that shows our ID in force: an earlier renewal was granted,
 		// and its answer was lost.
-		t.belief, t.notice, t.failed = &b, notice{}, nil
+		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
 		t.renewal.at = m.pace(r.sent)
 	case own && rec.State == lease.Leased || !code.Refusal():
@@ -196,8 +196,8 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 		m.lose(lease.ErrBroken, nil)
 		return
 	}
-	if t.notice.moved(res, m.o.Margin) {
-		t.notice = notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
+	if t.notice == nil || t.notice.moved(res, m.o.Margin) {
+		t.notice = &notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
 		m.report(breakInfo{token: b.token, until: t.belief.until()})
 	}
 }
@@ -207,7 +207,7 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 // difference of clocks that allows a sixteenth of the time in between.
 func (n *notice) moved(res lease.Result, margin time.Duration) bool {
 	elapsed := res.Now.Sub(n.at)
-	return n.at.IsZero() || res.Record.Until.Before(n.end.Add(-margin)) || res.MinRemaining < n.left-elapsed-elapsed/16-margin
+	return res.Record.Until.Before(n.end.Add(-margin)) || res.MinRemaining < n.left-elapsed-elapsed/16-margin
 }
 
 // looked takes a record that was read because a watch signalled. If it does not show the
