@@ -87,7 +87,7 @@ func (m *machine) cleaned(upTo uint64, err error) {
 	rest := q.waiting[:0:0]
 	for _, c := range q.waiting {
 		switch {
-		case c.op != opRelease && c.op != opSettle || c.number > upTo:
+		case !c.cleans() || c.number > upTo:
 			rest = append(rest, c)
 		case c.err != nil:
 			m.answer(c, c.err)
@@ -182,9 +182,6 @@ func certain(err error) bool {
 func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 	c := m.ledger.find(r.Proposed)
 	took := now.Sub(r.sent)
-	if m.commands.changed && err != nil && c != nil {
-		c.inDoubt = true // it is in force by the change, though not by an Acquire
-	}
 	if m.commands.serving.op == 0 {
 		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
 		m.abandoned(c, err)
@@ -215,6 +212,8 @@ func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 		err = m.refused(res)
 	case !certain(err):
 		c.inDoubt = true
+	case m.commands.changed: // the ID is in force by the change, though not by an Acquire
+		m.clean(c)
 	}
 	m.decide(took, err)
 }
@@ -258,7 +257,7 @@ func (m *machine) abandoned(c *claim, err error) {
 	case c == nil || err == nil:
 	case !certain(err):
 		c.inDoubt = true
-	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt:
+	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt && !m.commands.changed:
 		m.ledger.settle(c)
 	}
 }
@@ -367,12 +366,12 @@ func (m *machine) handedOver(r request, now time.Time, err error) {
 		m.ledger.settle(from)
 	case lease.CodeOf(err).Refusal() && from != nil:
 		m.clean(from)
-		c.op, c.err = opRelease, err // it ends once the lease is released
+		c.err = err
 	case err != nil:
 		m.failed("hand over", err)
 	}
 	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
-	if c.op == opRelease {
+	if c.err != nil {
 		m.wait(c)
 	} else {
 		m.answer(c, err)

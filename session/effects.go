@@ -25,6 +25,9 @@ type call struct {
 	err    error    // with which a hand-over ends that was refused, once the lease is released
 }
 
+// cleans reports whether the call ends when pending IDs are released.
+func (c call) cleans() bool { return c.op == opRelease || c.op == opSettle || c.err != nil }
+
 type op uint8
 
 const (

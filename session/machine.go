@@ -338,7 +338,7 @@ func (m *machine) report(event any) { m.effects().report = append(m.effects().re
 // pop takes the first call of a kind out of the line.
 func (q *commands) pop(o op) (call, bool) {
 	for i, c := range q.waiting {
-		if c.op == o {
+		if c.op == o && c.err == nil {
 			q.remove(i)
 			return c, true
 		}
@@ -349,7 +349,7 @@ func (q *commands) pop(o op) (call, bool) {
 // last returns the number of the last call that waits until pending IDs are released, or 0.
 func (q *commands) last() (number uint64) {
 	for _, c := range q.waiting {
-		if c.op == opRelease || c.op == opSettle {
+		if c.cleans() {
 			number = max(number, c.number)
 		}
 	}

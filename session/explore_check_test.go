@@ -1,0 +1,755 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// certainFor is what SPEC.md says of a duration that the authority makes certain, computed in
+// integers: D(1-e)/(1+e) - margin.
+func (w *world) certainFor(who int, d time.Duration) time.Duration {
+	o := &w.cfg.options[who]
+	e := time.Duration(o.MaxClockDrift*1000 + 0.5)
+	return d*(1000-e)/(1000+e) - o.Margin
+}
+
+// atMost is how long d of the authority's time can last here: d(1+e)/(1-e).
+func (w *world) atMost(who int, d time.Duration) time.Duration {
+	e := time.Duration(w.cfg.options[who].MaxClockDrift*1000 + 0.5)
+	return d * (1000 + e) / (1000 - e)
+}
+
+// ends is U for an answer; zero: infinite.
+func (w *world) ends(p *packet, res lease.Result) time.Time {
+	d := min(w.cfg.options[p.who].Duration, res.MinRemaining)
+	if d == lease.Infinite {
+		return time.Time{}
+	}
+	return p.sent.Add(w.certainFor(p.who, d))
+}
+
+func before(a, b time.Time) bool { // as ends of a belief
+	return !a.IsZero() && (b.IsZero() || a.Before(b))
+}
+
+// answered gives an answer to the machine, and checks what the machine makes of it.
+func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
+	who := p.who
+	h, now := &w.h[who], w.now(who)
+	if stuck {
+		h.stuck++
+	}
+	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
+	if p.aim == aimRenew && p.inc == h.inc.number && held {
+		w.renewed(&p, res, err, stuck)
+		return
+	}
+	code, until := lease.CodeOf(err), w.ends(&p, res)
+	serving := p.call != 0 && h.calls.has(waiting{p.call, opAcquire})
+	uncertain := err != nil && !certain(err) || err == nil && p.aim == aimAcquire && (res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving)
+	granted := err == nil && !uncertain && p.aim == aimAcquire
+	switch p.aim {
+	case aimAcquire, aimTakeOver, aimProbe:
+		f := h.flag(p.Proposed)
+		if uncertain {
+			*f |= doubt
+		}
+		if *f&(owed|doubt) == owed && code != 0 && code != lease.ErrBreaking && !serving {
+			*f &^= owed // it was certainly not granted
+		}
+	}
+	if granted && serving && !before(now, until) && !until.IsZero() {
+		*h.flag(p.Proposed) |= retired | owed // too late
+	}
+	if p.aim == aimRelease && !uncertain {
+		*h.flag(p.ID) &^= owed | unsettled
+	} else if p.aim == aimRelease {
+		*h.flag(p.ID) |= unsettled
+	}
+	if p.aim == aimRelease && (uncertain || code != 0 && !code.Refusal()) || p.aim == aimProbe && uncertain {
+		for i := range h.flags {
+			h.flags[i] &^= owed // the next call begins again
+		}
+	}
+	if p.aim == aimRelease && err == nil && ours(res.Record.ID, who) {
+		*h.flag(p.ID) &^= owed
+	}
+	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
+		*h.flag(p.Proposed) |= owed // it is in force
+	}
+	if p.aim == aimAcquire && granted && serving && (until.IsZero() || now.Before(until)) {
+		h.inc.until = until // what will be believed
+	}
+	aboutToHold, rec := h.inc.until, res.Record
+	f := h.flag(rec.ID)
+	shows := !res.Now.IsZero() && ours(rec.ID, who)
+	switch {
+	case p.aim == aimRenew:
+	case shows && rec.State.Locked() && *f&(retired|used) != 0 && *f&(doubt|shown) != 0 && !(held && rec.ID == h.inc.id) && *f&handed == 0 && !h.isGuarded(rec.ID):
+		*f |= owed // it has come into force late
+	case shows && code == lease.ErrBreaking && p.aim == aimAcquire:
+		*f |= owed
+	}
+	isProbed := *h.flag(p.ID)&probed != 0
+	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
+		*h.flag(p.Proposed) |= probed
+	}
+	h.seen = rec
+	h.m.answered(p.request, now, res, err, stuck)
+	out := w.afterAnswer(who, p.aim)
+	h.seen = lease.Record{}
+	if held && !h.inc.alive {
+		w.fail("stale", "the answer to another request has ended what is held")
+	}
+	if p.aim == aimRelease {
+		w.checkRepeated(&p, out, uncertain, code.Refusal() && !rec.State.Locked() && !isProbed)
+	}
+	if p.aim == aimTakeOver && serving && code.Refusal() && h.stuck < mostStuck {
+		if len(out.send) == 0 || out.send[len(out.send)-1].aim != aimAcquire {
+			w.fail("take-over-goes-on", "a take-over was refused, and the lease is not acquired, which may be free")
+		}
+	}
+	if p.aim != aimAcquire || !serving {
+		return
+	}
+	a := answerTo(out, p.call)
+	switch {
+	case granted && (until.IsZero() || now.Before(until)):
+		if a == nil || a.err != nil || !h.inc.alive {
+			w.fail("acquire-granted", "a grant of %s is not held", idName(p.Proposed))
+			return
+		}
+		h.inc.until, h.inc.excused = aboutToHold, p.outdated
+	case granted:
+		if a == nil || a.err == nil {
+			w.fail("acquire-late", "a grant that was answered too late is no error")
+		}
+	case uncertain:
+		if a == nil || a.err == nil || a.err == errNotGranted {
+			w.fail("acquire-unknown", "an Acquire of unknown outcome is no error")
+		}
+	case a != nil && a.err == errNotGranted:
+		switch {
+		case w.cfg.hides && ours(p.decided, who) && (*h.flag(p.decided)&unsettled != 0 || h.isGuarded(p.decided)):
+			w.fail("acquire-false", "an Acquire returns false, and %s is in force, which is not settled", idName(p.decided))
+		case res.Now.IsZero() || w.cfg.world.has(evDuplicate):
+		case !rec.State.Locked(), ours(rec.ID, who) && rec.State == lease.Leased, ours(rec.ID, who) && *h.flag(rec.ID)&over == 0:
+			w.fail("acquire-false", "an Acquire returns false, and the record is %s", w.recordText(rec))
+		}
+	}
+}
+
+func (h *holder) isGuarded(id lease.ID) bool {
+	for _, g := range h.guarded.slice() {
+		if g.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRepeated checks what follows a release: one of unknown outcome is not repeated by itself,
+// and one that was refused, of an infinite lease that is in doubt, is followed by an Acquire.
+func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
+	h := &w.h[p.who]
+	repeated, isProbed := false, false
+	for _, r := range out.send {
+		repeated = repeated || r.aim == aimRelease && r.ID == p.ID
+		isProbed = isProbed || r.aim == aimProbe && r.Proposed == p.ID
+	}
+	for _, a := range out.answers {
+		if uncertain && h.stuck < mostStuck && a.op == opRelease && a.err != nil && a.call > p.calls {
+			w.fail("later-call", "call %d fails with a release that was sent before it", a.call)
+		}
+	}
+	if uncertain && repeated && !w.releaseCalledSince(p) {
+		w.fail("repeated", "a release of unknown outcome is repeated at once")
+	}
+	infinite := w.cfg.options[p.who].Duration == lease.Infinite
+	if refused && infinite && *h.flag(p.ID)&doubt != 0 && h.stuck < mostStuck && !isProbed {
+		w.fail("probe", "%s is in doubt, and was not acquired to release it", idName(p.ID))
+	}
+}
+
+// releaseCalledSince reports whether a call waits for a release that was sent before it.
+func (w *world) releaseCalledSince(p *packet) bool {
+	for _, c := range w.h[p.who].m.commands.waiting {
+		if c.cleans() && c.number > p.call {
+			return true
+		}
+	}
+	return false
+}
+
+// renewed is answered for the renewal of the incarnation that is held.
+func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
+	who := p.who
+	h, now, was := &w.h[who], w.now(who), w.h[who].inc
+	rec, code, until := res.Record, lease.CodeOf(err), w.ends(p, res)
+	if err == nil && rec.Validate() != nil {
+		code, err = lease.ErrCorrupt, lease.ErrCorrupt
+	}
+	own, shows := rec.ID == was.id, !res.Now.IsZero()
+	var reason lease.Code
+	switch {
+	case own && shows && rec.State == lease.Leased && (err == nil || code.Refusal() && before(was.until, until)):
+		h.inc.until = until
+	case own && shows && rec.State == lease.Breaking && code.Refusal() && res.MinRemaining > 0:
+		if before(until, was.until) {
+			h.inc.until = until
+		}
+		if !now.Before(h.inc.until) {
+			reason = lease.ErrBroken
+		}
+	case own && shows && code.Refusal() && (rec.State == lease.Breaking || rec.State == lease.Broken):
+		reason = lease.ErrBroken
+	case own && shows && rec.State == lease.Leased:
+	case code.Refusal() && shows && !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner:
+		reason = lease.ErrTakenOver
+	case code.Refusal():
+		reason = code
+	case !h.inc.until.IsZero() && !now.Before(h.inc.until):
+		reason = lease.ErrExpired
+	}
+	if err == nil && own || code.Refusal() {
+		h.inc.excused = p.outdated
+	}
+	expected := h.inc.until
+	h.prior = was.until
+	h.m.answered(p.request, now, res, err, stuck)
+	out := w.after(who)
+	h.prior = time.Time{}
+	lost, _ := out.ended.(*lease.LostError)
+	switch {
+	case reason != 0 && (lost == nil || lost.Reason != reason):
+		w.fail("renewal-refused", "after a refused renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.ended, reason)
+	case reason != 0:
+		return
+	case lost != nil || !h.inc.alive:
+		w.fail("renewal-kept", "after a renewal (%v, %s) the incarnation is lost", err, w.recordText(rec))
+		return
+	}
+	if b := h.m.term.belief; b == nil || !near(b.until(), expected) {
+		w.fail("until", "U should be %s", w.timeText(expected))
+	}
+	if was.again && err != nil && !code.Refusal() {
+		h.inc.again = false // it is tried again after RetryDelay
+	} else if was.again {
+		h.inc.again = false
+		if h.stuck < mostStuck && h.inc.renewed == was.renewed && w.renewals(who) == 0 {
+			w.fail("signal", "a signal came while a renewal was in flight, and no other was sent")
+		}
+	}
+	w.checkTold(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
+}
+
+// near compares two ends, of which the first was rounded down.
+func near(a, b time.Time) bool {
+	if a.IsZero() || b.IsZero() {
+		return a.IsZero() == b.IsZero()
+	}
+	d := b.Sub(a)
+	return d >= 0 && d <= 2
+}
+
+// A telling is what the handlers of OnBreaking were told; the zero telling: nothing.
+type telling struct {
+	at, until time.Time // of the holder's clock
+	end       time.Time // of the authority's
+}
+
+// checkTold checks the calls of OnBreaking: at the first answer that shows a break, and again only
+// if the end has moved by more than Margin.
+func (w *world) checkTold(who int, was *incarnation, rec lease.Record, breaking bool, out effects) {
+	h, now := &w.h[who], w.now(who)
+	margin := w.cfg.options[who].Margin
+	told := false
+	for _, r := range out.report {
+		if b, ok := r.(breakInfo); ok {
+			told = true
+			if !near(b.until, h.inc.until) || b.token.Compare(lease.TokenOf(was.token)) != 0 {
+				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.until), w.timeText(h.inc.until))
+			}
+		}
+	}
+	moved := rec.Until.Before(was.told.end.Add(-margin))
+	earlier := h.inc.until.Before(was.told.until.Add(-margin))
+	switch {
+	case !breaking && told:
+		w.fail("breaking", "OnBreaking is called, and the lease is not breaking")
+	case !breaking:
+		if rec.ID == was.id && rec.State == lease.Leased {
+			h.inc.told = telling{}
+		}
+	case was.told.at.IsZero() && !told:
+		w.fail("breaking", "OnBreaking is not called")
+	case !was.told.at.IsZero() && told && !moved && !earlier:
+		w.fail("breaking", "OnBreaking is called again, and the end has not moved by more than Margin")
+	case moved && !told && !was.told.at.IsZero():
+		w.fail("breaking", "OnBreaking is not called, and the end has moved")
+	}
+	if told {
+		h.inc.told = telling{at: now, until: h.inc.until, end: rec.Until}
+	}
+}
+
+// returns notes that a request that was given up has returned.
+func (w *world) returns(i int) {
+	p := w.packets[i]
+	if p.applied {
+		w.drop(i)
+	} else {
+		w.packets[i].stuck = false
+	}
+	w.h[p.who].stuck--
+	w.h[p.who].m.returned(w.now(p.who))
+	w.after(p.who)
+}
+
+func (w *world) after(who int) effects { return w.afterAnswer(who, 0) }
+
+// afterAnswer takes the effects of an input, and checks them. An answer to a command may be followed
+// by another that belongs to it.
+func (w *world) afterAnswer(who int, after aim) effects {
+	h, now := &w.h[who], w.now(who)
+	out := h.m.take()
+	w.noteEffects(who, out)
+	if out.stop != nil && !out.began {
+		w.checkStop(who, out.stop, now)
+	}
+	w.checkEnd(who, out)
+	if out.began {
+		w.begin(who, out)
+		if out.stop != nil {
+			w.checkStop(who, out.stop, now)
+		}
+	}
+	w.checkBelief(who)
+	for _, r := range out.send {
+		w.checkSend(who, r, out, after, out.ended != nil)
+		w.send(who, r, out)
+	}
+	for _, a := range out.answers {
+		i := h.calls.index(waiting{a.call, a.op})
+		if i < 0 {
+			w.fail("answered-once", "call %d is answered, and does not wait", a.call)
+			continue
+		}
+		h.calls.remove(i)
+		switch {
+		case a.op == opAcquire && a.err == nil && (!h.inc.alive || a.token != lease.TokenOf(h.inc.token)):
+			w.fail("acquire-true", "an Acquire returns true with token %q", a.token)
+		case a.err != nil && a.token != "":
+			w.fail("acquire-true", "an error comes with a token")
+		case a.op == opRelease && a.err == nil:
+			w.checkReleased(who)
+		case a.op == opSettle && a.err == nil:
+			w.checkSettled(who)
+		}
+	}
+	w.checkWaiting(who)
+	w.checkTime(who)
+	return out
+}
+
+// checkStop checks the end of the contexts at the beginning of the stop window.
+func (w *world) checkStop(who int, cause error, now time.Time) {
+	h := &w.h[who]
+	lost, ok := cause.(*lease.LostError)
+	until := h.inc.until
+	if !h.prior.IsZero() {
+		until = h.prior // the window had begun before the answer moved its end
+	}
+	switch {
+	case !h.inc.alive || !ok || lost.Reason != lease.ErrStopWindow || lost.Token != lease.TokenOf(h.inc.token):
+		w.fail("stop-window", "contexts end with %v", cause)
+	case h.inc.stopped:
+		w.fail("stop-window", "contexts are ended again")
+	case until.IsZero() || until.Sub(now) > w.cfg.options[who].StopWindow && h.inc.until.Sub(now) > w.cfg.options[who].StopWindow:
+		w.fail("stop-window", "contexts are ended %v before U", until.Sub(now))
+	}
+	h.inc.stopped = true
+	w.endContexts(who, h.inc.id)
+}
+
+// checkEnd checks that an incarnation ends once, and how that is reported.
+func (w *world) checkEnd(who int, out effects) {
+	h := &w.h[who]
+	was := h.inc
+	losses := 0
+	for _, r := range out.report {
+		if lost, ok := r.(*lease.LostError); ok {
+			losses++
+			if lost != out.ended || lost.Token != lease.TokenOf(was.token) {
+				w.fail("lost-once", "%v is reported, and the incarnation ended with %v", lost, out.ended)
+			}
+		}
+	}
+	if out.ended == nil {
+		if losses > 0 {
+			w.fail("lost-once", "a loss is reported, and nothing has ended")
+		}
+		return
+	}
+	if !was.alive {
+		w.fail("lost-once", "an incarnation ends that is not alive: %v", out.ended)
+	}
+	lost, isLoss := out.ended.(*lease.LostError)
+	switch {
+	case isLoss && losses != 1:
+		w.fail("lost-once", "a loss is reported %d times", losses)
+	case !isLoss && (out.ended != lease.ErrReleased || losses > 0):
+		w.fail("lost-once", "a release ends with %v and %d reports", out.ended, losses)
+	}
+	h.inc.alive = false
+	*h.flag(was.id) |= retired
+	working := 0
+	for _, c := range h.contexts.slice() {
+		if c.id == was.id {
+			working++
+		}
+	}
+	w.endContexts(who, was.id)
+	if !isLoss {
+		return
+	}
+	if lost.Reason == lease.ErrExpired && !was.told.at.IsZero() {
+		w.fail("lost-reason", "the lease was breaking, and is lost as %v", lost.Reason)
+	}
+	if lost.Reason != lease.ErrExpired {
+		*h.flag(was.id) |= over
+	}
+	if lost.Reason == lease.ErrExpired || *h.flag(was.id)&doubt != 0 {
+		if working > 0 && !h.lifting {
+			g := guarded{id: was.id}
+			if d := w.cfg.options[who].Duration; d != lease.Infinite {
+				g.due = was.renewed.Add(w.cfg.options[who].RequestTimeout + w.atMost(who, d))
+			}
+			h.guarded.add(g)
+		} else {
+			*h.flag(was.id) |= owed
+		}
+	}
+}
+
+func (w *world) endContexts(who int, id lease.ID) {
+	h := &w.h[who]
+	for i := range h.contexts.slice() {
+		if c := &h.contexts.all[i]; c.id == id {
+			c.ended = true
+		}
+	}
+}
+
+// begin checks the beginning of an incarnation.
+func (w *world) begin(who int, out effects) {
+	h := &w.h[who]
+	b := h.m.term.belief
+	if b == nil || h.inc.alive {
+		w.fail("began", "an incarnation begins")
+		return
+	}
+	epoch, err := b.token.Epoch()
+	granted := false
+	for _, a := range out.answers {
+		granted = granted || a.op == opAcquire && a.err == nil
+	}
+	switch {
+	case err != nil || epoch <= h.newest:
+		w.fail("tokens", "a token %q is believed after %d", b.token, h.newest)
+	case !granted:
+		w.fail("late-grant", "a grant is believed that no Acquire returns")
+	case *h.flag(b.id)&(retired|used) != 0:
+		w.fail("retired", "%s is held again", idName(b.id))
+	case h.closed:
+		w.fail("closed", "a closed holder begins to hold")
+	}
+	h.newest = epoch
+	h.begun++
+	*h.flag(b.id) |= used
+	for i := range h.flags {
+		h.flags[i] &^= owed | unsettled // nothing else is in force
+	}
+	h.guarded = list[guarded]{}
+	h.inc = incarnation{alive: true, id: b.id, token: epoch, number: h.begun, until: h.inc.until, renewed: b.sent}
+	if !near(b.until(), h.inc.until) {
+		w.fail("until", "U is %s, and should be %s", w.timeText(b.until()), w.timeText(h.inc.until))
+	}
+}
+
+// checkBelief compares what the machine believes with what is remembered.
+func (w *world) checkBelief(who int) {
+	h, b := &w.h[who], w.h[who].m.term.belief
+	switch {
+	case (b != nil) != h.inc.alive:
+		w.fail("lost-once", "a belief ends or begins without a word")
+	case b != nil && (b.id != h.inc.id || b.token != lease.TokenOf(h.inc.token)):
+		w.fail("belief", "the belief is in %s, and %s was granted", idName(b.id), idName(h.inc.id))
+	case b != nil && !h.inc.until.IsZero() && !w.now(who).Before(h.inc.until):
+		w.fail("until", "it is believed at U")
+	case b != nil && !h.inc.until.IsZero() && (b.until().IsZero() || b.until().After(h.inc.until)):
+		w.fail("until", "U is %s, and should be %s", w.timeText(b.until()), w.timeText(h.inc.until))
+	}
+}
+
+// checkSend checks a request that is about to be sent.
+func (w *world) checkSend(who int, r request, out effects, after aim, ended bool) {
+	h := &w.h[who]
+	if !r.sent.Equal(w.now(who)) {
+		w.fail("sent", "a request is sent at another time")
+	}
+	if h.stuck >= mostStuck {
+		w.fail("stuck-bound", "a request is sent, though %d have not returned", h.stuck)
+	}
+	if h.closed && r.aim != aimRelease && r.aim != aimProbe {
+		w.fail("closed", "a closed holder sends %s", w.requestText(r.Request))
+	}
+	if r.aim == aimRenew {
+		switch {
+		case !h.inc.alive && !ended || r.ID != h.inc.id: // one that is late may be sent with the release
+			w.fail("renewal", "%s is renewed, which is not held", idName(r.ID))
+		case w.renewals(who) > 0:
+			w.fail("one-renewal", "two renewals of one incarnation are in flight")
+		}
+		h.inc.renewed = r.sent
+		return
+	}
+	if w.commands(who) > 0 {
+		w.fail("one-command", "two commands are in flight")
+	}
+	served := false // an Acquire ended in this step
+	for _, a := range out.answers {
+		served = served || a.op == opAcquire
+	}
+	goesOn := (after == aimAcquire || after == aimTakeOver) && !served
+	switch r.aim {
+	case aimAcquire, aimTakeOver:
+		f := *h.flag(r.Proposed)
+		if f&retired != 0 {
+			w.fail("retired", "%s is proposed, which is retired", idName(r.Proposed))
+		}
+		if h.inc.alive {
+			w.fail("acquire-held", "an Acquire is sent while holding")
+		}
+		if !w.hasCall(who, opAcquire) {
+			w.fail("late-grant", "an Acquire is sent that nobody waits for")
+		}
+		if r.aim == aimTakeOver {
+			if h.seen.State != lease.Leased || h.seen.ID != r.ID {
+				w.fail("take-over", "%s is taken over, and the record was %s", idName(r.ID), w.recordText(h.seen))
+			}
+			if goesOn && f&taking != 0 {
+				w.fail("take-over", "one Acquire takes over twice")
+			}
+			*h.flag(r.Proposed) |= taking
+			if w.rivalOwner(r.ID, who) != w.cfg.options[who].Owner {
+				w.fail("take-over", "%s is taken over, of another owner", idName(r.ID))
+			}
+		}
+		if !goesOn {
+			w.checkOrder(who, out)
+			*h.flag(r.Proposed) &^= taking
+		}
+	case aimRelease:
+		if h.inc.alive && r.ID == h.inc.id {
+			w.fail("release-held", "%s is released, which is held", idName(r.ID))
+		}
+		for _, g := range h.guarded.slice() {
+			if g.id == r.ID && (g.due.IsZero() || w.now(who).Before(g.due)) {
+				w.fail("deferral", "%s is released, and its work has not stopped", idName(r.ID))
+			}
+		}
+		newer := false
+		for i := range h.m.ledger {
+			c := &h.m.ledger[i]
+			if newer && c.phase == pending && after != aimProbe {
+				w.fail("order", "an older ID is released first")
+			}
+			newer = newer || c.id == r.ID
+		}
+		if after != aimProbe && slices.ContainsFunc(h.m.commands.waiting, func(c call) bool { return c.op == opHandOver && c.err == nil }) {
+			w.fail("order", "a release overtakes a hand-over")
+		}
+		*h.flag(r.ID) |= retired
+		*h.flag(r.ID) &^= owed
+		for i, g := range h.guarded.slice() {
+			if g.id == r.ID {
+				h.guarded.remove(i)
+				break
+			}
+		}
+	case aimProbe:
+		if w.cfg.options[who].Duration != lease.Infinite {
+			w.fail("probe", "a finite lease is acquired to release it")
+		}
+		if *h.flag(r.Proposed)&doubt == 0 {
+			w.fail("probe", "%s is acquired to release it, and is not in doubt", idName(r.Proposed))
+		}
+		if *h.flag(r.Proposed)&probed != 0 {
+			w.fail("probe", "%s is acquired a second time to release it", idName(r.Proposed))
+		}
+	case aimHandOver:
+		if !w.hasCall(who, opHandOver) && !w.cfg.cancels {
+			w.fail("hand-over", "a hand-over is sent that nobody has called")
+		}
+		*h.flag(r.ID) |= handed
+		if *h.flag(r.ID)&used == 0 {
+			w.fail("hand-over", "%s is handed over, and was never held", idName(r.ID))
+		}
+	}
+}
+
+// rivalOwner is the owner of an ID.
+func (w *world) rivalOwner(id lease.ID, who int) string {
+	switch id[0] {
+	case rivalsIDs:
+		return w.cfg.rivalOwner
+	case 1, 2:
+		if ours(id, who) {
+			w.fail("take-over", "%s is taken over from itself", idName(id))
+		}
+		return w.cfg.options[id[0]-1].Owner
+	}
+	return "?"
+}
+
+// checkOrder checks that an Acquire overtakes nothing.
+func (w *world) checkOrder(who int, out effects) {
+	h := &w.h[who]
+	for _, o := range []op{opHandOver, opRelease, opSettle} {
+		if w.hasCallBut(who, o, out) {
+			w.fail("order", "an Acquire overtakes another call")
+		}
+	}
+	for i, f := range h.flags {
+		if f&owed != 0 {
+			w.fail("order", "an Acquire overtakes the release of %s%d", name(who), i)
+		}
+	}
+}
+
+func (w *world) hasCall(who int, o op) bool { return w.hasCallBut(who, o, effects{}) }
+
+// hasCallBut reports whether a call waits that is not answered in this step.
+func (w *world) hasCallBut(who int, o op, out effects) bool {
+	for _, c := range w.h[who].calls.slice() {
+		if c.op == o && answerTo(out, c.number) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// checkWaiting checks that each call that waits waits for a request, and so does each release
+// that is due.
+func (w *world) checkWaiting(who int) {
+	h := &w.h[who]
+	if w.problem != nil || w.commands(who) > 0 {
+		return
+	}
+	for _, c := range h.calls.slice() {
+		if c.op != opWait {
+			w.fail("calls-wait", "call %d waits, and nothing is in flight", c.number)
+		}
+	}
+	if h.stuck >= mostStuck {
+		return
+	}
+	for i, f := range h.flags {
+		if f&owed != 0 {
+			w.fail("owed", "%s%d must be released, and nothing is in flight", name(who), i)
+		}
+	}
+}
+
+// checkReleased checks that a Release that returns nil leaves nothing in force.
+func (w *world) checkReleased(who int) {
+	rec := w.rec.At(w.authorityNow())
+	if w.cfg.world.has(evDuplicate) {
+		return
+	}
+	if rec.State.Locked() && ours(rec.ID, who) && *w.h[who].flag(rec.ID)&(doubt|shown) == 0 && !w.justBroken(rec) {
+		w.fail("released", "Release returns nil, and %s is in force", idName(rec.ID))
+	}
+}
+
+// justBroken reports whether a record shows a lease that its holder has lost by a break, and that
+// is locked until the break is over. Nobody has to release it.
+func (w *world) justBroken(rec lease.Record) bool {
+	return rec.State == lease.Breaking && rec.ID[0] != rivalsIDs && *w.h[rec.ID[0]-1].flag(rec.ID)&over != 0
+}
+
+// checkSettled checks that no ID is left proposed that may be in force.
+func (w *world) checkSettled(who int) {
+	h := &w.h[who]
+	if w.commands(who) > 0 || w.hasCall(who, opAcquire) {
+		return
+	}
+	for i := range h.flags {
+		if f := h.flags[i]; f&doubt != 0 && f&(retired|used) == 0 {
+			w.fail("settled", "a settle returns nil, and %s%d may be in force", name(who), i)
+		}
+	}
+}
+
+// checkTime checks what depends on the time, after an input and after a tick.
+func (w *world) checkTime(who int) {
+	h, now := &w.h[who], w.now(who)
+	for i := 0; i < int(h.guarded.n); i++ {
+		if g := h.guarded.all[i]; !g.due.IsZero() && now.After(g.due.Add(2)) {
+			if c := h.m.ledger.find(g.id); c != nil && c.phase == deferred {
+				w.fail("deferral", "%s is due and not released", idName(g.id))
+			}
+			h.guarded.remove(i)
+			i--
+		}
+	}
+	if h.inc.alive && w.inWindow(who) {
+		for _, c := range h.contexts.slice() {
+			if c.id == h.inc.id && !c.ended {
+				w.fail("stop-window", "a context has not ended, and the stop window has begun")
+			}
+		}
+	}
+	if h.inc.alive && !w.inWindow(who) {
+		h.inc.stopped = false
+	}
+	sleep := h.m.sleep(now)
+	if sleep <= 0 {
+		w.fail("sleep", "the machine does not sleep")
+	}
+	if h.inc.alive && !h.inc.until.IsZero() {
+		left := h.inc.until.Sub(now)
+		if !h.inc.stopped {
+			left -= w.cfg.options[who].StopWindow
+		}
+		if sleep > left {
+			w.fail("sleep", "the machine sleeps %v, and %v are left", sleep, left)
+		}
+	}
+	if h.inc.alive && h.stuck < mostStuck && w.renewals(who) == 0 && sleep > w.cfg.options[who].RenewInterval {
+		w.fail("sleep", "the machine sleeps %v, and no renewal is in flight", sleep)
+	}
+	for _, g := range h.guarded.slice() {
+		if !g.due.IsZero() && now.Before(g.due) && sleep > g.due.Sub(now)+2 {
+			w.fail("sleep", "the machine sleeps %v, and a release is due", sleep)
+		}
+	}
+}
+
+// checkSafe checks that what is believed is locked. It is called in every state.
+func (w *world) checkSafe() {
+	rec := w.rec.At(w.authorityNow())
+	for i := range w.cfg.holders {
+		h := &w.h[i]
+		b := h.m.term.belief
+		if b == nil || b.left(&w.cfg.options[i], w.now(i)) <= 0 || h.inc.excused {
+			continue
+		}
+		if !rec.State.Locked() || rec.ID != b.id {
+			w.fail("belief", "%s believes in %s, and the record is %s", name(i), idName(b.id), w.recordText(rec))
+		}
+	}
+}

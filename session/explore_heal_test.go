@@ -1,0 +1,226 @@
+package session
+
+import "github.com/fencedlease/lease"
+
+// heal lets everything end well, from a copy of a world: requests that were delayed arrive, those
+// that were given up return, every request is answered, and contexts are given back. Then every
+// call is answered, Release and Close leave nothing of a holder in force, another can acquire, and
+// without Close the holder itself can.
+//
+// What happens depends on the key of the world alone. So nothing is tried twice: done holds the
+// keys from which all went well.
+func (s *search) heal(w *world, key uint64) {
+	if s.healed.has(key) {
+		return
+	}
+	s.path = append(s.path[:0], key)
+	c := s.copy(w)
+	defer s.recycle(c)
+	defer func() { w.problem = c.problem }()
+	for c.problem == nil && c.settleOne() {
+		key := c.healing()
+		if s.healed.has(key) {
+			break
+		}
+		s.path = append(s.path, key)
+		if len(s.path) > 400 {
+			c.fail("heal", "the holders never stop sending")
+		}
+	}
+	if c.problem == nil && !s.healed.has(s.path[len(s.path)-1]) && c.quiet() {
+		s.ending(c)
+	}
+	if c.problem != nil {
+		return
+	}
+	for _, k := range s.path {
+		s.healed.add(k)
+	}
+}
+
+// quiet reports whether settleOne has nothing to do.
+func (w *world) quiet() bool {
+	for i := range w.cfg.holders {
+		if w.h[i].contexts.n > 0 || w.cfg.pauses && w.sleepy(i) {
+			return false
+		}
+	}
+	return len(w.packets) == 0
+}
+
+// settleOne lets one thing happen that ends well, and reports whether there was one.
+func (w *world) settleOne() bool {
+	for i := range w.packets {
+		p := &w.packets[i]
+		switch {
+		case p.late && !p.applied:
+			w.step(event{kind: evArrive, arg: uint8(i)})
+		case p.stuck:
+			w.step(event{kind: evReturn, arg: uint8(i)})
+		default:
+			continue
+		}
+		return true
+	}
+	if len(w.packets) > 0 {
+		if w.packets[0].applied {
+			w.step(event{kind: evAnswer})
+		} else {
+			w.step(event{kind: evExchange})
+		}
+		return true
+	}
+	for i := range w.cfg.holders {
+		switch {
+		case w.h[i].contexts.n > 0:
+			w.step(event{evUnbind, uint8(i), 0})
+		case w.cfg.pauses && w.sleepy(i):
+			w.step(event{evWake, uint8(i), 0})
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+func (w *world) settleAll() {
+	for n := 0; w.problem == nil && w.settleOne(); n++ {
+		if n > 400 {
+			w.fail("heal", "the holders never stop sending")
+		}
+	}
+}
+
+// wait lets time pass, with a network that works.
+func (w *world) waits(ticks int) {
+	for range ticks {
+		if w.problem == nil {
+			w.step(event{kind: evTick})
+			w.settleAll()
+		}
+	}
+}
+
+// ending checks what must be true in a world where nothing is in flight.
+func (s *search) ending(w *world) {
+	for i := range w.cfg.holders {
+		for _, c := range w.h[i].calls.slice() {
+			if c.op != opWait {
+				w.fail("heal-calls", "call %d is never answered", c.number)
+			}
+		}
+	}
+	for i := range w.cfg.holders {
+		if !w.h[i].closed && w.problem == nil {
+			c := s.copy(w)
+			c.heading("The network has healed. Can " + name(i) + " acquire?")
+			c.endsAcquired(i)
+			w.problem = c.problem
+			s.recycle(c)
+		}
+	}
+	if w.problem == nil {
+		c := s.copy(w)
+		c.heading("The network has healed. Is anything left in force?")
+		c.endsReleased()
+		w.problem = c.problem
+		s.recycle(c)
+	}
+}
+
+// endsAcquired checks that a holder can acquire, once the others have released.
+func (w *world) endsAcquired(who int) {
+	for i := range w.cfg.holders {
+		if i != who {
+			w.clearCalls(i)
+			w.step(event{kind: evRelease, who: uint8(i)})
+			w.settleAll()
+		}
+	}
+	h := &w.h[who]
+	w.clearCalls(who)
+	for try := 0; w.problem == nil; try++ {
+		if rec := w.rec.At(w.authorityNow()); rec.State.Locked() && rec.ID[0] == rivalsIDs {
+			w.step(event{kind: evRetreat})
+		}
+		if w.cfg.hides && try == 1 { // it cannot see that its own orphan is in its way
+			w.step(event{kind: evRelease, who: uint8(who)})
+			w.settleAll()
+		}
+		w.step(event{kind: evAcquire, who: uint8(who)})
+		w.settleAll()
+		if w.problem != nil || h.inc.alive && h.newest == h.inc.token && w.holds(who) {
+			return
+		}
+		if try == 2 && w.givenBack(w.rec) && !ours(w.rec.ID, who) {
+			return
+		}
+		if try == 5 {
+			w.fail("heal-acquire", "%s cannot acquire again: the record is %s", name(who), w.recordText(w.rec))
+		}
+		w.waits(w.cfg.longest)
+	}
+}
+
+// holds reports whether what is believed is in force, or somebody else has just ended it.
+func (w *world) holds(who int) bool {
+	rec := w.rec.At(w.authorityNow())
+	return rec.State.Locked() && rec.ID == w.h[who].inc.id || w.h[who].inc.excused
+}
+
+// clearCalls makes room for the calls of the ending: a Wait may wait for ever.
+func (w *world) clearCalls(who int) {
+	for w.h[who].calls.n > 0 && w.problem == nil {
+		w.step(event{kind: evCancel, who: uint8(who)})
+	}
+}
+
+// givenBack reports whether a record shows an ID that its holder had disclosed and given up before
+// the lease was handed over to it. That ends with its next Acquire (H14).
+func (w *world) givenBack(rec lease.Record) bool {
+	const f = shown | retired
+	return rec.State.Locked() && rec.ID[0] != rivalsIDs && *w.h[rec.ID[0]-1].flag(rec.ID)&f == f
+}
+
+// endsReleased checks that Release, and then Close, leave nothing in force.
+func (w *world) endsReleased() {
+	for i := range w.cfg.holders {
+		if !w.h[i].closed {
+			w.clearCalls(i)
+			w.step(event{kind: evRelease, who: uint8(i)})
+			w.settleAll()
+		}
+	}
+	for i := range w.cfg.holders {
+		w.clearCalls(i)
+		w.step(event{kind: evClose, who: uint8(i)})
+		w.settleAll()
+	}
+	if w.problem != nil {
+		return
+	}
+	rec := w.rec.At(w.authorityNow())
+	if rec.State.Locked() && rec.ID[0] != rivalsIDs && (!w.faulty || rec.Until.IsZero()) && !w.cfg.world.has(evDuplicate) && !w.justBroken(rec) && !w.givenBack(rec) {
+		w.fail("heal-release", "%s is in force after Release and Close", idName(rec.ID))
+	}
+	w.waits(w.cfg.longest)
+	rec = w.rec.At(w.authorityNow())
+	switch {
+	case w.givenBack(rec):
+		return
+	case rec.State.Locked() && rec.ID[0] != rivalsIDs:
+		w.fail("heal-release", "%s is in force long after Release and Close", idName(rec.ID))
+	case rec.State.Locked():
+		w.step(event{kind: evRetreat})
+	}
+	w.third(lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{rivalsIDs, 45}, Duration: lease.Infinite})
+	if w.rec.ID != (lease.ID{rivalsIDs, 45}) || w.rec.State != lease.Leased {
+		w.fail("heal-rival", "another cannot acquire: the record is %s", w.recordText(w.rec))
+	}
+	for i := range w.cfg.holders {
+		if w.h[i].m.sleep(w.now(i)) != lease.Infinite {
+			w.fail("closed", "%s still has a timer after Close", name(i))
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package session
+
+import (
+	"math/bits"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Two worlds with the same key behave in the same way from now on. So a key leaves out what makes
+// no difference: times are counted from now, tokens from the record's, IDs are numbered in the
+// order in which they are found, and errors are known by their Code. The number of failures in a
+// row is left out: it decides only what is logged.
+type key struct {
+	hash  uint64
+	ids   [4][maxIDs]uint8
+	named uint8
+	names [64]lease.ID
+}
+
+func (k *key) word(v uint64) {
+	hi, lo := bits.Mul64(k.hash^v^0x9e3779b97f4a7c15, 0xd1342543de82ef95)
+	k.hash = hi ^ lo ^ v<<32 ^ bits.RotateLeft64(k.hash, 23)
+}
+
+func (k *key) bools(v ...bool) {
+	var n uint64
+	for i, b := range v {
+		if b {
+			n |= 1 << i
+		}
+	}
+	k.word(n)
+}
+
+// time adds a time, which may be zero, relative to now.
+func (k *key) time(t, now time.Time) {
+	if t.IsZero() {
+		k.word(1 << 63)
+		return
+	}
+	k.word(uint64(t.Sub(now)))
+}
+
+func (k *key) id(id lease.ID) {
+	if id.IsZero() {
+		k.word(0)
+		return
+	}
+	n := &k.ids[id[0]][int(id[1])%maxIDs]
+	if *n == 0 {
+		k.names[k.named%64] = id
+		k.named++
+		*n = k.named
+	}
+	k.word(uint64(id[0])<<8 | uint64(*n))
+}
+
+func (k *key) err(err error) {
+	if err == nil {
+		k.word(0)
+		return
+	}
+	k.word(1 + uint64(lease.CodeOf(err)))
+}
+
+func (k *key) record(w *world, r *lease.Record) {
+	k.id(r.ID)
+	k.word(uint64(r.State) | uint64(len(r.Owner))<<8)
+	for i := range len(r.Owner) {
+		k.word(uint64(r.Owner[i]))
+	}
+	k.word(uint64(r.Duration))
+	k.time(r.Until, w.authorityNow())
+	k.word(w.rec.Epoch - r.Epoch)
+}
+
+// healing is the key of a world without its bounds; whole adds them.
+func (w *world) healing() uint64 {
+	var k key
+	w.rec = w.rec.At(w.authorityNow())
+	k.record(w, &w.rec)
+	k.bools(w.faulty)
+	for i := range w.cfg.holders {
+		k.holder(w, i)
+	}
+	for i := range w.packets {
+		k.packet(w, &w.packets[i])
+	}
+	for i := range k.named {
+		id := k.names[i]
+		if id[0] != rivalsIDs {
+			k.word(uint64(*w.h[id[0]-1].flag(id)))
+		}
+	}
+	return k.hash
+}
+
+func (w *world) whole(healing uint64) uint64 {
+	k := key{hash: healing}
+	b := &w.left
+	k.word(uint64(b.calls[0]) | uint64(b.calls[1])<<8 | uint64(b.faults)<<16 | uint64(b.ticks)<<24 | uint64(b.others)<<32 | uint64(b.looks)<<40)
+	return k.hash
+}
+
+func (k *key) packet(w *world, p *packet) {
+	now := w.now(p.who)
+	k.word(uint64(p.who) | uint64(p.aim)<<8 | uint64(p.Action)<<16)
+	k.bools(p.applied, p.late, p.stuck, p.outdated, p.inc == w.h[p.who].inc.number, p.term == w.h[p.who].m.term.number, p.call != 0 && w.h[p.who].calls.has(waiting{p.call, opAcquire}))
+	k.id(p.ID)
+	k.id(p.Proposed)
+	if p.late {
+		return
+	}
+	k.time(p.sent, now)
+	if p.applied {
+		k.err(p.err)
+		k.id(p.decided)
+		k.record(w, &p.res.Record)
+		k.word(uint64(p.res.MinRemaining))
+		k.bools(p.res.Now.IsZero())
+	}
+}
+
+func (k *key) holder(w *world, who int) {
+	h, now := &w.h[who], w.now(who)
+	m := &h.m
+	k.word(uint64(len(m.ledger)))
+	for i := range m.ledger {
+		c := &m.ledger[i]
+		k.id(c.id)
+		k.word(uint64(c.phase) | uint64(c.contexts)<<8)
+		k.bools(c.inDoubt, c.disclosed, c.probed)
+		k.time(c.due, now)
+	}
+	if b := m.term.belief; b != nil {
+		k.id(b.id)
+		k.token(w, b.token)
+		k.time(b.sent, now)
+		k.word(uint64(b.budget))
+		t := &m.term
+		k.bools(t.renewal.inFlight, t.renewal.again, t.stopped)
+		k.time(t.renewal.at, now)
+		k.time(t.renewal.sent, now)
+		k.notice(t.notice, w.authorityNow())
+		k.err(t.failed)
+	}
+	q := &m.commands
+	inFlight := request{}
+	if q.inFlight != nil {
+		inFlight = *q.inFlight
+	}
+	k.word(uint64(inFlight.aim) | uint64(q.stuck)<<8)
+	k.id(inFlight.Proposed)
+	k.id(inFlight.ID)
+	k.call(h, q.serving)
+	for _, c := range q.waiting {
+		k.call(h, c)
+		k.bools(c.number > inFlight.call)
+	}
+	k.bools(q.cleaning, q.tookOver, q.changed, m.closed, h.closed)
+
+	for _, c := range h.calls.slice() {
+		k.word(uint64(c.op))
+	}
+	for _, c := range h.contexts.slice() {
+		k.id(c.id)
+		k.bools(c.ended)
+	}
+	for _, g := range h.guarded.slice() {
+		k.id(g.id)
+		k.time(g.due, now)
+	}
+	for _, id := range h.told.slice() {
+		k.id(id)
+	}
+	k.word(uint64(h.stuck))
+	if h.newest != 0 {
+		k.word(w.rec.Epoch - h.newest)
+	}
+	if i := &h.inc; i.alive {
+		k.id(i.id)
+		k.word(w.rec.Epoch - i.token)
+		k.time(i.until, now)
+		k.bools(i.stopped, i.excused, i.again)
+		k.time(i.renewed, now)
+		k.telling(&i.told, now, w.authorityNow())
+	}
+}
+
+func (k *key) token(w *world, t lease.Token) {
+	n, _ := t.Epoch()
+	k.word(w.rec.Epoch - n)
+}
+
+func (k *key) notice(n *notice, authority time.Time) {
+	if n == nil {
+		n = &notice{}
+	}
+	k.time(n.at, authority)
+	k.time(n.end, authority)
+	k.word(uint64(n.left))
+}
+
+func (k *key) telling(n *telling, now, authority time.Time) {
+	k.time(n.at, now)
+	k.time(n.until, now)
+	k.time(n.end, authority)
+}
+
+func (k *key) call(h *holder, c call) {
+	k.word(uint64(c.op))
+	k.id(c.to)
+	k.err(c.err)
+	n := 0
+	for i, o := range h.calls.slice() {
+		if o.number == c.number {
+			n = i + 1
+		}
+	}
+	k.word(uint64(n))
+}
+
+// A set holds hashes.
+type set struct {
+	table []uint64
+	n     int
+}
+
+// add reports whether the hash is new.
+func (s *set) add(h uint64) bool {
+	if h == 0 {
+		h = 1
+	}
+	if 3*len(s.table) <= 4*(s.n+1) {
+		old := s.table
+		s.table = make([]uint64, max(1<<12, 2*len(old)))
+		for _, h := range old {
+			if h != 0 {
+				s.table[s.find(h)] = h
+			}
+		}
+	}
+	i := s.find(h)
+	if s.table[i] == h {
+		return false
+	}
+	s.table[i] = h
+	s.n++
+	return true
+}
+
+func (s *set) has(h uint64) bool {
+	if h == 0 {
+		h = 1
+	}
+	return len(s.table) > 0 && s.table[s.find(h)] == h
+}
+
+func (s *set) find(h uint64) int {
+	mask := uint64(len(s.table) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		if s.table[i] == 0 || s.table[i] == h {
+			return int(i)
+		}
+	}
+}
+
+// TestKeyKnowsEveryField fails when a field is added to the machine: then the key must count it,
+// and copyTo must copy it.
+func TestKeyKnowsEveryField(t *testing.T) {
+	for _, f := range []struct {
+		of     any
+		fields string
+	}{
+		{machine{}, "o name random ledger term commands failing unique closed out "},
+		{claim{}, "id phase inDoubt disclosed probed contexts due "},
+		{term{}, "number belief renewal notice failed stopped "},
+		{renewal{}, "inFlight again at sent "},
+		{notice{}, "at end left "},
+		{belief{}, "id token sent budget "},
+		{commands{}, "inFlight serving waiting cleaning tookOver changed stuck "},
+		{call{}, "number op to err "},
+		{request{}, "Request aim term call sent "},
+	} {
+		got := ""
+		typ := reflect.TypeOf(f.of)
+		for i := range typ.NumField() {
+			got += typ.Field(i).Name + " "
+		}
+		if got != f.fields {
+			t.Errorf("%v has the fields %s, and the key was written for %s", typ, got, f.fields)
+		}
+	}
+}
+
+// TestKeyIsEnough checks that worlds of the same key are followed by worlds of the same keys, and
+// that what happens in a copy changes nothing in its original.
+func TestKeyIsEnough(t *testing.T) {
+	for _, c := range configs {
+		s := &search{cfg: c}
+		w := newWorld(c)
+		for _, text := range c.before {
+			e, _ := w.parse(text)
+			w.do(e)
+		}
+		w.left = c.bounds
+		follow := func(w *world) (after [64]uint64, n int, worlds []*world) {
+			before := w.whole(w.healing())
+			for _, e := range w.events(nil) {
+				next := s.copy(w)
+				next.do(e)
+				after[n] = next.whole(next.healing())
+				n++
+				worlds = append(worlds, next)
+			}
+			if w.whole(w.healing()) != before {
+				t.Fatalf("%s: an event in a copy has changed the original", c.name)
+			}
+			return after, n, worlds
+		}
+		followers := map[uint64][64]uint64{}
+		queue := []*world{w}
+		for visited := 0; len(queue) > 0 && visited < 4000; visited++ {
+			w, queue = queue[0], queue[1:]
+			k := w.whole(w.healing())
+			after, n, worlds := follow(w)
+			if before, ok := followers[k]; ok {
+				if before != after {
+					t.Fatalf("%s: two worlds of the same key are followed by others", c.name)
+				}
+				continue
+			}
+			if n > len(after) {
+				t.Fatalf("%d events", n)
+			}
+			followers[k] = after
+			queue = append(queue, worlds...)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A plant is a bug: a text of the machine is replaced by another. The exploration of a
+// configuration must find it.
+type plant struct {
+	name     string
+	file     string
+	old, new string
+	configs  string // a pattern of those that are explored
+	property string // a pattern of those that must fail
+	quick    bool   // also in an ordinary run
+}
+
+var planted = flag.String("explore.planted", "", "plant only the bugs whose names match")
+
+// TestPlantedBugs builds the tests with each bug in turn, and runs the exploration of the
+// configuration that shows it.
+func TestPlantedBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the package once for each bug")
+	}
+	if os.Getenv("EXPLORE_PLANTED") != "" {
+		t.Skip("this is a planted bug")
+	}
+	only := regexp.MustCompile(*planted)
+	tokens := make(chan struct{}, 2)
+	var group sync.WaitGroup
+	for _, p := range plants {
+		source, err := os.ReadFile(p.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), p.old); n != 1 {
+			t.Errorf("%s: %s has the old text %d times", p.name, p.file, n)
+			continue
+		}
+		if !p.quick && !*deep && *planted == "" || !only.MatchString(p.name) {
+			continue
+		}
+		patched := strings.Replace(string(source), p.old, p.new, 1)
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			tokens <- struct{}{}
+			defer func() { <-tokens }()
+			start := time.Now()
+			property, states, err := runPlanted(t.TempDir(), p, patched)
+			switch {
+			case err != nil:
+				t.Errorf("%s: %v", p.name, err)
+			case property == "":
+				t.Errorf("%s: not found in %s", p.name, states)
+			case !regexp.MustCompile("^(" + p.property + ")$").MatchString(property):
+				t.Errorf("%s: found by property %s, and %s was expected", p.name, property, p.property)
+			default:
+				t.Logf("%s: %s in %s, %.1f s", p.name, property, states, time.Since(start).Seconds())
+			}
+		}()
+	}
+	group.Wait()
+}
+
+var (
+	brokenProperty = regexp.MustCompile(`property ([a-z-]+): `)
+	exploredStates = regexp.MustCompile(`\d+ states, \d+ transitions, depth \d+`)
+)
+
+// runPlanted explores the patched machine, and returns the property that fails first.
+func runPlanted(dir string, p plant, patched string) (property, states string, err error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", "", err
+	}
+	file, overlay, binary := filepath.Join(dir, p.file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "session.test")
+	if err := os.WriteFile(file, []byte(patched), 0o666); err != nil {
+		return "", "", err
+	}
+	paths, _ := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, p.file): file}})
+	if err := os.WriteFile(overlay, paths, 0o666); err != nil {
+		return "", "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay="+overlay, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", "", fmt.Errorf("does not compile: %s", out)
+	}
+	run := exec.CommandContext(ctx, binary, "-test.run=TestExplore/^("+p.configs+")$", "-test.v")
+	run.Env = append(os.Environ(), "EXPLORE_PLANTED=1", "EXPLORE_DEEP=")
+	out, _ := run.CombinedOutput()
+	if m := brokenProperty.FindSubmatch(out); m != nil {
+		property = string(m[1])
+	}
+	states = string(exploredStates.Find(out))
+	if states == "" {
+		return "", "", fmt.Errorf("explored nothing: %.2000s", out)
+	}
+	return property, states, nil
+}

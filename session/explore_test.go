@@ -1,0 +1,207 @@
+package session
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	deep = flag.Bool("explore.deep", os.Getenv("EXPLORE_DEEP") != "", "explore about ten million states, and plant every bug")
+	save = flag.String("explore.save", "", "the directory for interaction files of what is found")
+)
+
+// TestExplore runs the machine through every order of events, in each configuration, up to its
+// bounds. Worlds are copied and not replayed, and each is visited once.
+func TestExplore(t *testing.T) {
+	for _, c := range configs {
+		t.Run(c.name, func(t *testing.T) {
+			if !*deep {
+				t.Parallel()
+			}
+			limit := c.states
+			if *deep {
+				c.bounds, limit = c.deepBounds(), c.deep
+			}
+			s := explore(c, limit)
+			whole := ""
+			if s.unfinished {
+				whole = ", not to its end"
+			}
+			t.Logf("%s: %d states, %d transitions, depth %d, %.1f s%s", c.name, s.seen.n, s.transitions, s.depth, s.took.Seconds(), whole)
+			if s.found == nil {
+				return
+			}
+			t.Errorf("property %s: %s\n%s", s.found.property, s.found.text, s.story())
+			if *save != "" {
+				file := filepath.Join(*save, c.name+"-"+s.found.property+".txt")
+				if err := os.WriteFile(file, []byte(s.story()), 0o666); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A search is breadth-first, so that the path to what it finds is a shortest one.
+type search struct {
+	cfg     *config
+	seen    set
+	healed  set
+	parents []uint32 // of each node
+	by      []event  // from the parent
+	free    []*world
+	path    []uint64
+	spare   []event
+
+	transitions, depth int
+	unfinished         bool
+	took               time.Duration
+	found              *problem
+	trail              []event // to it
+}
+
+func (s *search) copy(w *world) *world {
+	var c *world
+	if n := len(s.free); n > 0 {
+		c, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		c = new(world)
+	}
+	w.copyTo(c)
+	return c
+}
+
+func (s *search) recycle(w *world) { s.free = append(s.free, w) }
+
+func explore(c *config, limit int) *search {
+	defer debug.SetGCPercent(debug.SetGCPercent(200))
+	start := time.Now()
+	s := &search{cfg: c}
+	defer func() { s.took = time.Since(start) }()
+	w := s.first()
+	s.seen.add(w.whole(w.healing()))
+	s.parents, s.by = append(s.parents, 0), append(s.by, event{})
+	level := []*world{w}
+	for len(level) > 0 && s.found == nil && !s.unfinished {
+		var next []*world
+		for i, w := range level {
+			if s.seen.n >= limit {
+				s.unfinished = true
+				break
+			}
+			next = s.expand(w, next)
+			if s.found != nil {
+				return s
+			}
+			level[i] = nil
+			s.recycle(w)
+		}
+		if len(next) > 0 {
+			s.depth++
+		}
+		level = next
+	}
+	return s
+}
+
+// first is the world in which a search begins.
+func (s *search) first() *world {
+	w := newWorld(s.cfg)
+	for _, text := range s.cfg.before {
+		e, err := w.parse(text)
+		if err != nil {
+			panic(err)
+		}
+		w.do(e)
+	}
+	w.left, w.faulty = s.cfg.bounds, false
+	return w
+}
+
+// expand visits the worlds that follow one.
+func (s *search) expand(w *world, next []*world) []*world {
+	s.spare = w.events(s.spare)
+	for _, e := range s.spare {
+		c := s.copy(w)
+		s.transitions++
+		s.visit(c, e)
+		healing := c.healing()
+		isNew := c.problem == nil && s.seen.add(c.whole(healing))
+		if isNew {
+			c.node = uint32(len(s.parents))
+			s.parents, s.by = append(s.parents, w.node), append(s.by, e)
+			s.mend(c, healing)
+		}
+		if c.problem != nil {
+			s.found = c.problem
+			if !isNew {
+				s.trail = append(s.to(w.node), e)
+			} else {
+				s.trail = s.to(c.node)
+			}
+			return next
+		}
+		if isNew {
+			next = append(next, c)
+		} else {
+			s.recycle(c)
+		}
+	}
+	return next
+}
+
+func (s *search) visit(w *world, e event) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.problem = &problem{"panic", fmt.Sprint(r, "\n", string(debug.Stack()))}
+		}
+	}()
+	w.step(e)
+}
+
+func (s *search) mend(w *world, healing uint64) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.problem = &problem{"panic", fmt.Sprint(r, "\n", string(debug.Stack()))}
+		}
+	}()
+	s.heal(w, healing)
+}
+
+// to is the path to a node.
+func (s *search) to(node uint32) []event {
+	var l []event
+	for node != 0 {
+		l = append([]event{s.by[node]}, l...)
+		node = s.parents[node]
+	}
+	return l
+}
+
+// story is the path to what was found, as an interaction file.
+func (s *search) story() string {
+	w := newWorld(s.cfg)
+	w.script = new(script)
+	w.heading(s.found.property + ": " + strings.SplitN(s.found.text, "\n", 2)[0])
+	w.script.command("config " + s.cfg.name)
+	w.script.result("")
+	for _, text := range s.cfg.before {
+		e, _ := w.parse(text)
+		s.visit(w, e)
+	}
+	w.left, w.faulty = s.cfg.bounds, false
+	for _, e := range s.trail {
+		s.visit(w, e)
+	}
+	if w.problem == nil {
+		again := &search{cfg: s.cfg}
+		again.mend(w, w.healing())
+	}
+	return w.script.file.String()
+}

@@ -1,0 +1,47 @@
+package session
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestWalks goes where the search of TestExplore does not get in time: along random paths of many
+// events, with the same checks. From the end of each the network heals.
+func TestWalks(t *testing.T) {
+	walks := 600
+	if *deep {
+		walks = 20_000
+	}
+	for _, c := range configs {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			long := *c
+			long.bounds = bounds{calls: [2]uint8{14, 14}, faults: 8, ticks: 20, others: 6, looks: 4}
+			steps := 0
+			for seed := range uint64(walks) {
+				random := rand.New(rand.NewPCG(seed, 0))
+				s := &search{cfg: &long}
+				w := s.first()
+				c := s.copy(w)
+				for range 20 + random.IntN(60) {
+					s.spare = c.events(s.spare)
+					if len(s.spare) == 0 || c.problem != nil {
+						break
+					}
+					e := s.spare[random.IntN(len(s.spare))]
+					s.trail = append(s.trail, e)
+					s.visit(c, e)
+					steps++
+				}
+				if c.problem == nil {
+					s.mend(c, c.healing())
+				}
+				if c.problem != nil {
+					s.found = c.problem
+					t.Fatalf("seed %d: property %s: %s\n%s", seed, c.problem.property, c.problem.text, s.story())
+				}
+			}
+			t.Logf("%d walks, %d transitions", walks, steps)
+		})
+	}
+}

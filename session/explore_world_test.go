@@ -1,0 +1,585 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A world is everything that can differ from one moment to another: one lease, up to two holders,
+// the network between them, and what other clients do. It is a value: copyTo makes a copy that
+// shares nothing with it that could change.
+//
+// A world also remembers what the machines have done, as far as a later check needs it. Those
+// fields are in holder and have nothing to do with the fields of the machine: a check must not
+// believe the machine.
+type world struct {
+	cfg     *config
+	ticks   int64 // that have passed
+	rec     lease.Record
+	h       [2]holder
+	packets []packet // those of the first holder first, in the order of sending
+	left    bounds
+	rivals  uint8 // IDs that the rival has made
+	faulty  bool  // a request or an answer was lost, delayed or wrong
+
+	calls   uint64 // the last number of a call
+	serial  uint32 // the last number of a packet
+	node    uint32 // in the search
+	problem *problem
+	script  *script // nil unless the effects are written down
+}
+
+// bounds are how often each kind of event may still happen.
+type bounds struct {
+	calls  [2]uint8
+	faults uint8
+	ticks  uint8
+	others uint8 // of the rival and the operator
+	looks  uint8
+}
+
+// A problem is a property that does not hold.
+type problem struct{ property, text string }
+
+func (w *world) fail(property, format string, args ...any) {
+	if w.problem == nil {
+		w.problem = &problem{property, fmt.Sprintf(format, args...)}
+	}
+}
+
+// A holder is a machine, and what is remembered of it.
+type holder struct {
+	m        machine
+	dice     numbered
+	calls    list[waiting] // not answered
+	contexts list[bound]   // not given back
+	guarded  list[guarded]
+	told     list[lease.ID] // disclosed
+	inc      incarnation
+	newest   uint64 // token that was believed
+	flags    [maxIDs]flags
+	stuck    int
+	closed   bool
+	prior    time.Time    // U before the renewal that is being answered
+	begun    uint64       // incarnations
+	seen     lease.Record // in the answer that is being taken
+	lifting  bool         // a Release has been called, and its effects are being checked
+}
+
+type waiting struct {
+	number uint64
+	op     op
+}
+
+// A bound is a context of WhileHeld.
+type bound struct {
+	id    lease.ID
+	ended bool
+}
+
+// A guarded ID was lost while contexts were out. No release of it may be sent until they were
+// given back, or until due.
+type guarded struct {
+	id  lease.ID
+	due time.Time // zero: never
+}
+
+// An incarnation as the holder should see it.
+type incarnation struct {
+	alive   bool
+	id      lease.ID
+	token   uint64
+	number  uint64
+	until   time.Time // U, computed again from the answers; zero: infinite
+	stopped bool
+	excused bool // somebody else has broken, changed or taken over what is believed, unseen
+	again   bool // a signal came while a renewal was in flight
+	renewed time.Time
+	told    telling
+}
+
+// flags are what is remembered of an ID.
+type flags uint16
+
+const (
+	retired   flags = 1 << iota // must not be proposed again
+	used                        // was believed
+	owed                        // must be released as soon as nothing else is in flight
+	doubt                       // a request that puts it in force had no certain outcome
+	shown                       // disclosed
+	over                        // lost, and not by time
+	probed                      // acquired once to settle it
+	handed                      // HandOver was called for it
+	unsettled                   // its release had no certain outcome
+	taking                      // the Acquire in service has sent a take-over for it
+)
+
+const maxIDs = 48
+
+func (h *holder) flag(id lease.ID) *flags { return &h.flags[int(id[1])%maxIDs] }
+
+// A list is a short slice inside a value.
+type list[T comparable] struct {
+	n   uint8
+	all [6]T
+}
+
+func (l *list[T]) add(v T)      { l.all[l.n] = v; l.n++ }
+func (l *list[T]) full() bool   { return int(l.n) == len(l.all) }
+func (l *list[T]) slice() []T   { return l.all[:l.n] }
+func (l *list[T]) remove(i int) { copy(l.all[i:l.n], l.all[i+1:l.n]); l.n--; l.all[l.n] = *new(T) }
+func (l *list[T]) has(v T) bool { return l.index(v) >= 0 }
+func (l *list[T]) index(v T) int {
+	for i, x := range l.slice() {
+		if x == v {
+			return i
+		}
+	}
+	return -1
+}
+
+// A packet is a request on its way, or its answer.
+type packet struct {
+	request
+	who      int
+	serial   uint32
+	calls    uint64   // the last call before it was sent
+	call     uint64   // for which an Acquire was sent
+	inc      uint64   // the number of the incarnation that a renewal is for
+	applied  bool     // the authority has decided: res and err are its answer
+	late     bool     // the machine has been answered: only an effect is still to come
+	stuck    bool     // so it has, but its Do has not returned
+	outdated bool     // somebody else has changed the record since
+	decided  lease.ID // the ID in force when it was decided, also if the answer hides it
+	res      lease.Result
+	err      error
+}
+
+// numbered makes IDs that name their holder, and never shortens.
+type numbered struct {
+	who  uint8
+	last uint8
+}
+
+func (d *numbered) id() lease.ID {
+	d.last++
+	return lease.ID{d.who + 1, d.last}
+}
+
+func (d *numbered) shorten(t time.Duration, _ float64) time.Duration { return t }
+
+const rivalsIDs = 3 // the first byte of an ID of the rival
+
+func ours(id lease.ID, who int) bool { return int(id[0]) == who+1 }
+
+var (
+	beginning  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	errTimeout = errors.New("timed out")
+)
+
+func newWorld(c *config) *world {
+	w := &world{cfg: c, left: c.bounds, rec: c.record}
+	for i := range w.h {
+		h := &w.h[i]
+		h.dice.who = uint8(i)
+		h.m = machine{o: &c.options[i], name: "l", random: &h.dice}
+	}
+	return w
+}
+
+// copyTo makes d a copy of w, and reuses the memory of d.
+func (w *world) copyTo(d *world) {
+	packets := append(d.packets[:0], w.packets...)
+	var ledgers [2]ledger
+	var calls [2][]call
+	for i := range w.h {
+		ledgers[i] = append(d.h[i].m.ledger[:0], w.h[i].m.ledger...)
+		calls[i] = append(d.h[i].m.commands.waiting[:0], w.h[i].m.commands.waiting...)
+	}
+	*d = *w
+	d.packets = packets
+	for i := range d.h {
+		m := &d.h[i].m
+		m.ledger, m.commands.waiting, m.random, m.out = ledgers[i], calls[i], &d.h[i].dice, nil
+	}
+}
+
+// --- Time
+
+func (w *world) now(who int) time.Time {
+	return beginning.Add(time.Duration(w.ticks) * w.cfg.rates[who])
+}
+
+func (w *world) authorityNow() time.Time {
+	return beginning.Add(time.Duration(w.ticks) * w.cfg.rate)
+}
+
+// pass lets a tick pass, and wakes the machines that have asked for it.
+func (w *world) pass() {
+	w.ticks++
+	w.rec = w.rec.At(w.authorityNow())
+	if w.cfg.pauses {
+		return
+	}
+	for i := range w.cfg.holders {
+		if w.sleepy(i) {
+			w.wake(i)
+		}
+		w.checkTime(i)
+	}
+}
+
+func (w *world) sleepy(who int) bool { return w.h[who].m.sleep(w.now(who)) <= 0 }
+
+func (w *world) wake(who int) {
+	w.h[who].m.advance(w.now(who))
+	w.after(who)
+}
+
+// --- Calls
+
+func (w *world) call(who int, o op) uint64 {
+	w.calls++
+	w.h[who].calls.add(waiting{w.calls, o})
+	return w.calls
+}
+
+func (w *world) acquire(who int) {
+	h, now := &w.h[who], w.now(who)
+	n, commands := w.call(who, opAcquire), w.commands(who)
+	h.m.acquire(now, n)
+	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
+	out := w.after(who)
+	switch a := answerTo(out, n); {
+	case h.closed && (a == nil || a.err != lease.ErrClosed):
+		w.fail("closed", "an Acquire after Close is not refused")
+	case held && !h.closed && (a == nil || a.err != nil || w.commands(who) > commands):
+		w.fail("acquire-held", "an Acquire while holding is not answered at once")
+	}
+}
+
+func answerTo(out effects, n uint64) *outcome {
+	for i := range out.answers {
+		if out.answers[i].call == n {
+			return &out.answers[i]
+		}
+	}
+	return nil
+}
+
+func (w *world) release(who int, shut bool) {
+	h := &w.h[who]
+	h.guarded, h.lifting = list[guarded]{}, true
+	before := h.calls
+	w.superseded(who)
+	n := w.call(who, opRelease)
+	if shut {
+		h.m.close(w.now(who), n)
+		h.closed = true
+	} else {
+		h.m.release(w.now(who), n)
+	}
+	for i := range h.flags {
+		if h.flags[i]&doubt != 0 {
+			h.flags[i] |= retired
+		}
+	}
+	out := w.after(who)
+	h.lifting = false
+	if h.inc.alive {
+		w.fail("release-ends", "what was held before Release is still believed")
+	}
+	for _, c := range before.slice() {
+		a := answerTo(out, c.number)
+		if c.op == opAcquire && (a == nil || a.err != lease.ErrReleased) || c.op == opWait && (a == nil || a.err != nil) {
+			w.fail("release-ends", "call %d still waits after Release", c.number)
+		}
+	}
+}
+
+// superseded notes that the ID of the Acquire in flight must be released.
+func (w *world) superseded(who int) {
+	h := &w.h[who]
+	for _, p := range w.packets {
+		if p.who == who && !p.late && p.call != 0 && h.calls.has(waiting{p.call, opAcquire}) {
+			*h.flag(p.Proposed) |= retired | owed
+		}
+	}
+}
+
+func (w *world) settle(who int) {
+	h := &w.h[who]
+	alive := h.inc.alive && (h.inc.until.IsZero() || w.now(who).Before(h.inc.until))
+	n := w.call(who, opSettle)
+	h.m.settle(w.now(who), n)
+	w.after(who)
+	if alive && !h.inc.alive {
+		w.fail("settle", "a settle has ended what is held")
+	}
+}
+
+func (w *world) handOver(who int, to lease.ID) {
+	h := &w.h[who]
+	alive := h.inc.alive && (h.inc.until.IsZero() || w.now(who).Before(h.inc.until))
+	before := h.calls
+	if alive && to != h.inc.id {
+		w.superseded(who)
+		*h.flag(h.inc.id) |= handed
+	}
+	n := w.call(who, opHandOver)
+	h.m.handOver(w.now(who), n, to)
+	out := w.after(who)
+	if alive && to == h.inc.id {
+		if a := answerTo(out, n); a == nil || a.err == nil || !h.inc.alive {
+			w.fail("hand-over", "a hand-over to itself is not refused")
+		}
+		return
+	}
+	if h.inc.alive {
+		w.fail("release-ends", "what was held before HandOver is still believed")
+	}
+	for _, c := range before.slice() {
+		if a := answerTo(out, c.number); alive && a == nil && (c.op == opAcquire || c.op == opWait) {
+			w.fail("release-ends", "call %d still waits after HandOver", c.number)
+		}
+	}
+}
+
+func (w *world) await(who int) {
+	h := &w.h[who]
+	n := w.call(who, opWait)
+	h.m.await(w.now(who), n)
+	if out := w.after(who); h.closed && answerTo(out, n) == nil {
+		w.fail("closed", "a Wait after Close waits")
+	}
+}
+
+func (w *world) cancel(who int, n uint64) {
+	h := &w.h[who]
+	for _, p := range w.packets {
+		if p.who == who && !p.late && p.call == n {
+			*h.flag(p.Proposed) |= retired | owed
+		}
+	}
+	h.m.cancel(w.now(who), n, context.Canceled)
+	if out := w.after(who); answerTo(out, n) == nil {
+		w.fail("calls", "call %d was cancelled and is not answered", n)
+	}
+}
+
+func (w *world) disclose(who int) {
+	h := &w.h[who]
+	id := h.m.disclose(w.now(who))
+	w.after(who)
+	switch {
+	case h.closed && !id.IsZero():
+		w.fail("closed", "a closed holder discloses an ID")
+	case h.closed:
+	case h.inc.alive && id != h.inc.id:
+		w.fail("disclose", "%s is disclosed and %s is held", idName(id), idName(h.inc.id))
+	case id.IsZero() || !h.inc.alive && *h.flag(id)&retired != 0:
+		w.fail("retired", "%s is disclosed, which is retired", idName(id))
+	}
+	if !id.IsZero() {
+		*h.flag(id) |= shown
+		if !h.told.has(id) && !h.told.full() {
+			h.told.add(id)
+		}
+	}
+	w.note("%s discloses %s", name(who), idName(id))
+}
+
+// --- Contexts
+
+func (w *world) bind(who int) {
+	h, now := &w.h[who], w.now(who)
+	id, err := h.m.bind(now)
+	w.after(who)
+	may := h.inc.alive && !w.inWindow(who) && !h.inc.stopped
+	if may != (err == nil) || err == nil && id != h.inc.id {
+		w.fail("bind", "bind gives %s, %v", idName(id), err)
+	}
+	if err == nil {
+		h.contexts.add(bound{id: id})
+	}
+	w.note("%s binds a context: %s", name(who), orError(idName(id), err))
+}
+
+func (w *world) unbind(who, i int) {
+	h := &w.h[who]
+	id := h.contexts.all[i].id
+	h.contexts.remove(i)
+	h.m.unbind(w.now(who), id)
+	h.freed(id)
+	w.after(who)
+}
+
+// freed notes that a context of an ID was given back, or that time has passed.
+func (h *holder) freed(id lease.ID) {
+	for _, c := range h.contexts.slice() {
+		if c.id == id {
+			return
+		}
+	}
+	for i, g := range h.guarded.slice() {
+		if g.id == id {
+			h.guarded.remove(i)
+			*h.flag(id) |= owed
+			return
+		}
+	}
+}
+
+// inWindow reports whether contexts must have ended.
+func (w *world) inWindow(who int) bool {
+	u := w.h[who].inc.until
+	return !u.IsZero() && u.Sub(w.now(who)) <= w.cfg.options[who].StopWindow
+}
+
+// --- The watch
+
+// looked shows the record to the machine, as a watch does.
+func (w *world) looked(who int) {
+	h := &w.h[who]
+	rec, flying := w.rec, w.renewals(who) > 0
+	if w.cfg.hides {
+		rec.ID = lease.ID{}
+	}
+	was := h.inc
+	h.m.looked(w.now(who), h.inc.id, rec)
+	out := w.after(who)
+	ours := rec.State == lease.Leased && (rec.ID == h.inc.id || rec.ID.IsZero())
+	switch {
+	case !h.inc.alive || ours || h.stuck >= mostStuck:
+	case flying:
+		h.inc.again = true
+	case len(out.send) == 0 && was.renewed != w.now(who):
+		w.fail("signal", "a watch showed a change, and no renewal was sent")
+	}
+}
+
+// renewals counts the renewals of the incarnation that are in flight.
+func (w *world) renewals(who int) (n int) {
+	for i := range w.packets {
+		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.late && p.inc == w.h[who].inc.number {
+			n++
+		}
+	}
+	return n
+}
+
+// commands counts the commands in flight.
+func (w *world) commands(who int) (n int) {
+	for i := range w.packets {
+		if p := &w.packets[i]; p.who == who && p.aim != aimRenew && !p.late {
+			n++
+		}
+	}
+	return n
+}
+
+// --- The network and the authority
+
+func (w *world) send(who int, r request, out effects) {
+	h := &w.h[who]
+	w.serial++
+	p := packet{request: r, who: who, serial: w.serial, calls: w.calls}
+	switch r.aim {
+	case aimRenew:
+		p.inc = h.inc.number
+	case aimAcquire, aimTakeOver:
+		for _, c := range h.calls.slice() {
+			if c.op == opAcquire && answerTo(out, c.number) == nil {
+				p.call = c.number
+				break
+			}
+		}
+	}
+	w.packets = append(w.packets, p)
+	for i := len(w.packets) - 1; i > 0 && w.packets[i-1].who > who; i-- {
+		w.packets[i-1], w.packets[i] = w.packets[i], w.packets[i-1]
+	}
+}
+
+func (w *world) drop(i int) { w.packets = append(w.packets[:i], w.packets[i+1:]...) }
+
+// apply lets the authority decide a request.
+func (w *world) apply(p *packet) {
+	now := w.authorityNow()
+	before := w.rec.At(now)
+	next, err := lease.Step(before, p.Request, now)
+	w.rec = next
+	p.applied, p.err, p.outdated, p.decided = true, err, false, next.ID
+	left := next.Remaining(now)
+	if left != lease.Infinite {
+		left = max(0, left-w.cfg.unsure)
+	}
+	p.res = lease.Result{Record: next, Now: now, MinRemaining: left}
+	if err != nil && w.cfg.hides {
+		p.res.Record.ID = lease.ID{}
+	}
+	if err != nil && w.cfg.silent {
+		p.res = lease.Result{}
+	}
+	if err == nil && before.State.Locked() && !ours(before.ID, p.who) && next.ID != before.ID {
+		w.touched(before.ID)
+	}
+	w.noteRecord()
+}
+
+// touched notes that somebody else has done something to the lease of an ID. Its holder cannot
+// know that before a renewal that is decided later is answered.
+func (w *world) touched(id lease.ID) {
+	if id[0] == 0 || id[0] == rivalsIDs {
+		return
+	}
+	who := int(id[0]) - 1
+	if h := &w.h[who]; h.inc.alive && h.inc.id == id {
+		h.inc.excused = true
+	}
+	for i := range w.packets {
+		if p := &w.packets[i]; p.who == who && p.applied {
+			p.outdated = true
+		}
+	}
+}
+
+// third carries out a request of the rival or the operator.
+func (w *world) third(r lease.Request) {
+	now := w.authorityNow()
+	before := w.rec.At(now)
+	next, err := lease.Step(before, r, now)
+	w.rec = next
+	if err == nil && next != before && before.State.Locked() {
+		w.touched(before.ID)
+	}
+	if err != nil {
+		w.note("refused: %v", err)
+	}
+	w.noteRecord()
+}
+
+// answer gives the machine the answer to a packet that was applied.
+func (w *world) answer(i int) {
+	p := w.packets[i]
+	w.drop(i)
+	w.answered(p, p.res, p.err, false)
+}
+
+// unknown answers a packet as unknown. If it can still arrive, or has not returned, it is kept.
+func (w *world) unknown(i int, keep, stuck bool) {
+	p := &w.packets[i]
+	q := *p
+	if keep {
+		p.late, p.stuck = true, stuck
+		p.res, p.err = lease.Result{}, nil
+	} else {
+		w.drop(i)
+	}
+	w.faulty = true
+	w.answered(q, lease.Result{}, w.cfg.unknown, stuck)
+}

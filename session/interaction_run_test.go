@@ -1,0 +1,240 @@
+package session
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var update = flag.Bool("update", false, "write the interaction files anew")
+
+// TestInteractions runs the files testdata/*.txt. Each is a list of commands, and of what the
+// machines ask their shells to do after each:
+//
+//	# A comment.
+//
+//	a acquire
+//	----
+//	a: sends #1: acquire a1
+//
+// Two holders are called a and b. Their requests are numbered, and their IDs are a1, a2, ... and
+// b1, b2, ...; r1, r2, ... are those of a rival without a machine. The first command describes the
+// world: "config" and the name of one that TestExplore explores, or "world" and its settings, as
+// described at newScriptWorld. Times are counted from the beginning. The other commands are the
+// events of explore_events_test.go:
+//
+//	a acquire, release, close, settle, wait, disclose, bind   a holder's methods are called
+//	a hand-over b1      a calls HandOver with an ID
+//	a cancel 2          the context of call 2 ends
+//	a unbind a1         a context of WhileHeld for a1 is given back
+//	a looks             a watch has signalled, and the record is read
+//	exchange #1         a request is decided by the authority, and answered
+//	deliver #1          it is decided; the answer is under way
+//	answer #1           the answer arrives
+//	lose #1             the request is lost: its outcome is unknown
+//	lose-answer #1      it is decided, and the answer is lost
+//	delay #1            its outcome is unknown, and it arrives later
+//	arrive #1           it arrives
+//	stick #1            its outcome is unknown, and its Do does not return
+//	return #1           its Do returns
+//	garble #1           the answer shows a grant of another ID
+//	refuse #1           a renewal is granted, and answered by a refusal that shows the own ID
+//	rival acquire, rival release
+//	break 2s            an operator breaks the lease, with a period or "absent"
+//	tick                a second passes
+//
+// What the exploration finds is printed as such a file. It can be saved here.
+func TestInteractions(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files:", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := interact(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(text) {
+				t.Errorf("%s\n(go test -run Interactions -update writes the files anew)", firstDifference(string(text), got))
+			}
+			if strings.Contains(got, "PROBLEM") {
+				t.Errorf("a property does not hold:\n%s", got[strings.Index(got, "PROBLEM"):])
+			}
+		})
+	}
+}
+
+// interact runs a file, and returns it with what has happened.
+func interact(text string) (string, error) {
+	var w *world
+	var commands []string
+	s := new(script)
+	results := false
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case line == "----":
+			s.file.WriteString("----\n")
+			for _, command := range commands {
+				if err := s.run(&w, command); err != nil {
+					return "", fmt.Errorf("line %d: %w", i, err)
+				}
+			}
+			s.result("")
+			commands, results = nil, true
+		case line == "":
+			if !results {
+				s.file.WriteString("\n")
+			}
+			results = false
+		case results:
+		case strings.HasPrefix(line, "#"):
+			s.file.WriteString(line + "\n")
+		default:
+			commands = append(commands, line)
+			s.file.WriteString(line + "\n")
+		}
+	}
+	return strings.TrimRight(s.file.String(), "\n") + "\n", nil
+}
+
+// run runs one command.
+func (s *script) run(w **world, command string) error {
+	verb, rest, _ := strings.Cut(command, " ")
+	switch {
+	case *w == nil && verb == "config":
+		for _, c := range configs {
+			if c.name == rest {
+				*w = newWorld(c)
+				(*w).script = s
+				return nil
+			}
+		}
+		return fmt.Errorf("no configuration %q", rest)
+	case *w == nil && verb == "world":
+		c, err := scriptConfig(rest)
+		if err != nil {
+			return err
+		}
+		*w = newWorld(c)
+		(*w).script = s
+		(*w).describe()
+		return nil
+	case *w == nil:
+		return fmt.Errorf("%q comes before the world", command)
+	}
+	if verb == "break" {
+		if err := (*w).cfg.allow(rest); err != nil {
+			return err
+		}
+	}
+	e, err := (*w).parse(command)
+	if err != nil {
+		return err
+	}
+	was := (*w).problem
+	(*w).do(e)
+	if p := (*w).problem; p != was {
+		s.lines = append(s.lines, "PROBLEM "+p.property+": "+p.text)
+	}
+	return nil
+}
+
+// scriptConfig reads the settings of a world: holders=2; duration, interval, margin and window of
+// the options; infinite; owner; takes-over; hides, for an authority that does not show IDs when it
+// refuses; unsure, for how much less it makes certain than is left; and rival, for the rival's owner.
+func scriptConfig(settings string) (*config, error) {
+	c := config{name: "world"}
+	o := plain("ada")
+	equal := false
+	for _, s := range strings.Fields(settings) {
+		key, value, _ := strings.Cut(s, "=")
+		d, err := time.ParseDuration(value)
+		switch key {
+		case "holders":
+			c.holders, err = int(value[0]-'0'), nil
+		case "infinite":
+			o.Duration, err = lease.Infinite, nil
+		case "duration":
+			o.Duration = d
+		case "interval":
+			o.RenewInterval = d
+		case "margin":
+			o.Margin = d
+		case "window":
+			o.StopWindow = d
+		case "owner":
+			o.Owner, equal, err = value, true, nil
+		case "takes-over":
+			o.TakeOver, equal, err = true, true, nil
+		case "hides":
+			c.hides, err = true, nil
+		case "unsure":
+			c.unsure = d
+		case "rival":
+			c.rivalOwner, err = value, nil
+		default:
+			return nil, fmt.Errorf("no setting %q", key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.options = [2]Options{o, o}
+	if !equal {
+		c.options[1].Owner = "bob"
+	}
+	return c.make(), nil
+}
+
+// allow adds a period to those that an operator may break with.
+func (c *config) allow(period string) error {
+	p := lease.Period{}
+	if period != "absent" {
+		d, err := time.ParseDuration(period)
+		if err != nil {
+			return err
+		}
+		p = lease.Grace(d)
+	}
+	c.periods = append(c.periods[:len(c.periods):len(c.periods)], p)
+	return nil
+}
+
+// describe says what the options come to.
+func (w *world) describe() {
+	o := &w.cfg.options[0]
+	if o.Duration == lease.Infinite {
+		w.note("a lease that never ends, renewed every %v", o.RenewInterval)
+	} else {
+		w.note("a grant of %v is believed for %v, and renewed every %v", o.Duration, o.budget(o.Duration), o.RenewInterval)
+	}
+}
+
+func firstDifference(a, b string) string {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range as {
+		if i >= len(bs) || as[i] != bs[i] {
+			got := "(end)"
+			if i < len(bs) {
+				got = bs[i]
+			}
+			return fmt.Sprintf("line %d\nhas %s\nand now %s", i+1, as[i], got)
+		}
+	}
+	return "there is more now"
+}
