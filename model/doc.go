@@ -9,10 +9,14 @@
 //	lease.pml      promise 2: holders, a network that loses, repeats and reorders, clocks that drift,
 //	               breaks, hand-over and take-over, stores that give more than they granted
 //	grace.pml      a break that ends early does no harm to a holder that hears of it in time
-//	session.pml    incarnations: a dead one never lives again, a loss is told exactly once
 //	guard.pml      promise 3: tokens, and the guard of a resource
 //	table.pml      prints the transitions of machine.pml
 //	replay.pml     carries out what a real run did
+//
+// What a single holder decides is not modelled here: package session explores the machine that ships,
+// in every order of events, and plants the errors there. What stays is what that exploration cannot
+// cover: the authority over a store, the drift of clocks over any length of time, the guard, and the
+// bridge from the published table.
 //
 // Every search is complete for its bounds. Where a model has none on time or on the
 // number of incarnations, its times are relative and its IDs are recycled once nothing

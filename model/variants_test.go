@@ -81,16 +81,6 @@ var variants = []variant{
 	{"grace.pml", "IGNORE_BREAK", "belief that ignores breaks", errs},
 	{"grace.pml", "FROM_ANSWER", "belief counted from the answer", errs},
 
-	{"session.pml", "", "3 incarnations", holds},
-	{"session.pml", "WITNESS", "one lost, one released, one given up", reaches},
-	{"session.pml", "NO_INCARNATION", "events that outlive their incarnation", errs},
-	{"session.pml", "TOLD_TWICE", "timer and renewal both tell", errs},
-	{"session.pml", "TOLD_NEVER", "the belief ends and nobody is told", errs},
-	{"session.pml", "EARLY_TOLD", "a loss of what was never held", errs},
-	{"session.pml", "REVIVES", "a late renewal revives", errs},
-	{"session.pml", "LATE_WIN", "a late acquire is believed", errs},
-	{"session.pml", "UNDO_FIRST", "undone before the attempt has settled", errs},
-
 	{"guard.pml", "", "3 holders that never look at a clock, 2 sections each", holds},
 	{"guard.pml", "WITNESS", "every section of every holder is accepted", reaches},
 	{"guard.pml", "NO_GUARD", "no guard", errs},
