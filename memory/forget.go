@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -35,28 +36,46 @@ func (s *Store) forget(sh *shard, e *entry) {
 }
 
 // sweep forgets the records that became Available the longest ago, if there are more than
-// the shard's part of Idle, and those of the next few others that are over.
+// the shard's part of Idle, and those of the next few others that are due. Once every entry was
+// looked at in its turn, none is looked at again before the first of them can be due.
 func (s *Store) sweep(sh *shard, looks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
-	for ; looks > 0 && sh.used.head != nil; looks-- {
+	for ; looks > 0 && elapsed >= sh.rest && sh.used.head != nil; looks-- {
+		if sh.turn <= 0 {
+			// What is put from now on, be it in the place of what this turn has looked at, is due
+			// after the retention at the earliest.
+			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
+		}
 		e := sh.used.head
-		if e.over(s.retention, now, elapsed) {
+		if due := e.due(s.retention, now, elapsed); due <= elapsed {
 			s.forget(sh, e)
 		} else {
-			sh.used.head = e.next
+			sh.used.head, sh.soonest = e.next, min(sh.soonest, due)
+		}
+		if sh.turn--; sh.turn == 0 {
+			sh.rest = sh.soonest
 		}
 	}
 }
 
-// over reports whether the record has been Expired or Broken for the retention.
-func (e *entry) over(retention time.Duration, now time.Time, elapsed time.Duration) bool {
+// due is when the record will have been Expired or Broken for the retention, in time elapsed.
+func (e *entry) due(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
-		return elapsed-e.swapped >= retention
+		return add(e.swapped, retention)
 	case e.record.Until.IsZero():
-		return false // infinite
+		return math.MaxInt64 // infinite
 	}
-	return now.Sub(e.record.Until) >= retention
+	return add(add(elapsed, e.record.Until.Sub(now)), retention)
+}
+
+// add returns t+d, and the longest Duration if that is less. The retention and the time elapsed are
+// not negative.
+func add(t, d time.Duration) time.Duration {
+	if d > math.MaxInt64-max(t, 0) {
+		return math.MaxInt64
+	}
+	return t + d
 }

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -164,6 +165,20 @@ func TestDefaultRetention(t *testing.T) {
 		once(t, a, "due-", 3*memory.Idle)
 		if n := states(t, s)[lease.Expired]; n != 0 {
 			t.Errorf("after: %d are remembered", n)
+		}
+	})
+}
+
+// The longest Retention is forever.
+func TestLongestRetention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(&memory.Options{Retention: math.MaxInt64})
+		a := s.Authority()
+		lasting(t, a, "expired-", 10, time.Second)
+		time.Sleep(365 * 24 * time.Hour)
+		once(t, a, "other-", 3*memory.Idle)
+		if n := states(t, s)[lease.Expired]; n != 10 {
+			t.Errorf("%d of 10 are remembered", n)
 		}
 	})
 }

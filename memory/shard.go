@@ -21,7 +21,11 @@ type shard struct {
 
 	used queue // entries that are not Available; the head is looked at next
 	peak int   // most entries since the map was made, which does not shrink by itself
-	_    [40]byte
+
+	turn    int           // entries of used that are still to be looked at before rest is known
+	soonest time.Duration // when the first of those that were looked at is due, in time elapsed
+	rest    time.Duration // none of used is due before
+	_       [16]byte
 }
 
 // entry returns the entry of the name, which has that hash, nil if there is none.

@@ -23,8 +23,8 @@
 //   - the records that became Available the longest ago, of more than [Idle]: a million names
 //     leased and released once leave no more than that behind, though no time passes;
 //   - a record that has been Expired or Broken for [Options.Retention], when its turn to be
-//     looked at comes. Every new name has two others looked at, so that a Store remembers at
-//     most about twice as many records as it must.
+//     looked at comes. Every new name has two others looked at, if any can be due, so that a
+//     Store remembers at most about twice as many records as it must.
 //
 // With the record the last ID is gone, as if the resource had been written to. The order of
 // tokens is not: a name that the Store does not know begins above every token of every name
@@ -188,6 +188,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	case next.Epoch < e.record.Epoch:
 		return snap, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
 			Bound: fmt.Sprintf("must not fall below %d", e.record.Epoch), Code: lease.ErrCorrupt}
+	}
+	if !next.Until.IsZero() && !now.Before(next.Until) {
+		sh.rest = 0 // a record that is over already, as a machine that was asleep may write it
 	}
 	e = s.put(sh, hash, name, e, next, now, elapsed)
 	s.show(e, &snap, now)
