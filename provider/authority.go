@@ -5,12 +5,12 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// FromAuthority returns the Provider of sessions with an authority. The owner and the four
-// times of a session are those that the Provider is given; everything else, such as the
-// clock and the logger, comes from o, which may be nil. Sessions share what o points to.
+// FromAuthority returns a Provider that makes sessions over an authority. The Registry gives each
+// session its owner and the four times of [Settings]. All other options, such as the clock and the
+// logger, come from o, which may be nil. The sessions share what o points to.
 //
-// Options in o that cannot be kept with these times, such as a Margin that leaves nothing of
-// the Duration, and a nil authority are the error of [Registry.Lease].
+// FromAuthority checks nothing. If authority is nil, or if o does not fit the Settings,
+// [Registry.Lease] returns the error.
 func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 	var base session.Options
 	if o != nil {
@@ -22,7 +22,7 @@ func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 		o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay = s.Duration, s.RenewInterval, s.RequestTimeout, s.RetryDelay
 		l, err := session.New(authority, name, &o)
 		if err != nil {
-			return nil, err // and no Lease that is a nil *Session
+			return nil, err // a nil *Session would be a Lease that is not nil
 		}
 		return l, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// recorder remembers the last Acquire that an authority was asked for.
+// A recorder records the last Acquire that was sent to its authority.
 type recorder struct {
 	lease.Authority
 	acquire *lease.Request
@@ -28,8 +28,8 @@ func (r recorder) Do(ctx context.Context, name string, req lease.Request) (lease
 	return r.Authority.Do(ctx, name, req)
 }
 
-// Two of one owner share what is held; two owners exclude each other; it is renewed, and
-// Close gives it up.
+// Callers with one owner share a lease, and two owners exclude each other. The lease is renewed, and
+// Close releases it.
 func TestFromAuthority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := lease.NewAuthority(memory.New(nil))
@@ -62,8 +62,8 @@ func TestFromAuthority(t *testing.T) {
 	})
 }
 
-// Whoever shares a lease shares its incarnation, and its end.
-func TestOneWhoSharesEndsItForAll(t *testing.T) {
+// The end of a shared lease is the end for all that share it.
+func TestSharedLeaseEndsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry
 		register(t, &r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), nil))
@@ -87,8 +87,8 @@ func TestOneWhoSharesEndsItForAll(t *testing.T) {
 	})
 }
 
-// Owner and times are the registry's; everything else is the template's, which stays as
-// it is.
+// The owner and the times come from the registry, and all other options from the caller. The options
+// of the caller are not changed.
 func TestFromAuthorityTakesOptions(t *testing.T) {
 	var asked lease.Request
 	var log bytes.Buffer

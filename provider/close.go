@@ -11,40 +11,41 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Drop forgets the lease of a kind, a name and an owner, and gives it up: by its Close if it
-// is a [Closer], otherwise by its Release. Its error is returned, and the lease is
-// forgotten all the same: the next call of Lease makes another. If there is no such lease,
-// or it is only being made, Drop does nothing.
+// Drop removes the lease of a kind, a name and an owner from the Registry. Then it calls the
+// lease's Close if the lease is a [Closer], and its Release otherwise, and returns the error of
+// that. The lease is removed even if there is an error: the next call of Lease makes another one.
+// If there is no such lease, or if it is still being made, Drop does nothing.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
 	e := r.leases[k]
-	if e == nil || !e.ready() {
+	if e == nil || !e.finished() {
 		r.mu.Unlock()
 		return nil
 	}
 	delete(r.leases, k)
 	r.mu.Unlock()
-	return k.giveUp(ctx, e.lease)
+	return k.drop(ctx, e.lease)
 }
 
-// Close forgets all leases and gives them up as Drop does, all at the same time. It returns
-// when every one of them has answered, with their errors; how long that takes ctx decides.
-// From the call on Lease returns [lease.ErrClosed], at once to those that wait for the call of
-// a provider by another: only the one that called it must wait for it to return, and gives up
-// what it made. Close does not wait for that. A second call does nothing.
+// Close drops all leases at the same time, each on a goroutine of its own, and returns when all
+// have returned. Its error joins their errors. If ctx ends, the leases return early.
 //
-// A lease is closed on a goroutine of its own, where it cannot be seen that a handler waits: in
-// a handler of one of the leases give Close a ctx that ends.
+// Once Close is called, Lease returns [lease.ErrClosed], even to callers that are already waiting.
+// If a Provider is running, the call of Lease that runs it returns when the Provider does, and
+// drops the lease that was made. Close does not wait for that. A second Close does nothing.
+//
+// A handler of one of the leases must call Close with a ctx that ends: the lease may wait for the
+// handler while Close waits for the lease.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
 	held := make(map[key]lease.Lease)
 	for k, e := range r.leases {
-		if e.ready() {
+		if e.finished() {
 			held[k] = e.lease
 		} else {
-			e.tell(nil, lease.ErrClosed)
+			e.finish(nil, lease.ErrClosed)
 		}
 	}
 	r.leases = nil
@@ -54,7 +55,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for k, l := range held {
 		wg.Go(func() {
-			if err := k.giveUp(ctx, l); err != nil {
+			if err := k.drop(ctx, l); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -66,8 +67,8 @@ func (r *Registry) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ready reports whether those who wait have been told.
-func (e *entry) ready() bool {
+// finished reports whether the entry has its lease or its error.
+func (e *entry) finished() bool {
 	select {
 	case <-e.made:
 		return true
@@ -76,13 +77,14 @@ func (e *entry) ready() bool {
 	}
 }
 
-func (k key) giveUp(ctx context.Context, l lease.Lease) error {
-	give := l.Release
+// drop closes or releases the lease of the key.
+func (k key) drop(ctx context.Context, l lease.Lease) error {
+	end := l.Release
 	if c, ok := l.(Closer); ok {
-		give = c.Close
+		end = c.Close
 	}
-	if err := give(ctx); err != nil {
-		return fmt.Errorf("provider: giving up %s %q of %q: %w", k.kind, k.name, k.owner, err)
+	if err := end(ctx); err != nil {
+		return fmt.Errorf("provider: cannot drop %s %q of %q: %w", k.kind, k.name, k.owner, err)
 	}
 	return nil
 }

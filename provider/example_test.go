@@ -6,7 +6,6 @@ import (
 	"log"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/provider"
 )
@@ -18,7 +17,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	authority := lease.NewAuthority(memory.New(nil))
+	authority := memory.New(nil).Authority()
 	if err := leases.Register("memory", provider.FromAuthority(authority, nil)); err != nil {
 		log.Fatal(err)
 	}
@@ -40,6 +39,6 @@ func Example() {
 	// same instance: true false
 	// worker-1: true <nil>
 	// worker-2: false <nil>
-	// kind = "redis": must be one of "memory"
+	// kind = "redis": must be one of the registered kinds: "memory"
 	// closed: <nil> false
 }

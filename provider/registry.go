@@ -13,24 +13,30 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Provider makes the lease of a name and an owner. Both were checked, and s is valid and
-// has no zero field. It should not wait for anything, since there is no context to end it,
-// and must not ask its own Registry for the lease that it is making. A Provider may be
-// called by several goroutines at once, but never twice for the same name and owner as
-// long as a Registry keeps what it returned. No error and a Lease that is nil, or a nil
-// pointer, is an error of its own.
+// A Provider makes the lease of a name and an owner. The Registry has checked both. The Settings
+// are valid and have no zero field.
+//
+// A Provider should not wait for anything, because no context ends it. It must not ask its own
+// Registry for the lease that it is making. It must be safe for use by several goroutines at once.
+// While a Registry keeps a lease, it does not ask for the same name and owner again.
+//
+// If a Provider returns no error and a nil Lease, or a Lease that is a nil pointer, Lease returns an
+// error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
-// A Closer is a Lease with something to close: what [Registry.Close] and [Registry.Drop]
-// call instead of Release.
+// A Closer is a Lease with a method Close. [Registry.Close] and [Registry.Drop] call Close instead of
+// Release. A *session.Session is a Closer.
 type Closer interface {
 	lease.Lease
+
+	// Close releases the lease and frees what the holder uses. It returns when that is done or
+	// ctx is.
 	Close(ctx context.Context) error
 }
 
-// A Registry knows kinds of leases and keeps every lease that it made. The zero Registry
-// knows no kind and has the default [Settings]. All its methods may be called from any
-// number of goroutines; it must not be copied.
+// A Registry makes leases of several kinds and keeps every lease that it made. The zero Registry
+// has no kinds and the default [Settings]. A Registry is safe for use by several goroutines at once.
+// It must not be copied.
 type Registry struct {
 	settings Settings
 
@@ -42,15 +48,15 @@ type Registry struct {
 
 type key struct{ kind, name, owner string }
 
-// An entry is a lease, or the promise of one.
+// An entry is a lease that is made, or being made.
 type entry struct {
 	made  chan struct{} // closed when lease and err are set
 	lease lease.Lease
 	err   error
 }
 
-// New returns a Registry whose leases have these Settings; nil stands for the defaults. It
-// refuses Settings that [Settings.Validate] refuses.
+// New returns a Registry whose leases have these Settings. Nil Settings are the defaults. The error
+// is that of [Settings.Validate].
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
@@ -62,15 +68,16 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times of the leases that r makes, with the defaults in their places.
+// Settings returns the times of the leases that r makes. Fields that were zero have their defaults.
 func (r *Registry) Settings() Settings {
-	complete, _ := r.settings.complete() // New saw to it that they are valid
+	complete, _ := r.settings.complete() // New has validated them
 	return complete
 }
 
-// Register makes p the provider of a kind. The kind is any label that could name a lease. A
-// nil provider, and a kind that is registered already, are a [*lease.FieldError] with the
-// code [lease.ErrOption], and change nothing. After Close it returns [lease.ErrClosed].
+// Register makes p the provider of a kind. A kind must be valid UTF-8 of 1 to [lease.MaxLabel] bytes
+// without NUL. If the kind is malformed or already registered, or if p is nil, Register returns a
+// [*lease.FieldError] with the code [lease.ErrOption] and changes nothing. After Close it returns
+// [lease.ErrClosed].
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
@@ -84,7 +91,7 @@ func (r *Registry) Register(kind string, p Provider) error {
 		return lease.ErrClosed
 	}
 	if r.providers[kind] != nil {
-		return badKind(kind, "is registered already")
+		return badKind(kind, "is already registered")
 	}
 	if r.providers == nil {
 		r.providers = make(map[string]Provider)
@@ -93,16 +100,16 @@ func (r *Registry) Register(kind string, p Provider) error {
 	return nil
 }
 
-// Lease returns the lease of a kind, a name and an owner: the same instance each time, so
-// that an equal owner shares what is held, and another instance for another name or owner.
-// All who share it hold one incarnation: the Release of one, or the end of its session.Run,
-// ends it for all.
+// Lease returns the lease of a kind, a name and an owner. It returns the same instance each time, and
+// another instance for another name or owner. Callers that share an instance share what it holds:
+// if one of them releases the lease, all lose it.
 //
-// The first call makes it; calls meanwhile wait for that. An error of the provider is
-// returned to all that wait, and not kept: the next call tries again. An unknown kind is a
-// [*lease.FieldError] that says which there are, and a name or an owner that
-// [lease.CheckName] or [lease.CheckOwner] refuses is theirs. After Close every call returns
-// [lease.ErrClosed], as [Registry.Close] tells.
+// The first call runs the [Provider], and calls meanwhile wait for it. If the Provider fails, all of
+// them return its error, and the next call runs the Provider again.
+//
+// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the kinds. A bad name
+// is the error of [lease.CheckName], and a bad owner that of [lease.CheckOwner]. After Close, Lease
+// returns [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -130,52 +137,52 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	return e.lease, e.err
 }
 
-// errPanicked is what those are told who waited for a provider that panicked.
+// errPanicked is the error of calls that waited for a Provider that panicked.
 var errPanicked = errors.New("provider: the provider panicked")
 
-// make makes the lease of an entry, and tells those who wait. A failed entry is forgotten,
-// also if p panics. If the Registry was closed meanwhile they know already, and what was made
-// is given up.
+// make runs the Provider and finishes the entry. If the Provider fails or panics, the entry is
+// removed. If Close has finished the entry meanwhile, the lease that was made is dropped.
 func (r *Registry) make(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
 	defer func() {
 		r.mu.Lock()
-		closed := e.ready()
+		closed := e.finished()
 		switch {
 		case closed:
 		case err != nil:
 			delete(r.leases, k)
-			e.tell(nil, err)
+			e.finish(nil, err)
 		default:
-			e.tell(made, nil)
+			e.finish(made, nil)
 		}
 		r.mu.Unlock()
 		if closed && err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), r.Settings().RequestTimeout)
 			defer cancel()
-			_ = k.giveUp(ctx, made) // nobody was given it, so it holds nothing
+			_ = k.drop(ctx, made) // no caller has it, so it holds nothing
 		}
 	}()
 	made, err = p(k.name, k.owner, r.Settings())
-	if err == nil && none(made) {
+	if err == nil && isNil(made) {
 		err = fmt.Errorf("provider: kind %q made no lease", k.kind)
 	}
 }
 
-// tell gives an entry to those who wait for it. The Registry's mutex is held.
-func (e *entry) tell(l lease.Lease, err error) {
+// finish sets the outcome of an entry and wakes the calls that wait for it. The Registry's mutex is
+// held.
+func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)
 }
 
-// none reports whether l is nil, or a nil pointer.
-func none(l lease.Lease) bool {
+// isNil reports whether l is nil or a nil pointer.
+func isNil(l lease.Lease) bool {
 	v := reflect.ValueOf(l)
 	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// provider returns the provider of a kind. The caller holds r.mu.
+// provider returns the provider of a kind. The Registry's mutex is held.
 func (r *Registry) provider(kind string) (Provider, error) {
 	if r.closed {
 		return nil, lease.ErrClosed
@@ -187,9 +194,9 @@ func (r *Registry) provider(kind string) (Provider, error) {
 	for i := range known {
 		known[i] = fmt.Sprintf("%q", known[i])
 	}
-	bound := "must be one of " + strings.Join(known, ", ")
+	bound := "must be one of the registered kinds: " + strings.Join(known, ", ")
 	if len(known) == 0 {
-		bound = "must be registered first: there is no kind yet"
+		bound = "must be registered first; no kind is registered"
 	}
 	return nil, badKind(kind, bound)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/provider"
 )
 
-// fake is a lease that remembers what it was made of and how often it was given up.
+// A fake lease records its arguments and counts its releases.
 type fake struct {
 	lease.Lease // nil: nothing else is called
 	name, owner string
@@ -27,7 +27,7 @@ type fake struct {
 
 func (f *fake) Release(context.Context) error { f.released.Add(1); return f.err }
 
-// closing is a fake with something to close.
+// A closing lease is a fake that is a Closer.
 type closing struct {
 	fake
 	closed atomic.Int64
@@ -84,8 +84,8 @@ func TestLeasePassesDefaults(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: the same instance for the same name, kind and owner; another for
-// another name; another for another owner. And another for another kind.
+// LeaseProviderSpec: Lease returns the same instance for the same name, kind and owner, and another
+// for another name or owner. It also returns another for another kind.
 //
 // SPEC P1.
 func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
@@ -109,14 +109,14 @@ func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: a missing and an unknown class are errors. Here they say what there is.
+// LeaseProviderSpec: a missing and an unknown class are errors. Here the error lists the kinds.
 //
 // SPEC P2.
-func TestUnknownKindSaysWhichThereAre(t *testing.T) {
+func TestUnknownKindListsTheKinds(t *testing.T) {
 	var r provider.Registry
 	var field *lease.FieldError
 	_, err := r.Lease("redis", "name", "owner")
-	if !errors.As(err, &field) || *field != (lease.FieldError{Field: "kind", Value: `"redis"`, Bound: "must be registered first: there is no kind yet", Code: lease.ErrOption}) {
+	if !errors.As(err, &field) || *field != (lease.FieldError{Field: "kind", Value: `"redis"`, Bound: "must be registered first; no kind is registered", Code: lease.ErrOption}) {
 		t.Errorf("no kind: %v", err)
 	}
 	for _, kind := range []string{"pg", "memory", "azure"} {
@@ -124,7 +124,7 @@ func TestUnknownKindSaysWhichThereAre(t *testing.T) {
 	}
 	for _, kind := range []string{"redis", "", "PG", strings.Repeat("x", 1<<20)} {
 		l, err := r.Lease(kind, "name", "owner")
-		if l != nil || !errors.As(err, &field) || field.Field != "kind" || field.Bound != `must be one of "azure", "memory", "pg"` {
+		if l != nil || !errors.As(err, &field) || field.Field != "kind" || field.Bound != `must be one of the registered kinds: "azure", "memory", "pg"` {
 			t.Errorf("%.9q: %v, %v", kind, l, err)
 		}
 		if err != nil && len(err.Error()) > 300 {
@@ -141,7 +141,7 @@ func TestRegisterRefuses(t *testing.T) {
 		p          provider.Provider
 		want       string
 	}{
-		{"duplicate", "kind", func(string, string, provider.Settings) (lease.Lease, error) { return nil, nil }, `kind = "kind": is registered already`},
+		{"duplicate", "kind", func(string, string, provider.Settings) (lease.Lease, error) { return nil, nil }, `kind = "kind": is already registered`},
 		{"nil", "other", nil, "Register.p = nil: must be given"},
 		{"empty", "", newFake, `kind = "": must be valid UTF-8 of 1 to 1024 bytes without NUL`},
 		{"NUL", "a\x00", newFake, `kind = "a\x00": must be valid UTF-8 of 1 to 1024 bytes without NUL`},
@@ -178,7 +178,7 @@ func TestLeaseRefusesBadNamesAndOwners(t *testing.T) {
 	}
 }
 
-// A Registry that is closed takes no kind; what is wrong with one is told first.
+// A closed Registry registers no kind. A bad argument is still reported as one.
 func TestRegisterAfterClose(t *testing.T) {
 	var r provider.Registry
 	if err := r.Close(t.Context()); err != nil {
@@ -192,9 +192,8 @@ func TestRegisterAfterClose(t *testing.T) {
 	}
 }
 
-// A failing provider is called again by the next call; one that fails, makes nothing or
-// panics spoils nothing.
-func TestAFailedProviderIsNotKept(t *testing.T) {
+// A provider that returns an error or no lease, or that panics, is called again by the next call.
+func TestFailedProviderIsCalledAgain(t *testing.T) {
 	errMade := errors.New("cannot")
 	var r provider.Registry
 	calls := 0
@@ -239,8 +238,7 @@ func TestAFailedProviderIsNotKept(t *testing.T) {
 	}
 }
 
-// However many ask at the same time, one instance is made; and making it holds up nobody
-// who asks for another.
+// Concurrent calls get one instance, and a call for another lease does not wait for it.
 //
 // SPEC P1.
 func TestConcurrentCallsGetOneInstance(t *testing.T) {
@@ -275,7 +273,7 @@ func TestConcurrentCallsGetOneInstance(t *testing.T) {
 	})
 }
 
-// Those who wait for a provider are told of its failure, or of its panic.
+// Calls that wait for a provider return its error, or an error if it panics.
 func TestWaitersShareAFailure(t *testing.T) {
 	errMade := errors.New("cannot")
 	for _, panics := range []bool{false, true} {
@@ -310,156 +308,3 @@ func TestWaitersShareAFailure(t *testing.T) {
 		})
 	}
 }
-
-func TestDrop(t *testing.T) {
-	var r provider.Registry
-	register(t, &r, "kind", newFake)
-	register(t, &r, "closer", func(string, string, provider.Settings) (lease.Lease, error) { return new(closing), nil })
-
-	l := get(t, &r, "kind", "name", "owner").(*fake)
-	if err := r.Drop(t.Context(), "kind", "name", "another"); err != nil || l.released.Load() != 0 {
-		t.Errorf("another: %v, released %d times", err, l.released.Load())
-	}
-	if err := r.Drop(t.Context(), "kind", "name", "owner"); err != nil || l.released.Load() != 1 {
-		t.Errorf("%v, released %d times", err, l.released.Load())
-	}
-	if get(t, &r, "kind", "name", "owner") == lease.Lease(l) {
-		t.Error("a lease that was dropped was given again")
-	}
-
-	c := get(t, &r, "closer", "name", "owner").(*closing)
-	c.err = errors.New("cannot")
-	err := r.Drop(t.Context(), "closer", "name", "owner")
-	if !errors.Is(err, c.err) || err.Error() != `provider: giving up closer "name" of "owner": cannot` {
-		t.Errorf("err = %v", err)
-	}
-	if c.closed.Load() != 1 || c.released.Load() != 0 {
-		t.Errorf("closed %d times, released %d times", c.closed.Load(), c.released.Load())
-	}
-	if get(t, &r, "closer", "name", "owner") == lease.Lease(c) {
-		t.Error("a lease that failed to close was given again")
-	}
-}
-
-func TestClose(t *testing.T) {
-	var r provider.Registry
-	errA, errB := errors.New("A"), errors.New("B")
-	register(t, &r, "kind", newFake)
-	register(t, &r, "closer", func(string, string, provider.Settings) (lease.Lease, error) { return new(closing), nil })
-	fine := get(t, &r, "kind", "fine", "owner").(*fake)
-	bad := get(t, &r, "kind", "bad", "owner").(*fake)
-	bad.err = errB
-	c := get(t, &r, "closer", "name", "owner").(*closing)
-	c.err = errA
-	want := `provider: giving up closer "name" of "owner": A` + "\n" + `provider: giving up kind "bad" of "owner": B`
-	if err := r.Close(t.Context()); err == nil || err.Error() != want || !errors.Is(err, errA) || !errors.Is(err, errB) {
-		t.Errorf("err = %v, want %s", err, want)
-	}
-	if err := r.Close(t.Context()); err != nil {
-		t.Errorf("a second time: %v", err)
-	}
-	if fine.released.Load() != 1 || bad.released.Load() != 1 || c.closed.Load() != 1 || c.released.Load() != 0 {
-		t.Error("not every lease was given up once")
-	}
-	for _, kind := range []string{"kind", "unknown"} {
-		if l, err := r.Lease(kind, "fine", "owner"); l != nil || err != lease.ErrClosed {
-			t.Errorf("%s after Close: %v, %v; want ErrClosed", kind, l, err)
-		}
-	}
-	if err := new(provider.Registry).Close(t.Context()); err != nil {
-		t.Errorf("the zero Registry: %v", err)
-	}
-}
-
-// Drop and Close do not wait for a lease that is being made. Drop leaves it alone. Close tells
-// those who wait at once, however long the provider takes; the one who called it is told when
-// it returns, and gives up what it made.
-func TestDropAndCloseWhileALeaseIsMade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r provider.Registry
-		made := new(closing)
-		register(t, &r, "slow", func(string, string, provider.Settings) (lease.Lease, error) {
-			time.Sleep(time.Hour)
-			return made, nil
-		})
-		start := time.Now()
-		var wg sync.WaitGroup
-		ask := func(want time.Duration) {
-			wg.Go(func() {
-				if l, err := r.Lease("slow", "name", "owner"); l != nil || err != lease.ErrClosed || time.Since(start) != want {
-					t.Errorf("%v, %v after %v; want ErrClosed after %v", l, err, time.Since(start), want)
-				}
-			})
-			synctest.Wait()
-		}
-		ask(time.Hour)
-		ask(time.Minute)
-		ask(time.Minute)
-		time.Sleep(time.Minute)
-		if err := r.Drop(t.Context(), "slow", "name", "owner"); err != nil {
-			t.Error(err)
-		}
-		if err := r.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if time.Since(start) != time.Minute {
-			t.Errorf("waited %v", time.Since(start)-time.Minute)
-		}
-		wg.Wait()
-		if made.closed.Load() != 1 {
-			t.Errorf("closed %d times, want once", made.closed.Load())
-		}
-	})
-}
-
-// Whatever a provider does after Close, there is nothing left of it.
-func TestAProviderThatFailsAfterClose(t *testing.T) {
-	for name, end := range map[string]func() (lease.Lease, error){
-		"error": func() (lease.Lease, error) { return new(fake), errors.New("cannot") },
-		"none":  func() (lease.Lease, error) { return nil, nil },
-		"panic": func() (lease.Lease, error) { panic("cannot") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			var r provider.Registry
-			register(t, &r, "kind", func(string, string, provider.Settings) (lease.Lease, error) {
-				if err := r.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-				return end()
-			})
-			defer func() {
-				if p := recover(); (p == "cannot") != (name == "panic") {
-					t.Errorf("recovered %v", p)
-				}
-				if err := r.Close(t.Context()); err != nil {
-					t.Errorf("Close again: %v", err)
-				}
-			}()
-			if l, err := r.Lease("kind", "name", "owner"); l != nil || err != lease.ErrClosed {
-				t.Errorf("%v, %v; want ErrClosed", l, err)
-			}
-		})
-	}
-}
-
-// Close gives up all leases at the same time.
-func TestCloseDoesNotQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r provider.Registry
-		register(t, &r, "kind", func(string, string, provider.Settings) (lease.Lease, error) { return hanging{}, nil })
-		for i := range 10 {
-			get(t, &r, "kind", fmt.Sprint(i), "owner")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-	})
-}
-
-// hanging is a lease whose release takes as long as it may.
-type hanging struct{ lease.Lease }
-
-func (hanging) Release(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -9,26 +9,38 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Settings are the times of the leases that a [Registry] makes. Every zero field stands for
-// the default of the field of that name in [session.Options]; a [Provider] is given Settings in
-// which every default is in its place. A RenewInterval must be below half of a finite Duration, so
-// that after a renewal which failed there is time for another, whatever the Provider is.
+// Settings are the times of the leases that a [Registry] makes. A zero field means the default of the
+// field of the same name in [session.Options]. A [Provider] gets Settings without zero fields.
+//
+// Settings can be read from a configuration in JSON or YAML, such as
+//
+//	{"duration": "15s", "renewInterval": "5s"}
+//
+// and from flags and other formats through [Duration].
 type Settings struct {
-	Duration       time.Duration // of a grant, or lease.Infinite
-	RenewInterval  time.Duration // from one renewal to the next
-	RequestTimeout time.Duration // of one operation
-	RetryDelay     time.Duration // from a failed renewal to the next
+	// Duration is how long a grant lasts without a renewal. It is positive, or lease.Infinite.
+	Duration time.Duration
+
+	// RenewInterval is the time from one renewal to the next. It must be below half of a finite
+	// Duration, so that there is time for a second renewal if one fails.
+	RenewInterval time.Duration
+
+	// RequestTimeout bounds one request to the authority.
+	RequestTimeout time.Duration
+
+	// RetryDelay is the time from a failed renewal to the next attempt.
+	RetryDelay time.Duration
 }
 
-// Validate returns nil if a session takes the Settings, as far as its other options have their
-// defaults: see [session.Options]. Otherwise every broken rule is a [*lease.FieldError] with
-// the code [lease.ErrOption] in the error returned, which names a field that was given.
+// Validate returns nil if a session whose other options have their defaults accepts the Settings.
+// Otherwise its error joins a [*lease.FieldError] with the code [lease.ErrOption] for every rule of
+// [session.Options] that is broken. Each names a field that is not zero.
 func (s Settings) Validate() error {
 	_, err := s.complete()
 	return err
 }
 
-// complete returns s with every default in its place.
+// complete returns s with the default in the place of every zero field.
 func (s Settings) complete() (Settings, error) {
 	o, err := (&session.Options{Duration: s.Duration, RenewInterval: s.RenewInterval, RequestTimeout: s.RequestTimeout, RetryDelay: s.RetryDelay}).Complete()
 	if err != nil {
@@ -42,7 +54,8 @@ func (s Settings) complete() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}, nil
 }
 
-// rename makes an error about session.Options, which nobody else has seen, one about Settings.
+// rename changes the field in an error about session.Options to the one of Settings. The error is
+// new, so that nothing else refers to it.
 func rename(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {

@@ -16,9 +16,9 @@ import (
 
 const s = time.Second
 
-// TimeoutSettingsSpec: the interval defaults to a part of the duration, with a bound, and
-// can be overridden. (There a tenth, and at least 5 s; here a third, so that two renewals
-// in a row can fail. The bound is on the time-out of a request instead, at most 5 s.)
+// TimeoutSettingsSpec: the interval defaults to a part of the duration and can be overridden. In Akka
+// it is a tenth of the duration and at least 5 s. Here it is a third, so that two renewals in a row
+// can fail, and the timeout of a request is bounded instead, by 5 s.
 func TestSettingsDefaults(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -79,8 +79,8 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// Every broken rule is told, not only the first.
-func TestSettingsTellEveryBrokenField(t *testing.T) {
+// Validate reports every broken rule, and not only the first.
+func TestValidateReportsEveryField(t *testing.T) {
 	err := provider.Settings{Duration: -1, RenewInterval: -2, RequestTimeout: -3, RetryDelay: -4}.Validate()
 	const want = `Settings.Duration = -1ns: must be positive
 Settings.RenewInterval = -2ns: must be positive
@@ -91,7 +91,7 @@ Settings.RetryDelay = -4ns: must be positive`
 	}
 }
 
-// What New accepts a session accepts, to the nanosecond.
+// A session accepts what New accepts, to the nanosecond.
 func TestSessionsAcceptTheSettings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		some := func(label string) time.Duration {
