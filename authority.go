@@ -6,50 +6,57 @@ import (
 	"time"
 )
 
-// An Authority grants leases. It is the only waist of this library: whatever can carry
-// out a [Request] can be held through a session.Session, tested by package leasetest and
-// served by package blobtest. [NewAuthority] makes one of a [Store].
+// An Authority grants leases. It is the one interface between the two halves of this library:
+// session.Session holds a lease over any Authority, package leasetest tests any Authority, and
+// package blobtest serves one over HTTP. [NewAuthority] makes an Authority of a [Store].
 //
-// An Authority may be used by any number of goroutines. Optional abilities are [Watcher] and
+// Do must be safe for use by several goroutines at once. Optional abilities are [Watcher] and
 // [Lister].
 type Authority interface {
-	// Do carries out one request on the lease of that name. There are three outcomes.
+	// Do carries out one request on the lease with that name. There are three outcomes:
 	//
-	// Granted: the error is nil, and the result shows the record after the action.
+	//   - Granted: the error is nil, and the result shows the record after the action.
+	//   - Refused: the error is an [*OpError] around a [Code], or around a [*FieldError] with a
+	//     Code if an argument is bad. The request changed nothing and never will. If
+	//     [Code.Refusal] is true of the Code, the result shows the record that decided, unless
+	//     the authority does not disclose it.
+	//   - Unknown: any other error. The request may have been carried out, or may be later.
 	//
-	// Refused, or never possible: the error is an [*OpError] around a [Code], or around a
-	// [*FieldError] that leads to one. The request changed nothing. With a Code for which
-	// [Code.Refusal] is true, the result shows the record that decided, if the authority
-	// tells it.
-	//
-	// Unknown: any other error. The request may have been carried out, or may yet be.
+	// Do must return soon after ctx ends, even if the engine does not answer. The outcome is then
+	// unknown, unless the request was not sent. If ctx is done before the call, Do sends nothing.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
 // A Result shows a lease as the authority saw it when it decided.
 type Result struct {
+	// Record is the record after the action, or the one that decided a refusal, as it stood at Now.
 	Record Record
 
-	// Now is the authority's time. If it is zero the result shows nothing.
+	// Now is the authority's time. If it is zero, the result shows nothing.
 	Now time.Time
 
-	// MinRemaining bounds the time that is left from below: counted from the sending of the
-	// request, the record's ID is certain to stay locked for at least this long, if nobody
-	// breaks, changes or releases it. It is 0 if the record is not locked.
+	// MinRemaining is a lower bound of the time that is left. The record's ID stays locked for at
+	// least this long after the request was sent, unless the lease is broken, changed or released.
+	// It is 0 if the record is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining bounds the time that is left from above: counted from the answer, the lease
-// stays locked for at most this long if its holder does nothing. It is Infinite for an
-// infinite lease.
+// MaxRemaining is an upper bound of the time that is left. The lease stays locked for at most this
+// long after the answer arrived, if its holder sends nothing more. It is 0 if the record is not
+// locked, and Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
-// Break breaks the lease under name without knowing its ID, and returns how long it stays
-// locked: 0 if the break is immediate. The holder keeps the lease for the period, if that is
-// shorter than what is left of it, and learns of the break when it next asks: a session.Session
-// within its RenewInterval and RequestTimeout, 15 s by default, or with its Options.Watch as soon
-// as it has asked. A shorter period may be over before the holder knows; until then it goes on
-// believing.
+// Break breaks the lease under name, without knowing its ID, and returns how long the lease stays
+// locked. Its holder keeps the lease for the period p, or for the time that is left if that is less.
+// The zero Period lets a finite lease run until its end, and breaks an infinite lease at once.
+//
+// The holder learns of the break from the answer to its next request. A session.Session sends one
+// within its RenewInterval, and by default has the answer within 15 s. With Options.Watch it sends
+// one as soon as the record changes. If the period is shorter than that, it is over before the
+// holder knows: the holder then still believes that it has the lease.
+//
+// The error is that of [Authority.Do]. If nobody holds the lease, and nobody ever did, it leads to
+// [ErrNotPresent].
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
 		return 0, missing("Break.a")
@@ -61,7 +68,7 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 	return res.MaxRemaining(), nil
 }
 
-// Inspect shows the lease under name. It changes nothing.
+// Inspect returns the lease under name. It changes nothing, and its error is that of [Authority.Do].
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if a == nil {
 		return Result{}, missing("Inspect.a")
@@ -69,17 +76,18 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }
 
-// NewAuthority makes an Authority of a Store: it loads the record, steps it, and swaps the
-// result in, again from the start if the swap conflicts, until the context is done. It
-// remembers nothing between calls. A refusal, and a result that needs no writing, always
-// come from a Load made within the call, or from what a conflict within it showed, since Swap
-// refuses stale writes but not stale answers.
+// NewAuthority makes an Authority of a Store. For each request it loads the record, calls [Decide],
+// and swaps the result in. If the swap conflicts, it starts again, until the context is done.
 //
-// If s is a [Limiter], every request is held against its Limits, and a record that claims
-// more than the longest duration counts as ending after that duration from when it is
-// first seen by a request other than an [ActionRead]. If s is a [Watcher] or a [Lister], so is the
-// Authority.
-// NewAuthority panics if s is nil, and with the error of [Limits.Validate] if there is one.
+// It remembers nothing between calls. So a refusal, and a result that needs no writing, always rest
+// on a record that was read within the call. Swap refuses a stale write, but nothing would refuse a
+// stale answer.
+//
+// If s is a [Limiter], NewAuthority checks every request against its Limits. A record that claims
+// more time than the Limits allow is cut to the longest duration, counted from the first request
+// other than an [ActionRead] that sees it. If s is a [Watcher] or a [Lister], so is the Authority.
+//
+// NewAuthority panics if s is nil, or if [Limits.Validate] returns an error.
 func NewAuthority(s Store) Authority {
 	if s == nil {
 		panic("lease: NewAuthority of a nil Store")
@@ -119,6 +127,7 @@ type authority struct {
 	limits Limits
 }
 
+// Do implements [Authority].
 func (a *authority) Do(ctx context.Context, name string, req Request) (res Result, err error) {
 	if checkLabel(name, ErrName) != 0 {
 		err = CheckName(name)
@@ -147,8 +156,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		write, refusal := a.limits.decide(&next, req, old.Now)
 		if refusal != 0 || !write {
 			if write {
-				// The record claims too much, and what it may claim is written down. If that fails,
-				// the next request tries again.
+				// The record claimed more than the limits allow. If writing it down fails, the next
+				// request tries again.
 				_, _ = a.store.Swap(ctx, name, old, next)
 			}
 			res.show(&next, old.Now, old.Uncertainty)
@@ -159,8 +168,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// What is certain is counted from the commit, not from the decision before it: then a
-			// store that answers a load with an old time cannot make a holder believe too long.
+			// Count MinRemaining from the commit, not from the decision before it. Then a store
+			// that answers a load with an old time cannot make a holder believe for too long.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

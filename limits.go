@@ -5,23 +5,26 @@ import (
 	"time"
 )
 
-// Limits are the durations that an authority grants. The zero value of a field sets no
-// limit; so the zero Limits admit whatever [Step] can grant.
+// Limits bound the durations that an authority grants. A zero field sets no limit.
 type Limits struct {
-	MinDuration time.Duration // shortest duration of an Acquire
-	MaxDuration time.Duration // longest finite duration of an Acquire; Infinite is always admitted
-	MaxPeriod   time.Duration // longest break period
+	MinDuration time.Duration // the shortest duration of an acquire
+	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
+	MaxPeriod   time.Duration // the longest break period
 }
 
-// AzureLimits are the ones of the Blob service: "A non-infinite lease can be between 15
+// AzureLimits are the limits of the Blob service: "A non-infinite lease can be between 15
 // and 60 seconds", and a break period "between 0 and 60 seconds".
 var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
-// A Limiter is an optional ability of a [Store]: the Limits that [NewAuthority] holds every
-// request, and every record it loads, against.
-type Limiter interface{ Limits() Limits }
+// A Limiter is an optional ability of a [Store].
+type Limiter interface {
+	// Limits returns the limits that [NewAuthority] applies to every request and to every record
+	// that it loads. They must not change.
+	Limits() Limits
+}
 
-// Validate returns nil if no field is negative and MinDuration is not above MaxDuration.
+// Validate returns nil if no field is negative and MinDuration is not above MaxDuration. Otherwise
+// it returns a [*FieldError] with the Code [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -36,10 +39,10 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if [Step] could grant the request in some state and it keeps the
-// limits. Otherwise it returns a [*FieldError] that names the field, its value and the
-// bound, with the Code that Step has for it. In the dialect before [Version20120212] a break
-// has no period, and the duration of an Acquire is always 60 seconds.
+// Check returns nil if the request keeps the limits and [Step] could grant it in some state.
+// Otherwise it returns a [*FieldError] that names the field, its value and the bound, with the Code
+// that Step returns for it. In the dialect before [Version20120212] a break has no period, and the
+// duration of an acquire is always 60 seconds.
 func (l Limits) Check(req Request) error { return l.check(&req) }
 
 // check is Check of a request that is not copied.
@@ -81,10 +84,9 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// clamp bounds what a record can claim at now: a finite lease, and the break of one, counts
-// as granted for at most MaxDuration and as ending at most that long from now on; the break
-// of an infinite one as ending at most MaxPeriod from now on. It protects against a record
-// that was written by hand, or under other limits.
+// clamp cuts what a record claims at now to the limits. A finite lease ends at most MaxDuration from
+// now, and so does its break. The break of an infinite lease ends at most MaxPeriod from now. This
+// protects against a record that was written by hand, or under other limits.
 func (l Limits) clamp(r *Record, now time.Time) {
 	most := l.MaxDuration
 	if r.Duration == Infinite {

@@ -32,6 +32,7 @@ type Lister interface {
 
 // An Entry is one lease in a list.
 type Entry struct {
+	// Name is the name of the lease. It is empty beside an error that ends the list.
 	Name string
 
 	// Record is the record as it stands at Now: [Record.At] has been applied. It has the ID of
@@ -49,6 +50,7 @@ type listing struct {
 	limits Limits
 }
 
+// List implements [Lister].
 func (l listing) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for e, err := range l.Lister.List(ctx, prefix) {
