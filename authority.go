@@ -55,8 +55,7 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // one as soon as the record changes. If the period is shorter than that, it is over before the
 // holder knows: the holder then still believes that it has the lease.
 //
-// The error is that of [Authority.Do]. If nobody holds the lease, and nobody ever did, it leads to
-// [ErrNotPresent].
+// The error is that of [Authority.Do]. If the lease is Available, the error leads to [ErrNotPresent].
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
 		return 0, missing("Break.a")

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Code says why an authority refused a request, why a holder lost a lease, or what is
-// wrong with an argument. It is an error: a target for [errors.Is], a case of a switch,
-// the key of a table. The comment of each refusal names the error code under which the
-// Blob service reports it.
+// A Code says why an authority refused a request, why a holder lost a lease, or what is wrong with an
+// argument. It is an error, and a target for [errors.Is]. [CodeOf] finds the Code of an error, for a
+// switch or as the key of a table. The comment of each refusal names the error code of the Blob
+// service.
 type Code uint8
 
 const (
@@ -31,27 +31,27 @@ const (
 
 	// Bad arguments: the request can never be granted.
 
-	ErrAction
-	ErrVersion
+	ErrAction   // unknown action
+	ErrVersion  // unknown version, or a version that does not have the action
 	ErrID       // missing or malformed lease ID
 	ErrProposed // missing proposed lease ID
-	ErrDuration
-	ErrPeriod
-	ErrOwner
-	ErrName
-	ErrToken
-	ErrTime   // the authority's time lies before the year 1
-	ErrOption // of a constructor
+	ErrDuration // lease duration that is not positive, or outside the limits
+	ErrPeriod   // break period that is negative, or above the limit
+	ErrOwner    // malformed owner: see [CheckOwner]
+	ErrName     // malformed name: see [CheckName]
+	ErrToken    // malformed fencing token: see [Token]
+	ErrTime     // the authority's time is before the year 1
+	ErrOption   // option of a constructor that is missing or out of range
 
-	// What stores answer.
+	// Errors of stores.
 
-	ErrConflict // Swap: the record is no longer the one that was loaded; certainly not applied
-	ErrCorrupt  // what the store holds is not a record
+	ErrConflict // Swap: the record is no longer the one that was loaded; certainly not written
+	ErrCorrupt  // the store holds something that is not a valid record
 
-	// What holders answer.
+	// Errors of holders.
 
-	ErrLost       // the lease was lost; errors.Is says so of every [*LostError], whatever its Reason
-	ErrExpired    // the time for which the lease was certain ran out before a renewal was granted
+	ErrLost       // the lease was lost; errors.Is reports true for every [*LostError], whatever its Reason
+	ErrExpired    // no renewal was granted before the holder's lower bound of the time left ran out
 	ErrStopWindow // the lease is about to end, and the work under it must stop before that
 	ErrTakenOver  // another process with the same owner has taken the lease over
 	ErrReleased   // the holder itself gave the lease up
@@ -113,9 +113,9 @@ func Codes() []Code {
 	return all
 }
 
-// Refusal reports whether the state of the lease decided, as against a bad argument and what
-// a store or a holder answers. It is certain that a refused request changed nothing, and the
-// same request may be granted later.
+// Refusal reports whether c is a refusal: the state of the lease decided, and the request changed
+// nothing. The same request may be granted later. Refusal is false for bad arguments and for the
+// errors of stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrEpochLimit }
 
 // Error returns the text of c in plain words.
@@ -153,13 +153,14 @@ func CodeOf(err error) Code {
 	return c
 }
 
-// An OpError is what an [Authority] returns: which operation failed on which lease, and why.
+// An OpError is the error of an [Authority]. It says which operation failed on which lease, and why.
 type OpError struct {
 	Op   string // the action, such as "acquire"
-	Name string // of the lease
-	Err  error  // a Code for a refusal or a bad argument; anything else: the outcome is unknown
+	Name string // the name of the lease
+	Err  error  // a Code for a refusal, a *FieldError for a bad argument; with any other error the outcome is unknown
 }
 
+// Error returns the operation, the name and the text of Err.
 func (e *OpError) Error() string {
 	s := "lease: " + e.Op + " " + quote(e.Name)
 	if e.Err == nil {
@@ -168,43 +169,45 @@ func (e *OpError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// A FieldError is a bad argument, or a bad field of a record: which one, its value and
-// the bound that it breaks.
+// A FieldError reports a bad argument, or a bad field of a record.
 type FieldError struct {
-	Field string // such as "Request.Duration"; of an argument, such as "Name" or "Break.a"
-	Value string
-	Bound string // such as "must be positive"
-	Code  Code
+	Field string // the field, such as "Request.Duration", or the argument, such as "Name" or "Break.a"
+	Value string // the value as text; a text is quoted
+	Bound string // the bound that the value breaks, such as "must be positive"
+	Code  Code   // the code of the argument, or ErrCorrupt for a field of a record
 }
 
+// Error returns the field, the value and the bound.
 func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + e.Bound }
 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// missing refuses an argument that is nil.
+// missing returns the error of an argument that is nil.
 func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
-// A LostError is what handlers of [Lease.OnLost] are told, and the cause of a context
-// from [WhileHeld] that ended with the loss.
+// A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it, and it is the
+// cause of a context from [WhileHeld] that ended with the loss.
 type LostError struct {
-	Name   string
-	Token  Token // of the incarnation that was lost
-	Reason Code  // ErrExpired, ErrBroken, or the refusal of a renewal
-	Err    error // the last error on the way there; may be nil
+	Name   string // the name of the lease
+	Token  Token  // the token of the incarnation that was lost
+	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, or the refusal of a renewal
+	Err    error  // the last error before the loss; may be nil
 }
 
 // Is reports whether target is [ErrLost], so that errors.Is(err, ErrLost) is true of every loss.
 // [CodeOf] a LostError is its Reason.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
+// Error returns the name, the reason and the text of Err.
 func (e *LostError) Error() string {
 	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
-	if e.Err != nil && CodeOf(e.Err) != e.Reason { // which would say it twice
+	if e.Err != nil && CodeOf(e.Err) != e.Reason { // or the text would be there twice
 		s += ": " + e.Err.Error()
 	}
 	return s
@@ -221,7 +224,7 @@ func (e *LostError) Unwrap() []error {
 // A PermanentError is an error of a store or an authority that no retry can mend, such as a
 // missing table or a missing permission. [Permanent] makes one.
 type PermanentError struct {
-	Err error
+	Err error // the error itself
 }
 
 // Permanent marks err as one that no retry can mend. It returns nil if err is nil, and otherwise
@@ -244,7 +247,7 @@ func (e *PermanentError) Error() string {
 // Unwrap returns Err.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// quote quotes a value for a message and keeps a hostile one from filling it.
+// quote quotes a value for a message, and cuts a long one.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

@@ -18,9 +18,9 @@ type State uint8
 const (
 	Available State = iota // unlocked; nobody holds the lease
 	Leased                 // locked by the ID in force
-	Expired                // the duration has run out; the ID is kept until the resource is written or leased again
-	Breaking               // broken, but still locked until the break period is over
-	Broken                 // broken, and the break period is over
+	Expired                // unlocked; the duration has run out, and the ID may still renew
+	Breaking               // locked until the break period is over; the ID may not renew
+	Broken                 // unlocked; the break period is over, and the ID may not renew
 )
 
 var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
@@ -64,11 +64,10 @@ var (
 	lastUnix  = lastTime.Unix()
 )
 
-// A Record is all that an authority remembers of one lease. It is comparable, and the
-// zero Record is a lease that nobody ever held.
+// A Record is all that an authority remembers of one lease. The zero Record is a lease that nobody
+// ever held. Records are comparable.
 //
-// Every Record that this package makes satisfies [Record.Validate], and so does every one
-// that it decodes:
+// Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
 //   - Leased and Breaking have an ID; Expired and Broken keep the last one; Available
 //     may keep it (until the next write), because dialects before [Version20120212]
@@ -77,17 +76,17 @@ var (
 //     the Duration is Infinite, in the other states never.
 //   - Epoch is at least 1 as soon as there is an ID, and below 1<<63.
 type Record struct {
-	ID       ID // in force, or the last one; zero: none known
-	State    State
+	ID       ID            // the ID in force, or the last one; zero if none is known
+	State    State         // as it was written; At says what it is at a later time
 	Owner    string        // a label for people; never a proof of anything
-	Duration time.Duration // as granted; what a renewal grants again; zero only where ID is
-	Until    time.Time     // when State ends by itself, UTC; zero if it does not
-	Epoch    uint64        // rises with every grant; never falls, not even at Release
+	Duration time.Duration // as granted, and as a renewal grants again; zero only if ID is zero
+	Until    time.Time     // when State ends by itself, in UTC; zero if it does not
+	Epoch    uint64        // the number of the last grant: rises with every grant, and never falls
 }
 
-// At returns the record as it stands at now: the passing of time, which the outcome
-// table lists as the action "Duration expires". A lease whose Until has come is over:
-// Leased becomes Expired and Breaking becomes Broken at now >= Until.
+// At returns the record as it stands at now. At now >= Until, Leased becomes Expired and Breaking
+// becomes Broken. This is the passing of time, which the outcome table lists as the action "Duration
+// expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
@@ -106,8 +105,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long the lease stays locked from now on if nothing else
-// happens: Infinite for an infinite lease, 0 if it is not locked at now.
+// Remaining returns how long after now the lease stays locked, if nothing else happens. It is
+// Infinite for an infinite lease, and 0 if the lease is not locked at now.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -124,9 +123,9 @@ func (r *Record) remaining(now time.Time) time.Duration {
 // there was none.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Validate returns nil if the record keeps the rules stated on [Record], and otherwise a
-// [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule.
-// A store calls it on whatever it decodes; [Step] assumes it.
+// Validate returns nil if the record keeps the rules stated on [Record]. Otherwise it returns a
+// [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule. A store
+// must call it on every record that it reads, because [Step] assumes that records are valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}

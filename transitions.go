@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// An Action is something that is done to a lease or to the resource behind it. The first
-// five are the modes of the Lease Blob operation; ActionRead and ActionWrite are the uses of the
-// resource, the other half of the machine.
+// An Action is something that is done to a lease or to the resource behind it. The first five are
+// the modes of the Lease Blob operation. ActionRead and ActionWrite are the uses of the resource. The
+// zero Action is none, and refused.
 type Action uint8
 
 const (
-	ActionAcquire Action = iota + 1
-	ActionRenew
-	ActionChange
-	ActionRelease
-	ActionBreak
-	ActionRead
-	ActionWrite
+	ActionAcquire Action = iota + 1 // take a lease that is not locked, or start the own lease anew
+	ActionRenew                     // start the duration anew
+	ActionChange                    // give the lease to another ID
+	ActionRelease                   // give the lease up
+	ActionBreak                     // end the lease after a period, without knowing its ID
+	ActionRead                      // read the resource; changes nothing
+	ActionWrite                     // write the resource; without an ID it forgets the last lease
 )
 
 var actionNames = [...]string{
@@ -68,13 +68,12 @@ func (p Period) String() string {
 	return p.d.String()
 }
 
-// A Request is one action with its arguments. Fields that are not of the action are not
-// looked at: in particular, "a lease duration cannot be changed using renew or change".
-// Requests are comparable.
+// A Request is one action with its arguments. Fields that the action does not have are ignored: in
+// particular, "a lease duration cannot be changed using renew or change". Requests are comparable.
 type Request struct {
 	_ struct{} // fields by name only
 
-	Action   Action
+	Action   Action        // must be given
 	ID       ID            // ActionRenew, ActionChange, ActionRelease; optional for ActionRead and ActionWrite
 	Proposed ID            // ActionAcquire, ActionChange
 	Owner    string        // ActionAcquire; ActionChange, where empty keeps the record's; a label, may be empty
@@ -83,20 +82,20 @@ type Request struct {
 	Version  Version       // the dialect; zero is the newest; a native authority may refuse old ones
 }
 
-// Step is the machine: it applies one request to a record at the authority's time now.
+// Step is the machine: it applies one request to a record at the authority's time now. The outcome
+// is that of the two tables of the Lease Blob document, cell by cell.
 //
-// Granted, it returns the record after the action and nil. Refused, it returns the record
-// as time has left it, r.At(now), and a [Code]: nothing else has changed. The outcome is
-// the one of the two tables of the Lease Blob document, cell by cell.
+// If the request is granted, Step returns the record after the action and nil. If it is refused, or
+// if an argument is missing or out of range, Step returns r.At(now) and a [Code].
 //
-// Step is pure: it reads no clock, draws no randomness, remembers nothing, allocates
-// nothing, and may be called from any number of goroutines. It assumes that r is valid
-// ([Record.Validate]) and that an authority never calls it with a now that decreases.
-// Then the record it returns is valid too.
+// Step is pure: it reads no clock, draws no randomness, remembers nothing, allocates nothing, and
+// may be called by several goroutines at once. It assumes that r is valid ([Record.Validate]), and
+// that the authority never calls it with an earlier now than before. Then the record that it returns
+// is valid too.
 //
-// A sum of time that cannot be written saturates: a lease that would end after the year
-// 9999 is granted as infinite, a break that would end later ends then. A now before the
-// year 1 is refused with [ErrTime].
+// An end that cannot be written saturates. A lease that would end after the year 9999 is granted as
+// infinite, and a break that would end later ends then. A now before the year 1 is refused with
+// [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -110,8 +109,7 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is Step in place, of a request that check has nothing against, on a record that is as
-// time has left it.
+// step is Step in place. The arguments were checked, and At was applied to the record.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
@@ -133,7 +131,7 @@ func step(r *Record, req *Request, now time.Time) Code {
 	return use(r, req)
 }
 
-// check looks at the arguments that the action needs.
+// check checks the arguments that the action needs.
 func check(req *Request) Code {
 	if !req.Version.known() {
 		return ErrVersion
@@ -216,7 +214,7 @@ func start(r *Record, now time.Time) {
 	r.Until = until
 }
 
-// after returns now+d, and false, with the last time that can be written, if it is later.
+// after returns now+d and true, or the last time that can be written and false if now+d is later.
 func after(now time.Time, d time.Duration) (time.Time, bool) {
 	if sec := now.Unix(); sec <= lastUnix {
 		sec += int64(d / time.Second)
