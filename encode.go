@@ -11,11 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// recordFields are the fields of a Record as text, in the order in which they are written.
-// Every value is a word that a person can read with the tools of the engine that stores it.
+// recordFields are the fields of a Record as text, in the order in which they are written. People can
+// read every value with the tools of the engine that stores it.
 //
-// A field that get gives as "" is left out. What set cannot read it leaves zero: that it
-// read well shows by get giving the same text again, so that each record has one text.
+// A field for which get returns "" is left out. If set cannot read a text, it leaves the field zero.
+// Then get returns another text than the one that was read, and record refuses it. So each record
+// has exactly one text.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -73,10 +74,10 @@ func parseTime(s string) time.Time {
 	return t.UTC()
 }
 
-// A form is a record as it was found: the text of each field that is there.
+// A form is a record before it is decoded: the text of each field that is present.
 type form map[string]string
 
-// add takes in one field.
+// add adds one field.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -100,8 +101,8 @@ func known(key string) bool {
 	return false
 }
 
-// record reads the form. No field may be missing, or written in another way than the
-// record would be written, and the record must be valid.
+// record decodes the form. Every field must be present and written as the record would be written,
+// and the record must be valid.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -128,8 +129,8 @@ func corrupt(key, value, rule string) error {
 //	{"state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5",
 //	 "duration":"15s","until":"2012-01-26T23:30:33Z","owner":"worker-1"}
 //
-// Fields that are zero are left out, but for state and epoch; the duration of an infinite
-// lease is "infinite". A record that [Record.Validate] refuses is not written.
+// Zero fields are left out, except state and epoch. The duration of an infinite lease is "infinite".
+// The error is that of [Record.Validate].
 func (r Record) MarshalJSON() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -157,11 +158,13 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, in any order and with any white space: an
-// engine may keep an object in a form of its own. Each value, once its escapes are read, must
-// be what MarshalJSON writes, and its key in lower case. A field that is missing, unknown, null
-// or given twice, an escaped half of a surrogate pair, and a record that [Record.Validate]
-// refuses are a [*FieldError] with the Code [ErrCorrupt]; *r is then unchanged.
+// UnmarshalJSON reads what MarshalJSON writes. The members may be in any order, with any white space
+// and any escapes, because an engine may rewrite an object. Keys must be in lower case, and values
+// must be written as MarshalJSON writes them.
+//
+// UnmarshalJSON returns a [*FieldError] with the Code [ErrCorrupt], and leaves *r unchanged, if a
+// member is missing, unknown, null or given twice, if half of a surrogate pair is escaped, or if
+// [Record.Validate] refuses the record.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	f, err := parseJSON(data)
 	if err != nil {
@@ -175,8 +178,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON reads the object token by token, since the decoding of structs ignores the
-// case of keys and lets the last of several equal ones win.
+// parseJSON reads the object token by token. Package json would ignore the case of keys, and use the
+// last of several equal keys.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -216,8 +219,8 @@ func parseJSON(data []byte) (form, error) {
 	return f, nil
 }
 
-// halfPair reports whether half of a surrogate pair is escaped without the other, in data that
-// is JSON. The decoder reads it as U+FFFD, which is a character of its own.
+// halfPair reports whether JSON data has an escaped half of a surrogate pair without the other half.
+// Package json reads such a half as U+FFFD, which is a different character.
 func halfPair(data []byte) bool {
 	for {
 		i := bytes.IndexByte(data, '\\')
@@ -236,8 +239,8 @@ func halfPair(data []byte) bool {
 	}
 }
 
-// unescape returns the number in the \uXXXX that data begins with, and -1 if it is something
-// else, and how many bytes of data an escape of its kind takes.
+// unescape returns the number in the \uXXXX at the beginning of data and its length. If data begins
+// with another escape, the number is -1 and the length is 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {
@@ -247,12 +250,12 @@ func unescape(data []byte) (rune, int) {
 	return -1, min(2, len(data))
 }
 
-// MarshalText writes the record as one line of words, in this order, such as
+// MarshalText writes the record as one line, with its fields in this order, such as
 //
 //	leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"
 //
-// Fields that are zero are left out, but for state and epoch. A record that
-// [Record.Validate] refuses is not written. Two records are equal exactly if their texts are.
+// Zero fields are left out, except state and epoch. Two records are equal if and only if their texts
+// are. The error is that of [Record.Validate].
 func (r Record) MarshalText() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -275,8 +278,8 @@ func (r Record) MarshalText() ([]byte, error) {
 
 const textRule = "must be state, epoch, id, duration, until and owner, in this order and as they are written"
 
-// UnmarshalText reads what MarshalText writes, and nothing else: any other text is a
-// [*FieldError] with the Code [ErrCorrupt], and *r is then unchanged.
+// UnmarshalText reads what MarshalText writes. For any other text it returns a [*FieldError] with the
+// Code [ErrCorrupt] and leaves *r unchanged.
 func (r *Record) UnmarshalText(text []byte) error {
 	f, err := parseText(string(text))
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"unicode"
 )
 
-// An ID is a lease ID: a GUID, 16 bytes in the order in which they are printed, so that
-// it converts to and from uuid.UUID as it stands. IDs are compared by value. The zero ID
-// means that none is given; it cannot be proposed.
+// An ID is a lease ID: a GUID, as 16 bytes in the order in which they are printed. It converts to and
+// from a uuid.UUID. IDs are comparable. The zero ID means that no ID is given; it cannot be proposed.
 type ID [16]byte
 
-// IsZero reports whether no ID is given.
+// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // ParseID reads a GUID in one of the formats of the .NET Guid constructor, in upper or
@@ -23,8 +22,8 @@ func (id ID) IsZero() bool { return id == ID{} }
 //	P  (00112233-4455-6677-8899-aabbccddeeff)
 //	X  {0x00112233,0x4455,0x6677,{0x88,0x99,0xaa,0xbb,0xcc,0xdd,0xee,0xff}}
 //
-// In X, white space is allowed anywhere and leading zeros may be left out. Anything else
-// is a [*FieldError] with the Code [ErrID].
+// In X, white space is allowed anywhere and leading zeros may be left out. For any other text ParseID
+// returns a [*FieldError] with the Code [ErrID].
 func ParseID(s string) (ID, error) {
 	t := strings.TrimSpace(s)
 	var id ID
@@ -46,7 +45,7 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// MustParseID is ParseID for constants: it panics where ParseID gives an error.
+// MustParseID is ParseID for constants: it panics if ParseID returns an error.
 func MustParseID(s string) ID {
 	id, err := ParseID(s)
 	if err != nil {
@@ -66,10 +65,10 @@ func parseDashed(id *ID, s string) bool {
 		parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
 }
 
-// parseBraced reads format X: eleven hexadecimal numbers of 4, 2, 2 and eight times 1
-// byte, the last eight in braces of their own.
+// parseBraced reads format X: eleven hexadecimal numbers of 4, 2, 2 and eight times 1 byte. The last
+// eight are in inner braces.
 func parseBraced(id *ID, s string) bool {
-	const maxLen = 1024 // whatever is longer is not a GUID with some white space in it
+	const maxLen = 1024 // a longer text is refused, even if it is a GUID with white space
 	if len(s) > maxLen {
 		return false
 	}
@@ -105,8 +104,7 @@ func parseBraced(id *ID, s string) bool {
 	return true
 }
 
-// String returns the ID in format D, in lower case: the form in which the service
-// answers, whatever form it was sent.
+// String returns the ID in format D, in lower case. The Blob service answers in that format too.
 func (id ID) String() string {
 	b, _ := id.MarshalText()
 	return string(b)
@@ -124,7 +122,7 @@ func (id ID) MarshalText() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalText reads what [ParseID] reads.
+// UnmarshalText reads what [ParseID] reads. If that is an error, *id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := ParseID(string(text))
 	if err == nil {

@@ -2,50 +2,55 @@ package lease
 
 import "context"
 
-// A Lease is a holder's side of one lease, under one name and one owner: the interface of
-// Akka's and actor-ts' coordination Lease. It is implemented once, by session.Session over
-// any [Authority]; a program that consumes leases needs no more than this.
+// A Lease is the holder's side of one lease, with one name and one owner. It is the interface of the
+// coordination Lease of Akka and actor-ts. session.Session implements it over any [Authority]. A
+// program that uses leases needs no other interface of this package.
 //
-// An incarnation is one period of holding, from a granted Acquire to its release or loss.
-// A dead incarnation never lives again, and no event of one reaches another.
+// An incarnation is one period of holding: it begins with a granted Acquire and ends with a release
+// or a loss. Once ended it never holds again, and no event of one incarnation affects another.
 //
-// All methods may be called from any number of goroutines and from inside handlers.
+// All methods must be safe for use by several goroutines at once, and inside handlers.
 type Lease interface {
-	// Acquire tries once to take the lease; it does not wait until it is free.
+	// Acquire tries once to take the lease. It does not wait until the lease is free.
 	//
-	// (true, nil): held now. (false, nil): certainly not granted, because the lease is
-	// locked: another has it, or may still have it for all that the authority knows, or it is
-	// breaking. (false, err): not held as far as this holder will ever believe, and the
-	// authority's side is unknown, or an argument was bad. A grant that arrives after Acquire
-	// has returned is undone; it never surfaces.
+	//   - (true, nil): the lease is held now.
+	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder
+	//     has it, or may have it for all that the authority knows, or it is breaking.
+	//   - (false, err): an argument is bad, or the outcome is unknown. This holder will never
+	//     believe that it holds the lease because of this call. A grant that arrives after
+	//     Acquire has returned is undone.
+	//
+	// If the lease is held already, Acquire sends no request and returns true. If ctx is done
+	// before the call, Acquire sends no request. If ctx ends during the call, Acquire returns its
+	// error at once. If ctx ends after Acquire has returned true, the lease is still held.
 	//
 	// Over a store without a clock, such as etcdlease, an authority counts from when it first
-	// saw the lease: a new process that asks once, and ends, is refused though the holder is
-	// long dead. There, wait with session.AcquireWait, for longer than the Duration of the lease.
-	//
-	// A context that is done already makes no request; one that ends during Acquire makes it
-	// return at once with the context's error. If the lease is held already, Acquire makes no
-	// request and returns true; its context cannot end the holding.
+	// saw the lease. A new process that calls Acquire once and exits is refused even if the
+	// holder is long dead. There, wait with session.AcquireWait for longer than the Duration of
+	// the lease.
 	Acquire(ctx context.Context) (bool, error)
 
-	// Release gives the lease up. From the call on CheckAlive is false, also if Release
-	// errs or its context is done, and an Acquire under way is superseded. Nil means that
-	// the lease was given up, or that there was nothing to give up. An error means that the
-	// authority may not know: call again, or the lease ends by itself.
+	// Release gives the lease up. Once Release is called, CheckAlive returns false, even if
+	// Release returns an error or ctx is done. An Acquire that is under way returns false.
+	//
+	// Nil means that the lease is released, or that there was nothing to release. An error means
+	// that the authority may still hold the lease for this holder: call Release again, or the
+	// lease ends by itself.
 	Release(ctx context.Context) error
 
-	// CheckAlive reports whether the lease is certainly still held: a comparison with the
-	// clock, without I/O and without waiting. It is false from the end of what is certain,
-	// also if no goroutine could run since.
+	// CheckAlive reports whether the lease is certainly still held. It compares the clock with
+	// the end of the lease: it does no I/O and does not wait. It turns false at that end even if
+	// no goroutine of the holder has run since.
 	CheckAlive() bool
 
-	// OnLost registers f to be called when a held lease is lost: once for every incarnation
-	// that ends by loss, and not for one that ends by Release. The error is a [*LostError].
-	// Handlers run each in a goroutine of its own, after the granting Acquire was decided. A
-	// handler registered after a loss is not told of that one.
+	// OnLost registers f to be called when the lease is lost. It is called once for every
+	// incarnation that ends by a loss, and not for one that ends by Release. Its argument is a
+	// [*LostError]. Each call of f runs in a goroutine of its own, and not before the Acquire that
+	// granted the incarnation has its result. If f is registered after a loss, it is not called
+	// for that loss.
 	//
-	// The function stop unregisters f and reports whether it was still registered; it does
-	// not wait for a call of f that has begun.
+	// The function stop unregisters f, and reports whether f was still registered. It does not
+	// wait for a call of f that has begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
@@ -53,13 +58,13 @@ type Lease interface {
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is Acquire and returns the token of the incarnation that is held,
-	// empty unless it returns true.
+	// AcquireWithToken is Acquire, and also returns the token of the incarnation that is held.
+	// The token is empty if AcquireWithToken does not return true.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 
-// AcquireWithToken acquires l and returns its fencing token. If l is not a
-// [TokenAcquirer] it calls Acquire; then the token is empty and guards nothing.
+// AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer], it calls
+// Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
 		return "", false, missing("AcquireWithToken.l")
@@ -75,22 +80,24 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 type Waiter interface {
 	Lease
 
-	// Wait returns nil when it may be worth to call Acquire again: the lease is free, or
-	// nothing better than asking is known. It returns the context's error if that ends first.
+	// Wait returns nil when it may be worth calling Acquire again: the lease is free, or only an
+	// Acquire can tell. If ctx ends first, Wait returns its error.
 	Wait(ctx context.Context) error
 }
 
-// WhileHeld returns a context for work that must stop when the lease is gone, and a
-// function that frees what it needs; call that when the work is done.
+// WhileHeld returns a context for work that must stop when the lease ends. Call the returned function
+// when the work is done: it frees the resources of the context.
 //
-// If l has a method of the same name, WhileHeld calls it. The context of a session.Session
-// belongs to the incarnation that is held at the call: it ends at the moment from which the
-// lease is no longer certain, at the loss ([context.Cause] is the [*LostError]) or at
-// Release (the cause is [ErrReleased]), and at once if nothing is held ([ErrNotHeld]).
+// If l has a method WhileHeld, that is called. The context of a session.Session belongs to the
+// incarnation that is held at the call. It ends, with this [context.Cause]:
 //
-// For any other Lease, WhileHeld makes do with OnLost and CheckAlive. It then ends at a
-// loss, or at once if nothing is held. It does not notice a Release, it may be ended by
-// the loss of a later incarnation, and it is as late as the handler is called.
+//   - when the lease is lost, or no longer certain to be held: the [*LostError]
+//   - at Release: [ErrReleased]
+//   - at once if nothing is held: [ErrNotHeld]
+//
+// For any other Lease, WhileHeld uses OnLost and CheckAlive. Then the context ends when the handler
+// of OnLost is called, or at once if nothing is held. It does not end at a Release, and it may end at
+// the loss of a later incarnation.
 //
 // WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {
@@ -104,7 +111,7 @@ func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFun
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	stop := l.OnLost(func(err error) {
-		if err == nil { // Akka's lease tells no cause when another has taken it
+		if err == nil { // Akka's lease gives no cause if another holder has taken it
 			err = ErrLost
 		}
 		cancel(err)

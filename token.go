@@ -5,14 +5,13 @@ import "strings"
 // epochLimit bounds the Epoch of a Record, so that it also fits a signed column.
 const epochLimit = 1 << 63
 
-// A Token is a fencing token: it orders the grants of one lease. It is issued with the
-// grant, is newer for every granted Acquire and every Change to another ID, and stays the
-// same through Renew, Break, Release and expiry. The empty Token means that there is none.
+// A Token is a fencing token: it orders the grants of one lease. Every granted acquire, and every
+// change to another ID, issues a newer token. A renewal, a break, a release and the expiry of the
+// lease do not. The empty Token means that there is no token.
 //
-// A well-formed Token is the Epoch of a [Record] in 20 decimal digits, from 1 to 1<<63-1,
-// so that tokens also sort as the opaque strings that the actor-ts Lease calls them. Two
-// tokens are equal exactly if their strings are. A Lease that is not implemented by this
-// module may have tokens of another form, which have no order here.
+// A well-formed Token is the Epoch of a [Record] in 20 decimal digits, from 1 to 1<<63-1. So tokens
+// sort in the right order as strings too. Two tokens are equal if and only if their strings are. A
+// Lease of another library may have tokens of another form. Compare does not order those.
 type Token string
 
 // TokenOf returns the Token of an Epoch, and the empty Token for 0.
@@ -28,8 +27,8 @@ func TokenOf(epoch uint64) Token {
 	return Token(b[:])
 }
 
-// Epoch returns the number behind a well-formed Token. The empty Token and any malformed
-// one give a [*FieldError] with the Code [ErrToken].
+// Epoch returns the number of a well-formed Token. For the empty Token and for a malformed one it
+// returns a [*FieldError] with the Code [ErrToken].
 func (t Token) Epoch() (uint64, error) {
 	if n, ok := t.epoch(); ok {
 		return n, nil
@@ -51,15 +50,15 @@ func (t Token) epoch() (n uint64, ok bool) {
 	return n, n > 0 && n < epochLimit
 }
 
-// Validate returns nil if the Token is well-formed, as Epoch does.
+// Validate returns nil if the Token is well-formed, and otherwise the error of Epoch.
 func (t Token) Validate() error {
 	_, err := t.Epoch()
 	return err
 }
 
-// Compare returns -1, 0 or +1 as t is older than, equal to or newer than u. A Token that
-// is not well-formed is older than every well-formed one, so it can never outrank a
-// grant; among themselves such tokens sort as strings, which means nothing.
+// Compare returns -1 if t is older than u, 0 if they are equal, and +1 if t is newer. A malformed
+// Token is older than every well-formed one, so that it never outranks a grant. Two malformed tokens
+// are compared as strings, which means nothing.
 func (t Token) Compare(u Token) int {
 	_, a := t.epoch()
 	_, b := u.epoch()

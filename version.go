@@ -8,12 +8,11 @@ import (
 // A Version is a version of the Blob service's interface, written as the number
 // yyyymmdd of its date. It chooses the dialect of [Step]; the zero Version is the newest.
 //
-// There are two dialects. Version20120212 changed four behaviours, and each has a
-// predicate here, in the order of the document's list. It also introduced the Change
-// action, the proposed ID, the lease duration and the break period: in the older dialect
-// the first is unknown, and the durations that a request carries are not looked at, since
-// there was no header for them. (The proposed ID is not optional in this package in
-// either dialect: a pure function cannot make one up.)
+// There are two dialects. Version20120212 changed four behaviours, and each has a method here, in the
+// order of the document's list. It also introduced the change action, the proposed ID, the lease
+// duration and the break period. In the older dialect a change is refused, and the durations in a
+// request are ignored, because there was no header for them. The proposed ID must be given in both
+// dialects, because [Step] is a pure function and cannot make one up.
 type Version uint32
 
 const (
@@ -44,24 +43,25 @@ func (v Version) date() (y, m, d int) { return int(v) / 10000, int(v) / 100 % 10
 
 func (v Version) old() bool { return v != 0 && v < Version20120212 }
 
-// DurationRequired: "A call to Lease Blob to acquire a lease now must include a lease
-// duration header." Where it reports false, every lease lasts 60 seconds.
+// DurationRequired reports whether an acquire must have a duration: "A call to Lease Blob to acquire a lease now must include a lease
+// duration header." If it reports false, every lease lasts 60 seconds.
 func (v Version) DurationRequired() bool { return !v.old() }
 
-// RenewsReleased: "You can no longer renew a lease after releasing it." Where it reports
-// true, a released lease can be renewed until the blob is written or leased again.
+// RenewsReleased reports whether a released lease can be renewed until the blob is written or leased
+// again. In the newer dialect "You can no longer renew a lease after releasing it."
 func (v Version) RenewsReleased() bool { return v.old() }
 
-// BreaksReleased: "You can no longer break a lease after releasing it." Where it reports
-// true, a released lease can be broken until the blob is written or leased again.
+// BreaksReleased reports whether a released lease can be broken until the blob is written or leased
+// again. In the newer dialect "You can no longer break a lease after releasing it."
 func (v Version) BreaksReleased() bool { return v.old() }
 
-// BreaksAgain: "You can now break a breaking or broken lease, making break operations
-// idempotent." Where it reports false, a second break is refused with [ErrAlreadyBroken].
+// BreaksAgain reports whether a breaking or broken lease can be broken: "You can now break a breaking
+// or broken lease, making break operations idempotent." If it reports false, a second break is
+// refused with [ErrAlreadyBroken].
 func (v Version) BreaksAgain() bool { return !v.old() }
 
-// String returns the version as the header x-ms-version has it, "2012-02-12", and "newest"
-// for the zero Version.
+// String returns the version in the form of the header x-ms-version, such as "2012-02-12". For the
+// zero Version it returns "newest".
 func (v Version) String() string {
 	if v == 0 {
 		return "newest"
@@ -70,7 +70,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
 }
 
-// ParseVersion reads a version as the header x-ms-version has it.
+// ParseVersion reads a version in the form of the header x-ms-version. For any other text, and for a
+// date before [Version20090919], it returns a [*FieldError] with the Code [ErrVersion].
 func ParseVersion(s string) (Version, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		if v := Version(t.Year()*10000 + int(t.Month())*100 + t.Day()); v != 0 && v.known() {
