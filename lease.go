@@ -31,7 +31,7 @@ type Lease interface {
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. Once Release is called, CheckAlive returns false, even if
-	// Release returns an error or ctx is done. An Acquire that is under way returns false.
+	// Release returns an error or ctx is done. An Acquire that is under way does not return true.
 	//
 	// Nil means that the lease is released, or that there was nothing to release. An error means
 	// that the authority may still hold the lease for this holder: call Release again, or the
