@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// BenchmarkGuard is the cost of one guarded write. Beside it stand the least that could do:
-// a mutex, and a mutex with the comparison of two tokens.
+// BenchmarkGuard measures one guarded write, and for comparison a mutex alone and a mutex with the
+// comparison of two tokens.
 func BenchmarkGuard(b *testing.B) {
 	mark, older := tok(8), tok(7)
 	data := 0
@@ -91,7 +91,7 @@ func BenchmarkAdmit(b *testing.B) {
 
 var tok8 = tok(8)
 
-// BenchmarkHandler is a request through the middleware, and to the handler alone.
+// BenchmarkHandler measures a request through the middleware, and one to the handler alone.
 func BenchmarkHandler(b *testing.B) {
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for name, h := range map[string]http.Handler{"alone": next, "guarded": newHandler(b, next, nil)} {
@@ -107,8 +107,8 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkGuardsMemory reports what a guard that was used takes, its short name and its
-// place in the map included.
+// BenchmarkGuardsMemory reports the memory of a used guard, with its short name and its entry in the
+// map.
 func BenchmarkGuardsMemory(b *testing.B) {
 	const resources = 1 << 16
 	for b.Loop() {

@@ -8,20 +8,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Guard belongs to one resource and lets only the newest holder of its lease use it. It
-// remembers the newest token it was shown, the mark, and runs one function at a time.
+// A Guard lets only the newest holder of a lease use a resource. It remembers the newest token that it
+// has seen, the mark, and runs one function at a time.
 //
-// The zero Guard is ready for use and has seen no token. A Guard may be used by any number
-// of goroutines, and must not be copied after first use.
+// The zero Guard is ready to use and has seen no token. A Guard is safe for use by several goroutines
+// at once. It must not be copied after first use.
 type Guard struct {
-	mark atomic.Uint64 // the Epoch of the newest token shown; never falls
+	mark atomic.Uint64 // the Epoch of the newest token seen; never falls
 	once sync.Once
 	slot chan struct{} // full while a function runs
 }
 
-// NewGuard returns a Guard that has seen mark, so that a process that starts again refuses
-// what it refused before. The empty Token is the mark of a Guard that has seen none; a
-// malformed one is a [*lease.FieldError], and no Guard.
+// NewGuard returns a Guard that has seen mark. A process that restarts uses it to refuse what it
+// refused before. The empty Token is the mark of a Guard that has seen no token. A malformed mark is a
+// [*lease.FieldError] with the code [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -32,33 +32,34 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 	return g, nil
 }
 
-// Advance shows tok to the guard: a new holder calls it before its first read. When it
-// returns nil, no function of an older holder runs or will run, so that what is read from
-// now on stays as it is until this holder, or a newer one, changes it.
-//
-// It fails as Do does.
+// Advance raises the mark to tok. A new holder calls it before its first read. When it returns nil, no
+// function of an older holder is running or will run. So the data does not change until this holder,
+// or a newer one, changes it. Its errors are those of Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
 
-// Do runs f if tok is not older than the mark, and returns f's error. A token that is
-// older is refused with a [*StaleError]; an empty or malformed one with a
-// [*lease.FieldError] (code [lease.ErrToken]), whatever the mark is, and so is a nil f (code
-// [lease.ErrOption]). Then f is not called.
+// Do calls f if tok is not older than the mark, and returns the error of f. Otherwise it does not call
+// f and returns
 //
-// One function runs at a time, so Do waits; f must not call Do or Advance of the same
-// Guard. The mark is raised when tok is shown, even before the wait: the functions of
-// older holders that wait as well are refused when their turn comes, so that a new holder
-// waits for one function at most. It stays raised if f fails or panics, because a function
-// that failed may have written. (Where a failed write is certain to leave nothing behind,
-// in a transaction, the mark is best kept there too: see [Mark].)
+//   - a [*StaleError] if tok is older than the mark;
+//   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
+//   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
+//
+// One function runs at a time, and Do waits for its turn. So f must not call Do or Advance of the same
+// Guard. Do raises the mark before it waits: functions of older holders that are waiting too are
+// refused when their turn comes. So a new holder waits for at most one function.
+//
+// The mark stays raised if f fails or panics, because f may have written before it failed. If the data
+// is written in a transaction, which leaves nothing behind when it fails, store the mark there too:
+// see [Mark].
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
-// DoContext is Do, but ends the wait with the context's error when ctx is done; f is not
-// called then, not even if its turn has come. A context that is done already leaves the mark
-// as it is. Once f runs, the context is f's own affair.
+// DoContext is Do with a wait that ends when ctx does: then it returns the error of ctx and does not
+// call f. If ctx is done before the call, the mark does not change. DoContext does not stop f once it
+// runs.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return missing("Guard.Do.f")
@@ -80,7 +81,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 		return ctx.Err()
 	}
 	defer func() { <-g.slot }()
-	if err := ctx.Err(); err != nil { // it may have ended just as the turn came
+	if err := ctx.Err(); err != nil { // both cases were ready
 		return err
 	}
 	if seen := g.mark.Load(); seen > epoch {
@@ -89,7 +90,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 	return f()
 }
 
-// missing refuses an argument that is nil.
+// missing returns the error of an argument that is nil.
 func missing(argument string) error {
 	return &lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 }
@@ -104,6 +105,6 @@ func (g *Guard) raise(epoch uint64) uint64 {
 	}
 }
 
-// Seen returns the mark: the newest token that was shown, and the empty Token if there was
-// none. It does not wait, and may be called by a function that Do runs.
+// Seen returns the mark: the newest token that the Guard has seen, or the empty Token. It does not wait.
+// A function that Do runs may call it.
 func (g *Guard) Seen() lease.Token { return lease.TokenOf(g.mark.Load()) }

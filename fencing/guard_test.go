@@ -96,10 +96,10 @@ func TestGuardRefusesMalformedTokens(t *testing.T) {
 	}
 }
 
-// A process that starts again with the mark it kept refuses what it refused before.
+// A process that restarts with its stored mark refuses what it refused before.
 //
 // SPEC G6.
-func TestGuardStartsFromAKeptMark(t *testing.T) {
+func TestNewGuardStartsFromAStoredMark(t *testing.T) {
 	var g fencing.Guard
 	if g.Seen() != "" {
 		t.Fatalf("the zero Guard has seen %q", g.Seen())
@@ -124,8 +124,8 @@ func TestGuardStartsFromAKeptMark(t *testing.T) {
 	}
 }
 
-// A function that fails, panics or ends its goroutine may have written: the mark stays
-// raised, and the guard is free for the next.
+// A function that fails, panics or ends its goroutine may have written. The mark stays raised, and the
+// next function runs.
 //
 // SPEC G3, G6.
 func TestGuardAfterAFailedFunction(t *testing.T) {
@@ -160,7 +160,7 @@ func TestGuardAfterAFailedFunction(t *testing.T) {
 	}
 }
 
-// An older write that was admitted is over before Advance returns.
+// Advance returns after the write of an older holder that was admitted.
 //
 // SPEC G2.
 func TestAdvanceWaitsForTheRunningFunction(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAdvanceWaitsForTheRunningFunction(t *testing.T) {
 	})
 }
 
-// A token that is stale already need not wait to be told so.
+// A stale token is refused before the wait.
 func TestGuardRefusesAStaleTokenWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g fencing.Guard
@@ -200,10 +200,10 @@ func TestGuardRefusesAStaleTokenWithoutWaiting(t *testing.T) {
 	})
 }
 
-// However many older functions wait, a new holder waits for the one that is running.
+// A new holder waits only for the function that is running, even if many older functions wait.
 //
 // SPEC G7.
-func TestANewHolderWaitsForOneFunction(t *testing.T) {
+func TestNewHolderWaitsForOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g fencing.Guard
 		ran, refused := 0, atomic.Int64{}
@@ -233,7 +233,7 @@ func TestANewHolderWaitsForOneFunction(t *testing.T) {
 	})
 }
 
-// An ending context ends after it was first looked at, and too late for a wait to see it.
+// An ending context ends after its first Err, and too late for a select to notice.
 type ending struct {
 	context.Context
 	looks int
@@ -302,8 +302,8 @@ func TestDoContext(t *testing.T) {
 	})
 }
 
-// Holders that advance, read and write at the same time lose no update; the race detector
-// sees that what they guard needs no other protection.
+// Holders that advance, read and write at the same time lose no update. The race detector finds that
+// the guarded data needs no other protection.
 func TestGuardConcurrently(t *testing.T) {
 	const holders, sections = 16, 50
 	var g fencing.Guard
@@ -337,7 +337,7 @@ func TestGuardConcurrently(t *testing.T) {
 }
 
 // SPEC G5.
-func TestStaleErrorSaysBothTokens(t *testing.T) {
+func TestStaleErrorNamesBothTokens(t *testing.T) {
 	err := error(&fencing.StaleError{Shown: tok(6), Seen: tok(7)})
 	const want = "fencing: stale token 00000000000000000006: 00000000000000000007 has been seen"
 	if err.Error() != want || !errors.Is(err, fencing.ErrStale) {

@@ -8,21 +8,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is returned for a resource that would be one more than [Guards] may hold.
+// ErrFull is the error of [Guards.Guard] for a new resource when there are as many as allowed.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
-// DefaultMax is the number of resources that [Guards] hold unless told otherwise.
+// DefaultMax is the default of [Guards.Max].
 const DefaultMax = 1 << 16
 
-// Guards are the guards of many resources, one each. The zero Guards hold none, and up to
-// [DefaultMax] later. They may be used by any number of goroutines.
+// Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. It is
+// safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first asked for, and stays, since whoever forgets a
-// mark admits the writers it fenced off. Memory is bounded by refusal instead: a new
-// resource beyond Max is refused with [ErrFull], while those that are known go on. A guard
-// takes about 200 bytes and its name.
+// A guard is made when its resource is first used, and kept, because without its mark the writers
+// that it has refused would be admitted. To bound the memory, Guards refuses new resources with
+// [ErrFull] once there are Max. A guard takes about 200 bytes and its name.
 //
-// To start again where a process ended, show each guard its mark:
+// To restore the marks after a restart, advance each guard:
 //
 //	for resource, mark := range marks {
 //		g, err := guards.Guard(resource)
@@ -30,17 +29,17 @@ const DefaultMax = 1 << 16
 //		err = g.Advance(mark)
 //	}
 type Guards struct {
-	// Max bounds the number of resources; 0 or less means DefaultMax. Set it before the
-	// first use.
+	// Max is the largest number of resources. If it is 0 or less, DefaultMax is used. Set it before
+	// the first use.
 	Max int
 
 	mu     sync.Mutex
 	guards map[string]*Guard
 }
 
-// Guard returns the guard of a resource: the same one each time. The name is best that of
-// the lease, because tokens have an order within one lease only; it must be one that
-// [lease.CheckName] accepts.
+// Guard returns the guard of a resource, the same one each time. Use the name of the lease as the name
+// of the resource, because only tokens of one lease can be compared. The error is [ErrFull], or that
+// of [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err
@@ -65,16 +64,16 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 	return g, nil
 }
 
-// Forget forgets the guard of a resource, and with it the mark. That is safe only once the
-// resource itself is gone, and nothing that holds its Guard will write any more.
+// Forget removes the guard of a resource and its mark. That is safe only after the resource itself is
+// gone, and when nothing that has its Guard will write again.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.guards, resource)
 }
 
-// Marks returns the mark of every resource that has seen a token, to be kept for the next
-// start. A token shown meanwhile may be in it or not.
+// Marks returns the marks of all resources that have seen a token, to be stored for a restart. A mark
+// that is raised during the call may be the old one or the new one.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +86,8 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the Guard field of [Options]: it guards each request with the
-// guard of the resource that key names. For panics if key is nil.
+// For returns a function for the field Guard of [Options]. It returns the guard of the resource that key
+// returns for the request. For panics if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For of a nil key")

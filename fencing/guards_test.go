@@ -63,7 +63,7 @@ func TestGuardsAreBounded(t *testing.T) {
 	}
 }
 
-// What was forgotten was never seen.
+// After Forget a resource has seen no token.
 func TestForget(t *testing.T) {
 	var s fencing.Guards
 	s.Forget("never there")

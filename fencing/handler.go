@@ -9,41 +9,37 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options are the options of a [Handler]. Nil stands for the zero Options, and every zero
-// field for the default it states.
+// Options are the options of a [Handler]. Nil Options mean the defaults, and so does every zero field.
 type Options struct {
-	// Header carries the token. Default: DefaultHeader.
+	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// Guard returns the guard of the resource that a request concerns; [Guards.For] makes
-	// one of a function that names the resource. It is called for requests with a
-	// well-formed token only, and an error of it is answered as by [Header.Refuse].
-	// Default: one new Guard for all requests.
+	// Guard returns the guard of the resource that a request is for. [Guards.For] makes such a
+	// function. It is called only for requests with a well-formed token. If it returns an error, the
+	// request is answered by [Header.Refuse]. Default: one new Guard for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
-	// MaxBody is the largest body of a request, in bytes. A body is read whole before the
-	// guard is entered, so that a holder that stops in the middle of sending one keeps
-	// nobody waiting. Below 0 it is not read ahead and not limited; then have a read
-	// time-out in the server. Default: 1 MiB.
+	// MaxBody is the largest body of a request, in bytes. The whole body is read before the guard
+	// is entered, so that a client that stops in the middle of sending one does not make others
+	// wait. If MaxBody is negative, the body is neither limited nor read in advance; then set a
+	// read timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
-// Handler returns a handler that lets a request through to next if it shows a token that is
-// not older than any that its guard was shown before. Every other request is answered as
-// by [Header.Refuse], and next does not see it. A next that is nil, or a nil function, and a
-// Header that is not one, are a [*lease.FieldError].
+// Handler returns a handler that passes a request to next if the guard admits the request's token. It
+// answers every other request by [Header.Refuse]. If next is nil, or if [Header.Validate] refuses the
+// Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
 //
-// It is for callers that were authenticated: it refuses malformed tokens, so garbage cannot
-// raise the mark, but nothing distinguishes a forged token that is well-formed from one
-// that an authority issued.
+// Use it behind authentication. It refuses malformed tokens, but cannot distinguish a well-formed
+// token that a client made up from one that an authority issued.
 //
-// The guard is held until next returns, because that is when its write is over: requests
-// for one resource run one at a time, and a new holder waits for at most the one that is
-// running. A request whose context ends in the wait is not let through. Answers are not
-// buffered, so have a write time-out in the server against callers that do not read
-// theirs. A next that panics leaves the guard free, with its mark raised.
+// The guard is held until next returns, because only then is its write over. So requests for one
+// resource run one at a time, and a new holder waits for at most one of them. If the context of a
+// request ends while it waits, the request is refused. Answers are not buffered: set a write timeout
+// in the server against clients that do not read them. If next panics, the guard is released and its
+// mark stays raised.
 //
-// Guard reads as well as writes: the first read of a new holder is then its Advance.
+// Use the handler for reads too. Then the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, missing("Handler.next")
@@ -71,6 +67,7 @@ type handler struct {
 	o    Options
 }
 
+// ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.serve(w, r); err != nil {
 		h.o.Header.Refuse(w, err)
@@ -100,7 +97,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// errNoGuard refuses a request for which Options.Guard returned neither a guard nor an error.
+// errNoGuard is the error of a request for which Options.Guard returned neither a guard nor an error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.
@@ -112,7 +109,7 @@ func readAhead(w http.ResponseWriter, r *http.Request, most int64) (*http.Reques
 	if err != nil {
 		return nil, &bodyError{err}
 	}
-	r = r.WithContext(r.Context()) // a copy: the request itself must stay as it is
+	r = r.WithContext(r.Context()) // a copy: a handler must not change its request
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return r, nil
 }
@@ -120,5 +117,8 @@ func readAhead(w http.ResponseWriter, r *http.Request, most int64) (*http.Reques
 // A bodyError is the failure to read the body of a request.
 type bodyError struct{ err error }
 
-func (e *bodyError) Error() string { return "fencing: reading the body: " + e.err.Error() }
+// Error returns the text of the error of reading.
+func (e *bodyError) Error() string { return "fencing: cannot read the body: " + e.err.Error() }
+
+// Unwrap returns the error of reading.
 func (e *bodyError) Unwrap() error { return e.err }

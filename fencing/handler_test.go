@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// newHandler guards next, and fails the test if it cannot be made.
+// newHandler returns a Handler for next.
 func newHandler(t testing.TB, next http.HandlerFunc, o *fencing.Options) http.Handler {
 	t.Helper()
 	h, err := fencing.Handler(next, o)
@@ -27,7 +27,7 @@ func newHandler(t testing.TB, next http.HandlerFunc, o *fencing.Options) http.Ha
 	return h
 }
 
-// send serves a request with these values of the header.
+// send serves a request that has the header with these values.
 func send(h http.Handler, header string, values ...string) *http.Response {
 	r := httptest.NewRequest("PUT", "/things/1", strings.NewReader("body"))
 	for _, v := range values {
@@ -110,7 +110,7 @@ func TestHandlerTable(t *testing.T) {
 	}
 }
 
-// One guard for all requests, if none is given; another header, if one is.
+// Without options there is one guard for all requests. The header can be chosen.
 func TestHandlerDefaults(t *testing.T) {
 	next := func(w http.ResponseWriter, r *http.Request) {}
 	for _, o := range []*fencing.Options{nil, {}, {Header: "X-Term"}} {
@@ -135,7 +135,7 @@ func TestHandlerDefaults(t *testing.T) {
 	}
 }
 
-// Any kind of handler is guarded, not functions alone.
+// A handler need not be a function.
 func TestHandlerOfAnotherKind(t *testing.T) {
 	if h, err := fencing.Handler(http.NewServeMux(), nil); h == nil || err != nil {
 		t.Errorf("a mux: %v, %v", h, err)
@@ -205,7 +205,7 @@ func TestHandlerHidesOtherErrors(t *testing.T) {
 	}
 }
 
-// A handler that panics passes the panic on, leaves the guard free and the mark raised.
+// If next panics, the panic goes on, the guard is released, and the mark stays raised.
 func TestHandlerPanics(t *testing.T) {
 	ends := http.ErrAbortHandler
 	h := newHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -245,10 +245,10 @@ func TestHandlerBodies(t *testing.T) {
 	}{
 		{"none", 0, nil, 200, "0 <nil>"},
 		{"default limit", 0, strings.NewReader(strings.Repeat("x", 1<<20)), 200, "1048576 <nil>"},
-		{"over the default limit", 0, strings.NewReader(strings.Repeat("x", 1<<20+1)), 413, "fencing: reading the body: http: request body too large"},
+		{"over the default limit", 0, strings.NewReader(strings.Repeat("x", 1<<20+1)), 413, "fencing: cannot read the body: http: request body too large"},
 		{"limit", 3, strings.NewReader("abc"), 200, "3 <nil>"},
-		{"over the limit", 3, strings.NewReader("abcd"), 413, "fencing: reading the body: http: request body too large"},
-		{"breaks off", 3, io.MultiReader(strings.NewReader("ab"), brokenReader{}), 400, "fencing: reading the body: broke off"},
+		{"over the limit", 3, strings.NewReader("abcd"), 413, "fencing: cannot read the body: http: request body too large"},
+		{"breaks off", 3, io.MultiReader(strings.NewReader("ab"), brokenReader{}), 400, "fencing: cannot read the body: broke off"},
 		{"not read ahead", -1, strings.NewReader(strings.Repeat("x", 1<<20+1)), 200, "1048577 <nil>"},
 		{"not read ahead, breaks off", -1, io.MultiReader(strings.NewReader("ab"), brokenReader{}), 200, "2 broke off"},
 	} {
@@ -282,10 +282,10 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broke off") }
 
-// A holder that stops in the middle of sending a body keeps nobody waiting.
+// A client that stops in the middle of a body does not make others wait.
 //
 // SPEC G7.
-func TestAStalledBodyHoldsNobodyUp(t *testing.T) {
+func TestStalledBodyDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrote := ""
 		h := newHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -317,7 +317,7 @@ func TestAStalledBodyHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// Requests for one resource run one at a time; a wait ends with the context of the request.
+// Requests for one resource run one at a time. A wait ends with the context of the request.
 //
 // SPEC G7.
 func TestHandlerWaits(t *testing.T) {
@@ -351,7 +351,7 @@ func TestHandlerWaits(t *testing.T) {
 	})
 }
 
-// Whatever a header holds, only one well-formed token gets through, and only it is a mark.
+// A request passes only with exactly one well-formed token, and only such a token raises the mark.
 //
 // SPEC G4.
 func FuzzHeader(f *testing.F) {
@@ -395,4 +395,20 @@ func FuzzHeader(f *testing.F) {
 			t.Errorf("the answer has %d bytes", len(body))
 		}
 	})
+}
+
+// SPEC G1: a request without a guard is refused.
+func TestHandlerRefusesWithoutAGuard(t *testing.T) {
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let through") })
+	h, err := fencing.Handler(next, &fencing.Options{Guard: func(*http.Request) (*fencing.Guard, error) { return nil, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPut, "/", nil)
+	r.Header.Set(string(fencing.DefaultHeader), string(lease.TokenOf(1)))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError {
+		t.Errorf("status %d, want %d", w.Code, http.StatusInternalServerError)
+	}
 }

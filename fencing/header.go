@@ -10,14 +10,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Header is the name of the HTTP header that carries a fencing token. The empty Header
-// stands for [DefaultHeader].
+// A Header is the name of the HTTP header that carries a fencing token. The empty Header means
+// [DefaultHeader].
 //
-// A request carries the token in this header, as it stands, exactly once. An answer that
-// refuses it as stale carries the mark in a header of the same name followed by "-Seen".
+// A request has the header exactly once, and its value is the token. An answer that refuses a stale
+// token has the mark in a second header, whose name is the first one's followed by "-Seen".
 type Header string
 
-// DefaultHeader is the header that carries a token unless another is chosen.
+// DefaultHeader is the header that carries a token by default.
 const DefaultHeader Header = "Fencing-Token"
 
 func (h Header) name() string {
@@ -29,15 +29,15 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved are the headers that net/http takes for itself, in canonical form: in HTTP/1.1 or
-// HTTP/2 they do not arrive at the handler as they were set.
+// reserved are the headers that net/http handles itself, in canonical form. In HTTP/1.1 or HTTP/2 a
+// handler does not get them as the client set them.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// Validate returns nil if the Header is empty or a name that HTTP allows and net/http passes on,
-// and otherwise a [*lease.FieldError] with the code [lease.ErrOption].
+// Validate returns nil if the Header is empty, or a name that HTTP allows and that net/http passes to
+// handlers. Otherwise it returns a [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	bound := ""
@@ -45,15 +45,16 @@ func (h Header) Validate() error {
 	case strings.Trim(string(h), letters) != "":
 		bound = "must be the name of an HTTP header"
 	case reserved[http.CanonicalHeaderKey(string(h))]:
-		bound = "must be none that is about the connection or the framing of the message"
+		bound = "must not be a header of the connection or of the framing of the message"
 	default:
 		return nil
 	}
 	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: bound, Code: lease.ErrOption}
 }
 
-// Token reads the token of a request. No header, more than one, and one that is not a
-// well-formed token give a [*lease.FieldError] with the code [lease.ErrToken].
+// Token returns the token of a request with these headers. If the header is missing or given more than
+// once, or if its value is not a well-formed token, Token returns a [*lease.FieldError] with the code
+// [lease.ErrToken].
 func (h Header) Token(from http.Header) (lease.Token, error) {
 	values := from.Values(h.name())
 	if len(values) != 1 {
@@ -66,9 +67,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set writes a token into the header of a request, instead of any that is there. An
-// empty or malformed token, a Header that [Header.Validate] refuses, and nil to write into, is an
-// error, and changes nothing.
+// Set sets the token in the headers of a request, and replaces one that is there. It returns a
+// [*lease.FieldError] and changes nothing if [Header.Validate] refuses the Header, if the token is
+// empty or malformed, or if to is nil.
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -83,15 +84,16 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse answers a request whose token was not admitted, with a text that says why:
+// Refuse answers a request that was not admitted because of err. The body is the text of err. The
+// status is
 //
-//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. (Not
-//     409 Conflict: that invites the caller to resolve the conflict and try again, which a
-//     holder that lost its lease must not.)
+//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not 409
+//     Conflict, which invites the client to resolve the conflict and try again: a holder that has
+//     lost its lease must not.
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
-//   - 413 Content Too Large for a body beyond its limit, and 400 for one that broke off.
-//   - 503 Service Unavailable if the guards are full, or the context ended during a wait.
-//   - 500 Internal Server Error for any other error, whose text is not shown.
+//   - 413 Content Too Large for a body above the limit, and 400 for a body that ended early.
+//   - 503 Service Unavailable for [ErrFull], and if the context ended during the wait.
+//   - 500 Internal Server Error for any other error. Its text is not in the answer.
 func (h Header) Refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusInternalServerError, ""
 	var stale *StaleError
@@ -113,9 +115,9 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, text, status)
 }
 
-// Check returns the [*StaleError] that an answer of Refuse stands for, and nil for any
-// other answer. It does not read the body. No answer at all, a nil one, is a
-// [*lease.FieldError]: it says nothing about the token.
+// Check returns a [*StaleError] if resp is an answer by which Refuse refused a stale token, and nil for
+// any other answer. It does not read the body. If resp is nil, it returns a [*lease.FieldError] with
+// the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
 		return missing("Header.Check.resp")

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Every kind of refusal has its answer, also when it comes wrapped.
+// Every kind of refusal has its answer, even if the error is wrapped.
 //
 // SPEC G5.
 func TestRefuseTable(t *testing.T) {
@@ -80,7 +80,7 @@ func TestSetRefusesHeaders(t *testing.T) {
 	}
 }
 
-// A Header is valid if what is set in it arrives, with both versions of HTTP.
+// A valid Header arrives at the handler, over HTTP/1.1 and HTTP/2.
 func TestHeadersThatArrive(t *testing.T) {
 	names := strings.Fields("Connection Content-Length Expect Host Keep-Alive Proxy-Connection TE Trailer Transfer-Encoding Upgrade " +
 		"Fencing-Token Accept Accept-Encoding Authorization Content-Encoding Content-Range Content-Type Cookie Date Forwarded From " +

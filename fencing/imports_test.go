@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The package is the standard library's and the root package's user, and nobody else's.
+// The package imports only the standard library and the root package.
 func TestImports(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

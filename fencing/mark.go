@@ -7,44 +7,41 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Mark is the newest token that a resource was shown, kept where the data of the
-// resource is kept. An implementation stands for one mark within one transaction of the
-// store; the data is written in the same transaction, so that after a crash there is
-// either both or neither.
+// A Mark is the newest token that a resource has seen, stored with the data of the resource. A value
+// of this type is the mark within one transaction, which also writes the data. So after a crash there
+// are both or neither.
 type Mark interface {
-	// Advance raises the mark to tok, unless it is newer already, and returns the mark as it
-	// is then. The token is well-formed. An error means that the mark is not known, and
-	// that the transaction must not commit.
+	// Advance raises the mark to tok, unless the mark is newer, and returns the mark as it is then.
+	// The token is well-formed. If Advance returns an error, the transaction must not commit.
 	//
-	// From Advance to the end of the transaction no other transaction may raise the same
-	// mark and commit. That has to be so also if the mark was equal to tok and did not
-	// change: otherwise a transaction that read the mark before another raised it can
-	// commit its data afterwards. In SQL a conditional update does it, since it locks the
-	// row that it matches; the row must exist, with a mark of '' or twenty zeros at first:
+	// From Advance to the end of the transaction, no other transaction may raise the same mark and
+	// commit. That must hold even if the mark was equal to tok and did not change. Otherwise a
+	// transaction that read the mark before another one raised it could commit its data later.
+	//
+	// In SQL, a conditional update locks the row that it matches. The row must exist, with a mark of
+	// '' or twenty zeros at first:
 	//
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// A SELECT without FOR UPDATE, followed by an update only if the token is newer, does
-	// not: at the isolation levels below serializable it loses updates.
+	// A SELECT without FOR UPDATE, followed by an update only if the token is newer, does not lock:
+	// below the isolation level serializable it loses updates.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
-// Advance shows tok to a mark. Nil means that the transaction of the mark may write, and
-// must commit for the token to be remembered. After any error, roll it back:
+// Advance raises a mark to tok. If it returns nil, the transaction of the mark may write, and the mark
+// is raised when it commits. After an error, roll the transaction back. The error is
 //
-//   - a [*StaleError]: the token is older than the mark;
-//   - a [*lease.FieldError] with the code [lease.ErrToken]: it is empty or malformed, and
-//     the mark was not asked;
-//   - one with the code [lease.ErrCorrupt]: what the mark returned is not a token, or older
-//     than what was shown;
-//   - one with the code [lease.ErrOption]: m is nil;
-//   - any other: what the mark failed with.
+//   - a [*StaleError] if tok is older than the mark;
+//   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
+//   - a [*lease.FieldError] with the code [lease.ErrCorrupt] if the mark is not a token, or older
+//     than tok after it was raised;
+//   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
+//   - otherwise the error of the mark.
 //
-// Like a [Guard], a resource is guarded from a new holder's first read on only if that is
-// done in a transaction that Advance was called in, or after one that has committed. A
-// transaction that rolls back leaves the mark as it was, and that is right: it leaves
-// nothing else either.
+// A new holder must call Advance before its first read, in the same transaction or in an earlier one
+// that has committed. A transaction that is rolled back leaves the mark as it was, and writes no data
+// either.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

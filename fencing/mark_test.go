@@ -69,9 +69,9 @@ func TestAdvanceTable(t *testing.T) {
 	}
 }
 
-// versions is a store in the manner of a database at snapshot isolation: a transaction reads
-// what was committed when it began, and commits unless another wrote one of the rows that
-// it writes in the meantime. It does not notice rows that were only read.
+// versions is a store with snapshot isolation: a transaction reads what was committed when it began. It
+// commits unless another transaction has committed a write to one of the rows that it writes. Rows that
+// it only read do not matter.
 type versions struct {
 	rows    map[string]string
 	written map[string]int // by which commit
@@ -116,7 +116,7 @@ func (tx *transaction) commit() error {
 	return nil
 }
 
-// rowMark keeps the mark in a row. If it is lazy, it writes the row only if the mark rises.
+// rowMark stores the mark in a row. If it is lazy, it writes the row only if the mark rises.
 type rowMark struct {
 	tx   *transaction
 	lazy bool
@@ -131,11 +131,11 @@ func (m rowMark) Advance(_ context.Context, tok lease.Token) (lease.Token, error
 	return seen, nil
 }
 
-// A Mark must hold off other transactions also if it did not rise: the same race, in every
-// order of its steps, with a mark that writes its row and with one that only reads it.
+// A Mark must exclude other transactions even if it did not rise. The test plays every order of the steps
+// of one race, with a mark that writes its row and with one that only reads it.
 //
 // SPEC G3.
-func TestAMarkIsWrittenAlsoIfItIsEqual(t *testing.T) {
+func TestEqualMarkIsWritten(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		lost := 0
 		for mask := range 1 << 6 { // which of the two holders takes each step
@@ -206,11 +206,11 @@ func addOne(t *testing.T, s *versions, shown lease.Token, lazy bool) error {
 	return tx.commit()
 }
 
-// G3: after a crash at any step the mark is not behind the data. The store that keeps its
-// mark apart, and writes it last, is found out.
+// G3: after a crash at any step the mark is not older than the data. The test finds a store that writes
+// the mark separately, after the data.
 //
 // SPEC G3.
-func TestTheMarkIsNotBehindTheDataAfterACrash(t *testing.T) {
+func TestMarkAfterACrash(t *testing.T) {
 	errCrash := errors.New("crash")
 	for _, apart := range []bool{false, true} {
 		admitted := 0
@@ -268,10 +268,10 @@ func TestTheMarkIsNotBehindTheDataAfterACrash(t *testing.T) {
 	}
 }
 
-// A write that fails leaves no mark behind where it leaves nothing else behind either.
+// A write that is rolled back does not raise the mark.
 //
 // SPEC G3.
-func TestARolledBackWriteDoesNotRaiseTheMark(t *testing.T) {
+func TestRolledBackWrite(t *testing.T) {
 	s := newVersions()
 	tx := s.begin()
 	if err := fencing.Advance(t.Context(), rowMark{tx: tx}, tok(9)); err != nil {

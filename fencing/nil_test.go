@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// What is nil is refused by name, and before anything has changed.
+// An argument that is nil is refused by its name, and nothing changes.
 func TestNilArguments(t *testing.T) {
 	var g fencing.Guard
 	_, sent := (&fencing.Transport{Token: tok(7)}).RoundTrip(nil)

@@ -6,17 +6,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrStale is what [errors.Is] finds in every refusal of a token that is older than the
-// mark. The refusal itself is a [*StaleError].
+// ErrStale is the error that every [*StaleError] unwraps to, for [errors.Is].
 var ErrStale = errors.New("stale fencing token")
 
-// A StaleError refuses a token: a newer one has been seen. Whoever showed it no longer
-// holds the lease, and nothing that it tries again under this token will be admitted.
+// A StaleError says that a token was refused because the resource has seen a newer one. Its holder no
+// longer holds the lease, and will not be admitted with this token again.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
 	Seen  lease.Token // the mark, which is newer
 }
 
+// Error returns both tokens.
 func (e *StaleError) Error() string {
 	return "fencing: stale token " + string(e.Shown) + ": " + string(e.Seen) + " has been seen"
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transport is an [http.RoundTripper] that shows a token with every request.
+// A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by
+// several goroutines at once if Base is.
 //
-// A Transport, and the requests sent through it, belong to one incarnation of a lease: make
-// another one after the next grant. That is why it holds a token and not a way to look one
-// up: a request that was prepared under an older incarnation, and sent with the token of a
-// newer one, is what a guard exists to refuse and could not recognise.
+// A Transport belongs to one incarnation of a lease. Make another one after the next grant. It has a
+// token, and not a function that returns one, for a reason: a request that was prepared under an older
+// incarnation and sent with the token of a newer one would be admitted, though it is stale.
 type Transport struct {
-	Token  lease.Token       // shown with every request; malformed: nothing is sent
-	Header Header            // which carries it; empty: DefaultHeader
-	Base   http.RoundTripper // which sends the requests; nil: http.DefaultTransport
+	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
+	Header Header            // the header of the token; if empty, DefaultHeader
+	Base   http.RoundTripper // sends the requests; if nil, http.DefaultTransport
 }
 
-// RoundTrip sends a copy of r that carries the token. An answer that refuses the token is
-// an answer, not an error: see [Header.Check].
+// RoundTrip sends a copy of r with the token. If the answer refuses the token, RoundTrip returns the
+// answer and no error: see [Header.Check]. If [Header.Set] returns an error, nothing is sent.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
 		return nil, missing("Transport.RoundTrip.r")

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Both sides over a real connection: the newer client is let in, the older one told why not.
+// Over a real connection, the newer client is admitted, and the older one gets the reason.
 func TestTransportAndHandlerOverAConnection(t *testing.T) {
 	for _, header := range []fencing.Header{"", "X-Term"} {
 		var wrote []string
@@ -62,7 +62,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A token that is not one is not sent; the body is closed all the same.
+// A malformed token is not sent, and the body of the request is closed.
 func TestTransportSendsNoMalformedToken(t *testing.T) {
 	for _, bad := range malformed {
 		tr := &fencing.Transport{Token: bad, Base: roundTripper(func(*http.Request) (*http.Response, error) {
@@ -86,7 +86,7 @@ type closer func()
 func (f closer) Read([]byte) (int, error) { return 0, io.EOF }
 func (f closer) Close() error             { f(); return nil }
 
-// A token that the caller set itself does not go along with the Transport's.
+// A token that the caller set is replaced by the Transport's.
 func TestTransportReplacesTheHeader(t *testing.T) {
 	tr := &fencing.Transport{Token: tok(7), Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 		if got := r.Header.Values("Fencing-Token"); len(got) != 1 || got[0] != string(tok(7)) {

@@ -23,7 +23,7 @@ type guard interface {
 	Seen() lease.Token
 }
 
-// A call shows a token at a time, to write for a while or, if that is 0, to advance.
+// A call is made with a token at a time. It writes for a while, or advances if that is 0.
 type call struct {
 	At, Takes time.Duration
 	Token     lease.Token
@@ -32,16 +32,16 @@ type call struct {
 
 func (c call) advances() bool { return c.Takes == 0 }
 
-// What became of a history: the calls that got through in the order in which they were
-// over, what each call returned, and the last mark.
+// An outcome of a history: the calls that were admitted, in the order in which they ended, the error of
+// each call, and the last mark.
 type outcome struct {
 	Through  []int
 	Returned []string
 	Seen     lease.Token
 }
 
-// histories draws calls that begin at multiples of 1 us; a write takes some of those and
-// 1 ns more, so that no call begins in the very moment in which another ends.
+// histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1 us and 1 ns, so
+// that no call begins at the instant at which another ends.
 func histories() *rapid.Generator[[]call] {
 	return rapid.Custom(func(t *rapid.T) []call {
 		calls := make([]call, rapid.IntRange(1, 12).Draw(t, "calls"))
@@ -62,8 +62,8 @@ func histories() *rapid.Generator[[]call] {
 	})
 }
 
-// play lets the calls loose on a guard. It returns the outcome, and whether two functions
-// ran at the same time.
+// play makes the calls to a guard. It returns the outcome, and whether two functions ran at the same
+// time.
 func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap bool) {
 	o.Returned = make([]string, len(calls))
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap
 	return o, overlap
 }
 
-// model is the dumb guard: it plays the calls through one after the other, with a list of
-// those that wait and the newest token of all that were shown.
+// model is a simple guard to compare with: it plays the calls one after the other, with a list of calls
+// that wait and the newest token so far.
 func model(calls []call) outcome {
 	o := outcome{Returned: make([]string, len(calls))}
 	var waiting []int
@@ -163,7 +163,7 @@ func model(calls []call) outcome {
 	return o
 }
 
-// violation names the first rule that an outcome breaks, and "" if it keeps them all.
+// violation returns the first rule that an outcome breaks, and "" if there is none.
 func violation(calls []call, o outcome, overlap bool) string {
 	newest := lease.Token("")
 	for _, i := range o.Through {
@@ -219,10 +219,10 @@ func TestGuardHistories(t *testing.T) {
 	})
 }
 
-// The histories find what is wrong with guards that are broken on purpose.
+// The histories find the bugs that are planted in guards.
 //
 // SPEC G1, G4.
-func TestBrokenGuardsAreFound(t *testing.T) {
+func TestHistoriesFindPlantedBugs(t *testing.T) {
 	for name, broken := range brokenGuards {
 		t.Run(name, func(t *testing.T) {
 			const most = 500
@@ -247,7 +247,7 @@ func TestBrokenGuardsAreFound(t *testing.T) {
 	}
 }
 
-// planted is a guard with a switch for every mistake.
+// planted is a guard with a switch for every bug.
 type planted struct {
 	turn chan struct{} // nil: f runs without one
 	mu   sync.Mutex
@@ -349,8 +349,8 @@ var brokenGuards = map[string]struct {
 	}},
 }
 
-// The planted guard with no switch set is right, so that it is the switch that is found.
-func TestPlantedGuardIsRight(t *testing.T) {
+// Without a bug the planted guard passes. So the histories find the bug.
+func TestPlantedGuardWithoutABug(t *testing.T) {
 	for seed := range 200 {
 		calls := histories().Example(seed)
 		o, overlap := play(t, func() guard { return &planted{turn: oneSlot()} }, calls)

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// counter is a guarded number, which is lost track of if an update is lost.
+// counter is a guarded number, which is too low if an update was lost.
 type counter struct {
 	guard           guard
 	value, admitted int
@@ -55,8 +55,8 @@ func (h *holder) step(c *counter) {
 	}
 }
 
-// interleavings plays every order in which the steps of the holders can follow one another,
-// and counts them, and those in which an update was lost.
+// interleavings plays every order of the steps of the holders. It returns how many there are, and in how
+// many an update was lost.
 func interleavings(newGuard func() guard, holders []holder) (all, lost int) {
 	var order []int
 	left := make([]int, len(holders))
@@ -97,8 +97,8 @@ func interleavings(newGuard func() guard, holders []holder) (all, lost int) {
 
 func newGuard() guard { return new(fencing.Guard) }
 
-// G2: with Advance before the first read no interleaving loses an update; without it some
-// do, although no older write ever follows a newer one.
+// G2: with Advance before the first read no interleaving loses an update. Without it some do, although
+// no older write follows a newer one.
 //
 // SPEC G2.
 func TestEveryInterleavingOfHolders(t *testing.T) {
@@ -126,8 +126,8 @@ func TestEveryInterleavingOfHolders(t *testing.T) {
 	}
 }
 
-// The interleaving that guards without Advance are known for: the new holder reads, the old
-// one writes, the new one writes over it.
+// The interleaving that loses an update without Advance: the new holder reads, the old one writes, and
+// the new one overwrites that.
 //
 // SPEC G2.
 func TestLostUpdateWithoutAdvance(t *testing.T) {
@@ -148,7 +148,7 @@ func TestLostUpdateWithoutAdvance(t *testing.T) {
 	}
 }
 
-// The interleavings find guards that do not do what Advance is for.
+// The interleavings find guards whose Advance does not wait or does not raise the mark.
 func TestInterleavingsFindBrokenGuards(t *testing.T) {
 	holders := []holder{{token: tok(9), advances: true, sections: 1}, {token: tok(10), advances: true, sections: 1}}
 	for name, broken := range map[string]func() guard{
@@ -167,10 +167,10 @@ func (unguarded) Advance(lease.Token) error              { return nil }
 func (unguarded) Do(_ lease.Token, f func() error) error { return f() }
 func (unguarded) Seen() lease.Token                      { return "" }
 
-// An election fences out the holder of the term before, and the mark never regresses.
+// A new term fences out the holder of the term before, and the mark never falls.
 //
 // SPEC G1.
-func TestANewTermFencesOutTheOneBefore(t *testing.T) {
+func TestNewTermFencesOutTheOneBefore(t *testing.T) {
 	var g fencing.Guard
 	var record lease.Record
 	var before lease.Token
