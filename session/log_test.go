@@ -1,0 +1,260 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A logbook is a Handler that keeps the records that it gets.
+type logbook struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+	slog.Handler
+}
+
+func newLogbook() *logbook {
+	b := new(logbook)
+	b.Handler = slog.NewTextHandler(writer(func(p []byte) (int, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.out.Write(p)
+	}), &slog.HandlerOptions{Level: slog.LevelDebug})
+	return b
+}
+
+// lines returns the lines that contain a text.
+func (b *logbook) lines(text string) (lines []string) {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range strings.Lines(b.out.String()) {
+		if strings.Contains(line, text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// setDefault changes slog.Default for one test.
+func setDefault(t *testing.T, h slog.Handler) {
+	old := slog.Default()
+	slog.SetDefault(slog.New(h))
+	t.Cleanup(func() { slog.SetDefault(old) })
+}
+
+// Without a Logger a Session and Run log to slog.Default(), as it is at each record.
+func TestLoggerByDefault(t *testing.T) {
+	first, second := newLogbook(), newLogbook()
+	setDefault(t, first)
+	synctest.Test(t, func(t *testing.T) {
+		h := overMemory().open(t, nil)
+		err := session.Run(t.Context(), h, func(context.Context, lease.Token) error {
+			synctest.Wait()
+			slog.SetDefault(slog.New(second))
+			return errWork
+		}, nil)
+		if err != errWork {
+			t.Errorf("run: %v", err)
+		}
+		for _, c := range []struct {
+			book *logbook
+			text string
+			want int
+		}{
+			{first, `level=DEBUG msg="lease: acquired" name=jobs/nightly token=00000000000000000001`, 1},
+			{first, `level=INFO msg="lease: term began" name=jobs/nightly token=00000000000000000001`, 1},
+			{first, "released", 0},
+			{first, "term ended", 0},
+			{second, `level=DEBUG msg="lease: released"`, 1},
+			{second, `level=INFO msg="lease: term ended" err="the work failed" name=jobs/nightly token=00000000000000000001`, 1},
+			{second, "began", 0},
+		} {
+			if got := len(c.book.lines(c.text)); got != c.want {
+				t.Errorf("%d lines with %s, want %d, in\n%s", got, c.text, c.want, c.book.out.String())
+			}
+		}
+	})
+}
+
+// slog.DiscardHandler silences a Session and Run.
+func TestLoggerThatDiscards(t *testing.T) {
+	book := newLogbook()
+	setDefault(t, book)
+	discard := slog.New(slog.DiscardHandler)
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Logger: discard})
+		n.keep(lease.ActionRenew, failRequest)
+		_ = session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+			<-ctx.Done()
+			time.Sleep(time.Minute)
+			return errWork
+		}, &session.RunOptions{Logger: discard})
+		if lines := book.lines(""); len(lines) > 0 {
+			t.Errorf("logged: %v", lines)
+		}
+	})
+}
+
+// Failed requests are logged when a series of failures begins, and then at growing intervals. The
+// next series begins anew. A loss is an Error.
+func TestLogOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := newLogbook()
+		n := overMemory()
+		h := n.open(t, &session.Options{Logger: slog.New(book)})
+		n.keep(lease.ActionAcquire, failRequest)
+		for range 100 {
+			h.unknown(t, errNet)
+		}
+		failed := book.lines(`level=WARN msg="lease: acquire failed"`)
+		if len(failed) != 7 || !strings.Contains(failed[6], "failures=64") {
+			t.Errorf("100 failures are logged as\n%s", strings.Join(failed, "\n"))
+		}
+		n.heal()
+		h.acquire(t)
+		n.keep(lease.ActionRenew, failRequest)
+		time.Sleep(time.Minute)
+		h.lostOnce(t, lease.ErrExpired)
+		failed = book.lines(`level=WARN msg="lease: renewal failed"`)
+		if len(failed) < 3 || len(failed) > 4 || !strings.Contains(failed[0], "failures=1 ") || !strings.Contains(failed[1], "failures=2 ") {
+			t.Errorf("the renewals are logged as\n%s", strings.Join(failed, "\n"))
+		}
+		if lost := book.lines(`level=ERROR msg="lease: lost"`); len(lost) != 1 || !strings.Contains(lost[0], `reason=expired err="connection reset"`) {
+			t.Errorf("the loss is logged as %v", lost)
+		}
+	})
+}
+
+// A stuckHandler never returns, until it is freed.
+type stuckHandler struct {
+	slog.Handler
+	enabled bool // it is Enabled that does not return, not Handle
+	freed   chan struct{}
+}
+
+func (h *stuckHandler) Enabled(context.Context, slog.Level) bool {
+	if h.enabled {
+		<-h.freed
+	}
+	return true
+}
+
+func (h *stuckHandler) Handle(context.Context, slog.Record) error {
+	<-h.freed
+	return nil
+}
+
+// stuckLogger returns a Logger that does not return before the end of the test.
+func stuckLogger(t *testing.T, enabled bool) *slog.Logger {
+	h := &stuckHandler{enabled: enabled, freed: make(chan struct{})}
+	t.Cleanup(func() { close(h.freed) })
+	return slog.New(h)
+}
+
+// A Logger that never returns delays no answer, renewal, cancel, break, loss, Release, Close and
+// return of Run, but for a moment at Close and at the return of Run.
+func TestLoggerThatNeverReturns(t *testing.T) {
+	for what, enabled := range map[string]bool{"Handle": false, "Enabled": true} {
+		t.Run(what, func(t *testing.T) {
+			const moment = 100 * time.Millisecond
+			prompt := func(t *testing.T, what string, most time.Duration, f func()) {
+				t.Helper()
+				began := time.Now()
+				if f(); time.Since(began) > most {
+					t.Errorf("%s took %v", what, time.Since(began))
+				}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, &session.Options{Logger: stuckLogger(t, enabled)})
+				n.meet(lease.ActionAcquire, failRequest)
+				prompt(t, "an acquire that fails", 0, func() { h.unknown(t, errNet) })
+				prompt(t, "an acquire", 0, func() { h.acquire(t) })
+				n.keep(lease.ActionRenew, everyOther(failRequest))
+				time.Sleep(time.Hour)
+				h.alive(t, true)
+				h.notLost(t)
+				prompt(t, "a release", 0, func() { h.release(t) })
+
+				n.heal()
+				h.acquire(t)
+				n.breaks(t, 25*time.Second)
+				held, cancel := h.WhileHeld(t.Context())
+				defer cancel()
+				ends := time.Now().Add(25 * time.Second)
+				<-held.Done()
+				if left := time.Until(ends); left < 4900*time.Millisecond {
+					t.Errorf("the context ended %v before the lease", left)
+				}
+				if told := h.breaks(); len(told) != 1 {
+					t.Errorf("breaks: %v", told)
+				}
+				time.Sleep(time.Until(ends))
+				h.lostOnce(t, lease.ErrBroken)
+
+				cancel()
+				h.acquire(t)
+				n.keep(lease.ActionAcquire, n.hang)
+				h.release(t)
+				ctx, stop := context.WithTimeout(t.Context(), time.Second)
+				defer stop()
+				prompt(t, "an acquire that is cancelled", time.Second, func() {
+					if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("acquire: %v, %v", ok, err)
+					}
+				})
+				n.heal()
+				prompt(t, "Close", moment, func() {
+					if err := h.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+			synctest.Test(t, func(t *testing.T) {
+				h := overMemory().open(t, &session.Options{Logger: stuckLogger(t, enabled)})
+				o := &session.RunOptions{Logger: stuckLogger(t, enabled)}
+				prompt(t, "Run", moment, func() {
+					if err := session.Run(t.Context(), h, idle, o); err != nil {
+						t.Error(err)
+					}
+				})
+				prompt(t, "TryRun", moment, func() {
+					if ran, err := session.TryRun(t.Context(), h, idle, o); !ran || err != nil {
+						t.Error(ran, err)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Every term of Run is logged, with the error of the function.
+func TestLogOfTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := newLogbook()
+		h := overMemory().open(t, nil)
+		terms := 0
+		err := session.Run(t.Context(), h, func(context.Context, lease.Token) error {
+			terms++
+			return errWork
+		}, &session.RunOptions{Logger: slog.New(book), Again: func(error) bool { return terms < 3 }})
+		if err != errWork {
+			t.Errorf("run: %v", err)
+		}
+		began, ended := book.lines(`level=INFO msg="lease: term began"`), book.lines(`level=INFO msg="lease: term ended" err="the work failed"`)
+		if len(began) != 3 || len(ended) != 3 {
+			t.Errorf("%d terms began and %d ended, in\n%s", len(began), len(ended), book.out.String())
+		}
+	})
+}

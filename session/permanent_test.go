@@ -1,0 +1,182 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+var errTable = errors.New("no such table")
+
+// failWith fails every request at once with an error.
+func failWith(err error) fault {
+	return func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		return lease.Result{}, err
+	}
+}
+
+func idle(context.Context, lease.Token) error { return nil }
+
+// Run and AcquireWait end with a permanent error once it has come unchanged for 30 s. An error that
+// is not marked never ends them.
+func TestPermanentErrorEndsContending(t *testing.T) {
+	for name, contend := range contenders {
+		for _, c := range []struct {
+			err       error
+			permanent bool
+		}{
+			{lease.Permanent(errTable), true},
+			{fmt.Errorf("load: %w", lease.Permanent(errTable)), true},
+			{errTable, false},
+		} {
+			t.Run(fmt.Sprint(name, " ", c.permanent), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, nil)
+					n.keep(lease.ActionAcquire, failWith(c.err))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					began := time.Now()
+					err := contend(ctx, h, nil)
+					took := time.Since(began)
+					if !errors.Is(err, errTable) || errors.Is(err, context.DeadlineExceeded) == c.permanent {
+						t.Errorf("%v", err)
+					}
+					if c.permanent && (took < 30*time.Second || took > 40*time.Second) {
+						t.Errorf("it took %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A permanent error ends contending only if nothing else came for 30 s: another permanent error,
+// an ordinary one, and a refusal each begin that time anew.
+func TestPermanentErrorThatChanges(t *testing.T) {
+	other := lease.Permanent(errors.New("permission denied"))
+	for what, between := range map[string]fault{
+		"another permanent error": failWith(other),
+		"an ordinary error":       failRequest,
+		"a refusal":               refuse(lease.ErrHeldByOther, lease.Result{}),
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				permanent := failWith(lease.Permanent(errTable))
+				began := time.Now()
+				n.keep(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+					if n.count(lease.ActionAcquire)%5 == 0 && time.Since(began) < 10*time.Minute {
+						return between(ctx, send)
+					}
+					return permanent(ctx, send)
+				})
+				err := session.Run(t.Context(), h, idle, nil)
+				if took := time.Since(began); !errors.Is(err, errTable) || took < 10*time.Minute || took > 11*time.Minute {
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		})
+	}
+}
+
+// TryRun tries once: it returns a permanent error at once.
+func TestTryRunOfAPermanentError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.keep(lease.ActionAcquire, failWith(lease.Permanent(errTable)))
+		began := time.Now()
+		ran, err := session.TryRun(t.Context(), h, idle, nil)
+		if ran || !errors.Is(err, errTable) || !errors.As(err, new(*lease.PermanentError)) || time.Since(began) != 0 || n.count(lease.ActionAcquire) != 1 {
+			t.Errorf("%v, %v after %v", ran, err, time.Since(began))
+		}
+	})
+}
+
+// A lease that is held is renewed until U, even if every renewal fails with a permanent error.
+func TestPermanentErrorOfARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.keep(lease.ActionRenew, failWith(lease.Permanent(errTable)))
+		u := until(t, h)
+		time.Sleep(time.Until(u) - time.Millisecond)
+		h.alive(t, true)
+		if n.count(lease.ActionRenew) < 7 { // at most 2.5 s apart, for 20 s
+			t.Errorf("renewed %d times", n.count(lease.ActionRenew))
+		}
+		time.Sleep(time.Millisecond)
+		if e := h.lostOnce(t, lease.ErrExpired); !errors.Is(e, errTable) {
+			t.Errorf("lost: %v", e)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // and one that passes is no loss
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.keep(lease.ActionRenew, failWith(lease.Permanent(errTable)))
+		time.Sleep(20 * time.Second)
+		n.heal()
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+		h.notLost(t)
+	})
+}
+
+// While the same error repeats the pause doubles up to 10 s, or up to AcquireInterval if that is
+// longer. Any other answer resets it.
+func TestPauseBetweenTries(t *testing.T) {
+	pauses := func(t *testing.T, o *session.RunOptions, f func(try int) fault, d time.Duration) (list []time.Duration) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.keep(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			return f(n.count(lease.ActionAcquire))(ctx, send)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		_ = session.Run(ctx, h, idle, o)
+		sent := n.requests(lease.ActionAcquire)
+		for i := range sent[1:] {
+			list = append(list, sent[i+1].at.Sub(sent[i].at))
+		}
+		return list
+	}
+	expect := func(t *testing.T, got []time.Duration, want ...time.Duration) {
+		t.Helper()
+		if len(got) < len(want) {
+			t.Fatalf("%d pauses: %v", len(got), got)
+		}
+		for i, most := range want {
+			if got[i] > most || got[i] < most/2 {
+				t.Errorf("pause %d is %v, want %v, shortened by up to half", i, got[i], most)
+			}
+		}
+	}
+	const s = time.Second
+	synctest.Test(t, func(t *testing.T) {
+		got := pauses(t, nil, func(int) fault { return failRequest }, 5*time.Minute)
+		expect(t, got, s, 2*s, 4*s, 8*s, 10*s, 10*s, 10*s, 10*s)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		got := pauses(t, &session.RunOptions{AcquireInterval: 15 * s}, func(int) fault { return failRequest }, 5*time.Minute)
+		expect(t, got, 15*s, 15*s, 15*s, 15*s)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		got := pauses(t, nil, func(try int) fault {
+			if try == 5 {
+				return failWith(errTable)
+			}
+			return failRequest
+		}, 5*time.Minute)
+		expect(t, got, s, 2*s, 4*s, 8*s, s, s, 2*s, 4*s, 8*s)
+	})
+}
