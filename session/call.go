@@ -26,6 +26,13 @@ func (w *waiter) over() bool {
 	}
 }
 
+// needContext panics if a call was given a nil context, before that has changed anything.
+func needContext(ctx context.Context, call string) {
+	if ctx == nil {
+		panic("session: the context of " + call + " is nil")
+	}
+}
+
 // begin gives the machine a call.
 func (s *Session) begin(w *waiter, input func(m *machine, now time.Time, n uint64)) {
 	w.done = make(chan struct{})
@@ -74,6 +81,7 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 }
 
 func (s *Session) acquire(ctx context.Context) outcome {
+	needContext(ctx, "acquire")
 	if b := s.current(); b != nil {
 		return outcome{token: b.token}
 	}
@@ -132,6 +140,7 @@ func (s *Session) Settle(ctx context.Context) error {
 // Three mistakes end nothing: a context that is done already, an ID that cannot be given to, and
 // a lease that is not held ([lease.ErrNotHeld]).
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
+	needContext(ctx, "hand over")
 	if err := ctx.Err(); err != nil {
 		return s.opError("hand over", err)
 	}
@@ -141,6 +150,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 // giveUp makes a call that may end the incarnation, and with it the call's own context: that
 // does not end the wait.
 func (s *Session) giveUp(ctx context.Context, op string, input func(m *machine, now time.Time, n uint64)) error {
+	needContext(ctx, op)
 	over := ctx.Err() != nil
 	w := &waiter{ctx: ctx}
 	s.begin(w, input)

@@ -96,7 +96,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // context.WithoutCancel. Two Runs with the same Lease are one holder, and the first to end
 // releases it: use a Lease for each.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
-	r, err := newRunner("Run", l, f, o)
+	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // A lease alone does not make a job run once: a process that starts after the first has finished
 // runs it again. Keep a mark of what is done with the data of the job, under the guard.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
-	r, err := newRunner("TryRun", l, f, o)
+	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
 		return false, err
 	}
@@ -166,7 +166,7 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 // granted is then released; with a Lease that is not a [Session] that ends what others hold or try
 // with it, too.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
-	r, err := newRunner("AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
+	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +188,8 @@ type runner struct {
 	failed error // of the last term
 }
 
-func newRunner(name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
+func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
+	needContext(ctx, name)
 	o, err := o.complete()
 	switch {
 	case err != nil:

@@ -1,0 +1,191 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+var errShutdown = errors.New("the operator shuts it down")
+
+// What Run returns, in every case: an error of one line that matches exactly these. If nothing
+// but the error of the function is to be returned, it is returned as it is. SPEC N1, N3.
+func TestWhatRunReturns(t *testing.T) {
+	const s = time.Second
+	type setting struct {
+		n     *network
+		h     *holder
+		other *holder // of the same lease
+		stop  context.CancelCauseFunc
+	}
+	untilDone := func(err error) func(setting, context.Context) error {
+		return func(_ setting, ctx context.Context) error { <-ctx.Done(); return err }
+	}
+	returns := func(err error) func(setting, context.Context) error {
+		return func(setting, context.Context) error { return err }
+	}
+	stopIn := func(d time.Duration) func(x setting) {
+		return func(x setting) { time.AfterFunc(d, func() { x.stop(errShutdown) }) }
+	}
+	all := []error{errWork, errNet, errShutdown, context.Canceled, context.DeadlineExceeded, lease.ErrLost,
+		lease.ErrStopWindow, lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrHeldByOther,
+		lease.ErrReleased, lease.ErrEpochLimit, lease.ErrNotHeld}
+	for _, c := range []struct {
+		name   string
+		before func(x setting) // what happens before Run is called
+		f      func(x setting, ctx context.Context) error
+		again  bool // after the first term
+		want   []error
+	}{
+		{name: "nil", f: returns(nil)},
+		{name: "an error", f: returns(errWork), want: []error{errWork}},
+		{name: "stopped at work", before: stopIn(s), f: untilDone(nil)},
+		{name: "stopped at work, with an error", before: stopIn(s), f: untilDone(errWork), want: []error{errWork}},
+		{name: "stopped at work, with the context's error", before: stopIn(s), f: func(_ setting, ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, want: []error{context.Canceled}},
+		{name: "stopped before", before: func(x setting) { x.stop(errShutdown) }, want: []error{context.Canceled, errShutdown}},
+		{name: "stopped without a cause before", before: func(x setting) { x.stop(nil) }, want: []error{context.Canceled}},
+		{name: "stopped while another has the lease", before: func(x setting) {
+			x.other.acquire(t)
+			stopIn(s)(x)
+		}, want: []error{context.Canceled, errShutdown, lease.ErrHeldByOther}},
+		{name: "stopped while every try fails", before: func(x setting) {
+			x.n.keep(lease.ActionAcquire, failRequest)
+			stopIn(10 * s)(x)
+		}, want: []error{context.Canceled, errShutdown, errNet}},
+		{name: "stopped in a try", before: func(x setting) {
+			x.n.keep(lease.ActionAcquire, x.n.hang)
+			stopIn(s)(x)
+		}, want: []error{context.Canceled, errShutdown}},
+		{name: "stopped in the pause after a term", f: returns(errWork), again: true,
+			before: stopIn(100 * time.Millisecond), want: []error{context.Canceled, errShutdown, errWork}},
+		{name: "hopeless after a term", f: func(x setting, _ context.Context) error {
+			x.n.keep(lease.ActionAcquire, refuse(lease.ErrEpochLimit, lease.Result{}))
+			return errWork
+		}, again: true, want: []error{lease.ErrEpochLimit, errWork}},
+		{name: "the stop window, and stopped in time", f: func(x setting, ctx context.Context) error {
+			x.n.keep(lease.ActionRenew, failRequest)
+			<-ctx.Done()
+			return nil
+		}, want: []error{lease.ErrLost, lease.ErrStopWindow, errNet}},
+		{name: "the stop window, with an error", f: func(x setting, ctx context.Context) error {
+			x.n.keep(lease.ActionRenew, failRequest)
+			<-ctx.Done()
+			return errWork
+		}, want: []error{lease.ErrLost, lease.ErrStopWindow, errNet, errWork}},
+		{name: "the stop window, with its cause", f: func(x setting, ctx context.Context) error {
+			x.n.keep(lease.ActionRenew, failRequest)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, want: []error{lease.ErrLost, lease.ErrStopWindow, errNet}},
+		{name: "broken", f: func(x setting, ctx context.Context) error {
+			x.n.breaks(t, 0)
+			<-ctx.Done()
+			return nil
+		}, want: []error{lease.ErrLost, lease.ErrBroken}},
+		{name: "broken, and then stopped", f: func(x setting, ctx context.Context) error {
+			x.n.breaks(t, 0)
+			<-ctx.Done()
+			x.stop(errShutdown)
+			return nil
+		}, want: []error{lease.ErrLost, lease.ErrBroken}},
+		{name: "stopped, and then broken", f: func(x setting, ctx context.Context) error {
+			x.stop(errShutdown)
+			<-ctx.Done()
+			x.n.breaks(t, 0)
+			time.Sleep(time.Minute)
+			return nil
+		}},
+		{name: "released by the function", f: func(x setting, ctx context.Context) error {
+			return x.h.Release(ctx)
+		}},
+		{name: "a release that fails", f: func(x setting, _ context.Context) error {
+			x.n.keep(lease.ActionRelease, failRequest)
+			return nil
+		}, want: []error{errNet}},
+		{name: "an error, and a release that fails", f: func(x setting, _ context.Context) error {
+			x.n.keep(lease.ActionRelease, failRequest)
+			return errWork
+		}, want: []error{errWork, errNet}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				ctx, stop := context.WithCancelCause(t.Context())
+				defer stop(nil)
+				x := setting{n, n.open(t, nil), n.open(t, nil), stop}
+				if c.before != nil {
+					c.before(x)
+				}
+				o := &session.RunOptions{AcquireInterval: s}
+				if c.again {
+					o.Again = func(error) bool { return true }
+				}
+				err := session.Run(ctx, x.h, func(ctx context.Context, _ lease.Token) error {
+					if c.f == nil {
+						t.Fatal("called")
+					}
+					return c.f(x, ctx)
+				}, o)
+				for _, e := range all {
+					if got, want := errors.Is(err, e), slices.Contains(c.want, e); got != want {
+						t.Errorf("errors.Is(err, %q) is %v", e, got)
+					}
+				}
+				if len(c.want) == 0 && err != nil || len(c.want) == 1 && c.want[0] == errWork && err != errWork {
+					t.Errorf("an error was added: %v", err)
+				}
+				if err != nil && strings.Contains(err.Error(), "\n") {
+					t.Errorf("of several lines: %q", err)
+				}
+				x.h.alive(t, false)
+			})
+		})
+	}
+}
+
+// AcquireWait and TryRun that the caller stops return an error of one line that matches the
+// context's error and its cause.
+func TestCallerStopsContending(t *testing.T) {
+	for what, contend := range map[string]func(context.Context, *holder) error{
+		"AcquireWait": func(ctx context.Context, h *holder) error {
+			_, err := session.AcquireWait(ctx, h, nil)
+			return err
+		},
+		"TryRun": func(ctx context.Context, h *holder) error {
+			ran, err := session.TryRun(ctx, h, idle, nil)
+			if ran {
+				return nil
+			}
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.keep(lease.ActionAcquire, slow(4*time.Second, 0))
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errShutdown)
+				defer cancel()
+				err := contend(ctx, h)
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errShutdown) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%v", err)
+				}
+				h.alive(t, false)
+				time.Sleep(10 * time.Second)
+				if r := n.record(t); r.State != lease.Available {
+					t.Errorf("in force for nobody: %+v", r)
+				}
+			})
+		})
+	}
+}
