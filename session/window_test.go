@@ -1,0 +1,504 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// The default of StopWindow is the least of a sixth of the duration, 5 s, and what the other
+// options leave. SPEC H22.
+func TestStopWindowByDefault(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		o    *session.Options
+		want time.Duration
+	}{
+		{nil, 5 * s},
+		{&session.Options{Duration: 120 * s}, 5 * s},
+		{&session.Options{Duration: 12 * s}, 2 * s},
+		{&session.Options{Duration: 300 * time.Millisecond}, 50 * time.Millisecond},
+		{&session.Options{Duration: lease.Infinite}, 5 * s},
+		{&session.Options{RenewInterval: 15 * s}, 30*s - 60*time.Millisecond - s/1000 - 27500*time.Millisecond}, // what is left
+		{&session.Options{RenewInterval: s}, 5 * s},
+		{&session.Options{StopWindow: 3 * s}, 3 * s},
+		{&session.Options{StopWindow: -1}, -1},
+	} {
+		o, err := c.o.Complete()
+		if err != nil {
+			t.Errorf("%+v: %v", c.o, err)
+			continue
+		}
+		if o.StopWindow < c.want || o.StopWindow > c.want+time.Millisecond { // of the exact drift
+			t.Errorf("%+v: %v, want %v", c.o, o.StopWindow, c.want)
+		}
+		again, err := o.Complete()
+		if err != nil || again.StopWindow != o.StopWindow {
+			t.Errorf("%+v: completed twice it is %v, %v", c.o, again, err)
+		}
+	}
+	for _, o := range []*session.Options{ // that leave exactly nothing, or a nanosecond
+		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: 3*s - 2},
+		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: 3*s - 1},
+	} {
+		if o, err := o.Complete(); err != nil || o.StopWindow > 1 {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// Only a StopWindow that was given is refused, and then with the longest that fits.
+func TestStopWindowThatDoesNotFit(t *testing.T) {
+	const s = time.Second
+	fits := 30*s - 10*s - 10*s - 2500*time.Millisecond - time.Millisecond // less the drift
+	for _, c := range []struct {
+		o       session.Options
+		refused string // the field
+	}{
+		{session.Options{StopWindow: fits}, "Options.StopWindow"},
+		{session.Options{StopWindow: fits - 60*time.Millisecond}, ""},
+		{session.Options{StopWindow: lease.Infinite}, "Options.StopWindow"},
+		{session.Options{RenewInterval: 17 * s}, ""}, // the default gives way
+		{session.Options{RenewInterval: 18 * s}, "Options.RenewInterval"},
+		{session.Options{RenewInterval: 17 * s, StopWindow: s}, "Options.RenewInterval"},
+		{session.Options{RenewInterval: 17 * s, StopWindow: -s}, ""},
+		{session.Options{RenewInterval: 18 * s, StopWindow: -s}, "Options.RenewInterval"},
+		{session.Options{Duration: lease.Infinite, StopWindow: time.Hour}, ""},
+	} {
+		_, err := c.o.Complete()
+		field := new(lease.FieldError)
+		switch {
+		case c.refused == "" && err != nil:
+			t.Errorf("%+v: %v", c.o, err)
+		case c.refused != "" && (!errors.As(err, &field) || field.Field != c.refused || field.Code != lease.ErrOption || !strings.Contains(field.Bound, "must be at most")):
+			t.Errorf("%+v: %v, want a refusal of %s with its bound", c.o, err, c.refused)
+		}
+	}
+}
+
+// The context of WhileHeld ends a StopWindow before U, with a loss as its cause that carries the
+// error of the last renewal. CheckAlive stays true until U, and there is the loss. SPEC H20a.
+func TestStopWindow(t *testing.T) {
+	for _, c := range []struct {
+		given, want time.Duration
+	}{{0, 5 * time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second}, {-1, 0}} {
+		t.Run(fmt.Sprint(c.given), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, &session.Options{StopWindow: c.given})
+				h.acquire(t)
+				held, cancel := h.WhileHeld(t.Context())
+				defer cancel()
+				n.keep(lease.ActionRenew, failRequest)
+				u := until(t, h)
+				<-held.Done()
+				if left := time.Until(u); left != c.want {
+					t.Errorf("the context ended %v before U, want %v", left, c.want)
+				}
+				cause, lost := context.Cause(held), new(lease.LostError)
+				reason := lease.ErrStopWindow
+				if c.want == 0 {
+					reason = lease.ErrExpired
+				}
+				if !errors.As(cause, &lost) || lost.Reason != reason || !errors.Is(cause, lease.ErrLost) || !errors.Is(lost.Err, errNet) || held.Err() != context.Canceled {
+					t.Errorf("the cause is %v", cause)
+				}
+				if c.want > 0 {
+					h.notLost(t)
+					time.Sleep(c.want - 1)
+					h.alive(t, true)
+					time.Sleep(1)
+				}
+				if e := h.lostOnce(t, lease.ErrExpired); !errors.Is(e, errNet) {
+					t.Errorf("lost: %v", e)
+				}
+			})
+		})
+	}
+}
+
+// Work that is to begin inside the window does not begin.
+func TestWhileHeldInsideTheStopWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		n.keep(lease.ActionRenew, failRequest)
+		time.Sleep(time.Until(until(t, h)) - 5*time.Second)
+		h.alive(t, true)
+		held, cancel := h.WhileHeld(t.Context())
+		defer cancel()
+		if cause := context.Cause(held); held.Err() == nil || !errors.Is(cause, lease.ErrStopWindow) || !errors.Is(cause, lease.ErrLost) || !errors.Is(cause, errNet) {
+			t.Errorf("it ended: %v", cause)
+		}
+	})
+}
+
+// A renewal that is granted inside the window keeps the lease, and does not bring the context back.
+// Acquire returns the same incarnation until the lease is released. SPEC H20a.
+func TestRenewalInsideTheStopWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		tok := h.acquire(t)
+		held, cancel := h.WhileHeld(t.Context())
+		defer cancel()
+		n.keep(lease.ActionRenew, failRequest)
+		<-held.Done()
+		n.heal()
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+		h.notLost(t)
+		if held.Err() == nil || !errors.Is(context.Cause(held), lease.ErrStopWindow) {
+			t.Errorf("the context came back: %v", context.Cause(held))
+		}
+		if got := h.acquire(t); got != tok {
+			t.Errorf("the token is %v, want %v, of the same incarnation", got, tok)
+		}
+		fresh, done := h.WhileHeld(t.Context())
+		if fresh.Err() != nil {
+			t.Errorf("a new context has ended: %v", context.Cause(fresh))
+		}
+		done()
+		h.release(t)
+		if got := h.acquire(t); got == tok {
+			t.Error("the same token after a release")
+		}
+	})
+}
+
+// Run returns the loss whenever the library ended the context of its function, even if the
+// function returned nil and the lease was then released in time. SPEC N1.
+func TestRunInsideTheStopWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		asked := 0
+		err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+			n.keep(lease.ActionRenew, failRequest)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		}, &session.RunOptions{Again: func(err error) bool {
+			asked++
+			if !errors.Is(err, lease.ErrLost) {
+				t.Errorf("asked about %v", err)
+			}
+			return false
+		}})
+		if !errors.Is(err, lease.ErrLost) || !errors.Is(err, lease.ErrStopWindow) || !errors.Is(err, errNet) || asked != 1 {
+			t.Errorf("run: %v; asked %d times", err, asked)
+		}
+		h.notLost(t) // it was released in time
+		if n.record(t).State != lease.Available {
+			t.Errorf("the record is %+v", n.record(t))
+		}
+	})
+}
+
+// A break ends the context a StopWindow before its end, or at once if less is left. SPEC H20a, H13.
+func TestBreakAndTheStopWindow(t *testing.T) {
+	for _, d := range []time.Duration{30 * time.Second, lease.Infinite} {
+		for _, grace := range []time.Duration{3 * time.Second, 20 * time.Second} {
+			t.Run(fmt.Sprint(d, " ", grace), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, &session.Options{Duration: d, Watch: true})
+					h.acquire(t)
+					held, cancel := h.WhileHeld(t.Context())
+					defer cancel()
+					if time.Sleep(time.Hour); held.Err() != nil {
+						t.Fatalf("ended without a break: %v", context.Cause(held))
+					}
+					n.breaks(t, grace)
+					broken := time.Now()
+					<-held.Done()
+					told := h.breaks()
+					if len(told) != 1 {
+						t.Fatalf("told of %d breaks", len(told))
+					}
+					want := max(0, told[0].Sub(broken)-5*time.Second)
+					if got := time.Since(broken); got != want {
+						t.Errorf("the context ended %v after the break, want %v", got, want)
+					}
+					if cause := context.Cause(held); !errors.Is(cause, lease.ErrStopWindow) || !errors.Is(cause, lease.ErrBroken) || !errors.Is(cause, lease.ErrLost) {
+						t.Errorf("the cause is %v", cause)
+					}
+					h.alive(t, true)
+					time.Sleep(time.Until(told[0]))
+					h.lostOnce(t, lease.ErrBroken)
+				})
+			})
+		}
+	}
+}
+
+// A deferral is a holder that has lost its lease while its work is still running, and whose last
+// renewal was granted without an answer: its ID is in force.
+type deferral struct {
+	*holder
+	n    *network
+	back context.CancelFunc // gives the context of the work back
+	lost time.Time
+}
+
+func deferred(t *testing.T, o *session.Options) *deferral {
+	t.Helper()
+	n := overMemory()
+	d := &deferral{n: n, holder: n.open(t, o)}
+	d.acquire(t)
+	_, d.back = d.WhileHeld(t.Context())
+	n.keep(lease.ActionRenew, failAnswer)
+	d.lost = until(t, d.holder)
+	time.Sleep(time.Until(d.lost))
+	d.lostOnce(t, lease.ErrExpired)
+	d.inForce(t, true)
+	return d
+}
+
+// inForce expects the ID to be in force, or to have been released.
+func (d *deferral) inForce(t *testing.T, want bool) {
+	t.Helper()
+	synctest.Wait()
+	r := d.n.record(t)
+	if got := r.State.Locked(); got != want || d.n.count(lease.ActionRelease) > 0 == want {
+		t.Fatalf("%v after the loss: %+v, after %d releases", time.Since(d.lost), r, d.n.count(lease.ActionRelease))
+	}
+}
+
+// After a loss the ID is released once the work has stopped, or at Release, HandOver or Close, and
+// not before. SPEC H20c.
+func TestReleaseAfterALossIsDeferred(t *testing.T) {
+	for what, end := range map[string]func(d *deferral) error{
+		"the context is given back": func(d *deferral) error { d.back(); return nil },
+		"Release":                   func(d *deferral) error { return d.Release(context.Background()) },
+		"Close":                     func(d *deferral) error { return d.Close(context.Background()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := deferred(t, nil)
+				time.Sleep(10 * time.Second)
+				d.inForce(t, true)
+				if err := end(d); err != nil {
+					t.Error(err)
+				}
+				d.inForce(t, false)
+				if d.n.count(lease.ActionRelease) != 1 {
+					t.Errorf("%d releases", d.n.count(lease.ActionRelease))
+				}
+				d.back()
+				d.back() // it may be called more than once
+				if synctest.Wait(); d.n.count(lease.ActionRelease) != 1 {
+					t.Errorf("%d releases", d.n.count(lease.ActionRelease))
+				}
+			})
+		})
+	}
+}
+
+// A lease with several contexts is released when the last one is given back.
+func TestReleaseAfterALossWaitsForEveryContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		d := &deferral{n: n, holder: n.open(t, nil)}
+		d.acquire(t)
+		_, first := d.WhileHeld(t.Context())
+		_, second := d.WhileHeld(t.Context())
+		n.keep(lease.ActionRenew, failAnswer)
+		d.lost = until(t, d.holder)
+		time.Sleep(time.Until(d.lost))
+		first()
+		first()
+		d.inForce(t, true)
+		second()
+		d.inForce(t, false)
+	})
+}
+
+// Work that never stops keeps the release back for as long as the last renewal may have been
+// granted for, and no longer. SPEC H20c.
+func TestReleaseAfterALossIsDeferredWithABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := deferred(t, nil)
+		last := d.n.requests(lease.ActionRenew)
+		bound := last[len(last)-1].at.Add(5*time.Second + 30*time.Second*1001/999)
+		time.Sleep(time.Until(bound) - time.Millisecond)
+		if synctest.Wait(); d.n.count(lease.ActionRelease) != 0 {
+			t.Fatalf("released %v before the bound", time.Until(bound))
+		}
+		time.Sleep(2 * time.Millisecond)
+		if synctest.Wait(); d.n.count(lease.ActionRelease) != 1 {
+			t.Errorf("not released at the bound")
+		}
+		d.back()
+	})
+}
+
+// An infinite lease that was lost by a break, while an earlier Acquire of its ID is in doubt, is
+// released only when the context is given back, or at Release. SPEC H20c.
+func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
+	for what, end := range map[string]func(h *holder, back func()) error{
+		"the context is given back": func(_ *holder, back func()) error { back(); return nil },
+		"Release":                   func(h *holder, _ func()) error { return h.Release(context.Background()) },
+		"Close":                     func(h *holder, _ func()) error { return h.Close(context.Background()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, &session.Options{Duration: lease.Infinite})
+				n.meet(lease.ActionAcquire, late(time.Hour))
+				h.unknown(t, errNet)
+				h.acquire(t) // the same ID
+				_, back := h.WhileHeld(t.Context())
+				defer back()
+				n.breaks(t, 0)
+				time.Sleep(time.Minute)
+				h.lostOnce(t, lease.ErrBroken)
+				time.Sleep(2 * time.Hour)
+				if r := n.record(t); r.State != lease.Leased || n.count(lease.ActionRelease) != 0 {
+					t.Fatalf("released while the work was running: %+v", r)
+				}
+				if err := end(h, back); err != nil {
+					t.Error(err)
+				}
+				if synctest.Wait(); n.record(t).State != lease.Available {
+					t.Errorf("in force for nobody: %+v", n.record(t))
+				}
+			})
+		})
+	}
+}
+
+// HandOver, Release and Close of a lease that is held send at once, whatever work is running.
+// SPEC H20c.
+func TestGivingUpWaitsForNoWork(t *testing.T) {
+	for what, c := range map[string]struct {
+		giveUp func(h, to *holder) error
+		after  lease.State
+	}{
+		"Release":  {func(h, _ *holder) error { return h.Release(context.Background()) }, lease.Available},
+		"Close":    {func(h, _ *holder) error { return h.Close(context.Background()) }, lease.Available},
+		"HandOver": {func(h, to *holder) error { return h.HandOver(context.Background(), to.ID()) }, lease.Leased},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h, to := n.open(t, nil), n.open(t, nil)
+				h.acquire(t)
+				id := h.ID()
+				held, back := h.WhileHeld(t.Context())
+				defer back()
+				began := time.Now()
+				if err := c.giveUp(h, to); err != nil || time.Since(began) != 0 {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if r := n.record(t); r.State != c.after || r.State.Locked() && r.ID == id {
+					t.Errorf("the record is %+v", r)
+				}
+				if !errors.Is(context.Cause(held), lease.ErrReleased) {
+					t.Errorf("the cause is %v", context.Cause(held))
+				}
+			})
+		})
+	}
+}
+
+// An Acquire that finds the deferred ID in force is an error, and does not release it. Wait treats
+// the lease as locked until it is released. SPEC H7b.
+func TestAcquireBesideADeferredRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := deferred(t, nil)
+		_, ok, err := d.AcquireWithToken(t.Context())
+		if ok || err == nil || !strings.Contains(err.Error(), "work has not stopped") {
+			t.Errorf("acquire: %v, %v", ok, err)
+		}
+		d.inForce(t, true)
+		waited := make(chan time.Time, 1)
+		go func() {
+			if err := d.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			waited <- time.Now()
+		}()
+		time.Sleep(10 * time.Second)
+		d.inForce(t, true)
+		if len(waited) > 0 {
+			t.Error("Wait returned while the lease was locked")
+		}
+		d.back()
+		if synctest.Wait(); len(waited) != 1 {
+			t.Error("Wait did not return when the lease was released")
+		}
+		d.acquire(t)
+	})
+}
+
+// A Session that watches has a context of its own for that. It does not count as work: the release
+// after a loss is sent at once. SPEC H20c.
+func TestWatchDefersNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Watch: true})
+		h.acquire(t)
+		n.keep(lease.ActionRenew, failAnswer)
+		time.Sleep(time.Until(until(t, h)))
+		h.lostOnce(t, lease.ErrExpired)
+		if n.record(t).State != lease.Available {
+			t.Errorf("in force for nobody: %+v", n.record(t))
+		}
+	})
+}
+
+// Work that stops within its window has stopped before the work of another holder begins, whether
+// the clean-up release gets through or not; also work that takes longer, if the release waits.
+func TestNoOverlap(t *testing.T) {
+	for _, c := range []struct {
+		stops   time.Duration
+		renewal fault
+		overlap bool
+	}{
+		{5 * time.Second, failRequest, false},
+		{5 * time.Second, failAnswer, false},
+		{15 * time.Second, failAnswer, false}, // the lease was renewed, and is in force meanwhile
+		{40 * time.Second, failRequest, true}, // only the guard can help
+	} {
+		t.Run(fmt.Sprint(c.stops), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New(nil)
+				first, second := over(lease.NewAuthority(store)), over(lease.NewAuthority(store))
+				a, b := first.open(t, nil), second.open(t, &session.Options{Owner: "b"})
+				var stopped, began time.Time
+				done := make(chan error, 2)
+				go func() {
+					done <- session.Run(t.Context(), a, func(ctx context.Context, _ lease.Token) error {
+						first.keep(lease.ActionRenew, c.renewal)
+						<-ctx.Done()
+						time.Sleep(c.stops)
+						stopped = time.Now()
+						return nil
+					}, nil)
+				}()
+				synctest.Wait()
+				go func() {
+					done <- session.Run(t.Context(), b, func(context.Context, lease.Token) error {
+						began = time.Now()
+						return nil
+					}, nil)
+				}()
+				<-done
+				<-done
+				if overlap := began.Before(stopped); overlap != c.overlap {
+					t.Errorf("the second began %v after the first had stopped", began.Sub(stopped))
+				}
+			})
+		})
+	}
+}
