@@ -1,0 +1,123 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// Of two live processes that take over from each other, both with an Again that is always true, one
+// survives. The other returns ErrTakenOver, and is not asked. Both believe for no longer than a
+// look and a renewal take, and their answers. SPEC H8, H13a.
+func TestTwoLiveProcessesTakeOver(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		latency time.Duration // one way
+		watches bool
+		most    time.Duration // for which both may believe
+	}{
+		{"fast", 0, true, 0},
+		{"slow", 500 * time.Millisecond, true, 4 * time.Second}, // a renewal under way, a look and a renewal, and a tenth of an interval
+		{"without a watch", 500 * time.Millisecond, false, 11 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New(nil)
+				open := func() (*network, *holder) {
+					var a lease.Authority = lease.NewAuthority(store)
+					if !c.watches {
+						a = blind{a}
+					}
+					n := over(a)
+					for _, a := range []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionChange, lease.ActionRelease, lease.ActionRead} {
+						n.keep(a, slow(c.latency, c.latency))
+					}
+					n.holders = byte(time.Now().Second()) + 1 // so that no two draw the same IDs
+					return n, n.open(t, &session.Options{Owner: "worker-1", TakeOver: true})
+				}
+				var terms, asked [2]atomic.Int64
+				run := func(i int, h *holder, ctx context.Context) chan error {
+					ended := make(chan error, 1)
+					go func() {
+						ended <- session.Run(ctx, h, func(ctx context.Context, _ lease.Token) error {
+							terms[i].Add(1)
+							<-ctx.Done()
+							return nil
+						}, &session.RunOptions{Again: func(error) bool { asked[i].Add(1); return true }})
+					}()
+					return ended
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				_, a := open()
+				first := run(0, a, ctx)
+				time.Sleep(25 * time.Second) // also while a renewal may be under way
+				_, b := open()
+				second := run(1, b, ctx)
+				for !b.CheckAlive() {
+					time.Sleep(time.Millisecond)
+				}
+				both := time.Now()
+				var err error
+				select {
+				case err = <-first:
+				case <-time.After(time.Minute):
+					t.Fatal("both go on")
+				}
+				if took := time.Since(both); took > c.most {
+					t.Errorf("both believed for up to %v, want at most %v", took, c.most)
+				}
+				if !errors.Is(err, lease.ErrTakenOver) || !errors.Is(err, lease.ErrLost) || asked[0].Load() != 0 {
+					t.Errorf("the first: %v, asked %d times", err, asked[0].Load())
+				}
+				time.Sleep(time.Hour)
+				if !b.CheckAlive() || terms[0].Load() != 1 || terms[1].Load() != 1 {
+					t.Errorf("the second is alive: %v; terms %d and %d", b.CheckAlive(), terms[0].Load(), terms[1].Load())
+				}
+				cancel()
+				if err := <-second; err != nil {
+					t.Errorf("the second: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Two that start at the same time do not take turns, either.
+func TestTwoTakeOverAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 2)
+		for range 2 {
+			h := n.open(t, &session.Options{Owner: "worker-1", TakeOver: true})
+			go func() {
+				ended <- session.Run(ctx, h, func(ctx context.Context, _ lease.Token) error {
+					<-ctx.Done()
+					return nil
+				}, &session.RunOptions{Again: func(error) bool { return true }})
+			}()
+		}
+		if time.Sleep(time.Hour); len(ended) != 1 {
+			t.Fatalf("%d of 2 have ended", len(ended))
+		}
+		if err := <-ended; !errors.Is(err, lease.ErrTakenOver) {
+			t.Errorf("%v", err)
+		}
+		if epoch := n.record(t).Epoch; epoch > 4 {
+			t.Errorf("the epoch is %d after two holders", epoch)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the survivor: %v", err)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package session_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// An Acquire that waits for its turn is not sent before the release that is due after a loss, which
+// would have it refused because of an ID of the same Session. See the order of commands in
+// machine.go. SPEC H7a.
+func TestCleanUpGoesBeforeAnAcquireThatWaits(t *testing.T) {
+	for _, waits := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			d := deferred(t, nil)
+			d.n.meet(lease.ActionAcquire, slow(time.Second, time.Second))
+			granted := make(chan bool, waits)
+			go func() {
+				if ok, err := d.Acquire(t.Context()); ok || err == nil {
+					t.Errorf("the Acquire beside the release: %v, %v", ok, err)
+				}
+			}()
+			synctest.Wait()
+			for range waits { // for the turn of the first
+				go func() {
+					ok, err := d.Acquire(t.Context())
+					if !ok || err != nil {
+						t.Errorf("an Acquire that waited: %v, %v", ok, err)
+					}
+					granted <- ok
+				}()
+			}
+			synctest.Wait()
+			d.n.keep(lease.ActionRenew, nil)
+			d.back() // the release is due from now on
+			for range waits {
+				<-granted
+			}
+			var order []lease.Action
+			for _, r := range d.n.requests(lease.ActionAcquire, lease.ActionRelease) {
+				order = append(order, r.Action)
+			}
+			if want := []lease.Action{lease.ActionAcquire, lease.ActionAcquire, lease.ActionRelease, lease.ActionAcquire}; !slices.Equal(order, want) {
+				t.Errorf("sent %v, want %v", order, want)
+			}
+			d.alive(t, true)
+		})
+	}
+}
