@@ -16,6 +16,9 @@ import (
 // runs out; otherwise, and when a watch is lost, it looks again after a RenewInterval, jittered.
 func (s *Session) Wait(ctx context.Context) error {
 	_, err := s.wait(ctx, func(lease.Result) bool { return false })
+	if err == error(lease.ErrReleased) {
+		return nil
+	}
 	return err
 }
 
@@ -31,13 +34,18 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 			return s.acquired(o)
 		}
 		certain := func(res lease.Result) bool { return res.MinRemaining > 0 }
-		if locked, err := s.wait(ctx, certain); locked || err != nil {
+		locked, err := s.wait(ctx, certain)
+		switch {
+		case err == error(lease.ErrReleased): // as an Acquire under way
+			return s.acquired(outcome{err: err})
+		case locked || err != nil:
 			return "", false, err
 		}
 	}
 }
 
-// wait waits as Wait does. It returns true as soon as a look at a locked record satisfies enough.
+// wait waits as Wait does, but returns ErrReleased if Release or Close was called. It returns true as
+// soon as a look at a locked record satisfies enough.
 func (s *Session) wait(caller context.Context, enough func(lease.Result) bool) (bool, error) {
 	ctx, cancel := context.WithCancel(caller) // ends with the call, too
 	w := &waiter{ctx: ctx, ended: cancel}
@@ -91,10 +99,10 @@ func (s *Session) wait(caller context.Context, enough func(lease.Result) bool) (
 		case <-ctx.Done():
 		}
 	}
-	if err := caller.Err(); err != nil && !w.over() {
-		return false, s.opError("wait", err)
+	if w.over() {
+		return false, lease.ErrReleased
 	}
-	return false, nil
+	return false, s.opError("wait", caller.Err())
 }
 
 // lockedFor is how long the lease stays locked, at most, for all but this Session.
