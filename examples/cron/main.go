@@ -1,7 +1,10 @@
-// Cron shows a job that a scheduler starts on every machine at once, and that one is to do. A
-// lease alone is not enough for that: it keeps two from working at the same time, and when the
-// first has finished, the next one gets it. So a holder also looks whether the job is done: at
-// a mark that is written with the result, under the guard. (What the job does besides, such as
+// Cron shows a job that a scheduler starts on every machine, and that one machine does. The
+// function to copy is nightly, with the report that it writes.
+//
+// A lease alone is not enough for that. It keeps two machines from working at the same time, but a
+// machine that starts after the first has finished gets the lease too. So the job keeps a mark of
+// what is done with its result, and reads and writes both under the guard. If a machine dies at
+// work the mark is not there, and the next start does the job. (What the job does besides, such as
 // sending a mail, can happen twice: its machine may die before the mark is written.)
 //
 // It ends by itself in under two seconds.
@@ -13,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -23,58 +27,54 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Real durations are seconds; these are short to be quick.
-const (
-	duration = 300 * time.Millisecond
-	patience = 2 * duration // clearly longer than a dead machine keeps the lease
-	work     = 800 * time.Millisecond
-)
-
-// A report is the resource. It belongs to no machine and trusts none: only tokens. In a
-// database the mark of its guard is kept beside it: see package fencing.
+// A report is the resource. It belongs to no machine and trusts none, only tokens. In a database
+// the mark of its guard is kept beside it: see package fencing.
 type report struct {
 	guard fencing.Guard
 	day   string // the last one that is done
 }
 
-// nightly is what the scheduler starts. It returns what it has come to.
+// nightly is what the scheduler starts on every machine. It returns what came of it.
 func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string, error) {
-	// Who finds another at work waits a little, to take over if that one is dead.
-	short, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	_, err := session.AcquireWait(short, l, nil)
-	switch {
-	case errors.Is(err, lease.ErrHeldByOther):
-		return "leaves it to another", nil
-	case err != nil:
-		return "", err
-	}
-
-	// Run keeps what is held, renews it for as long as the work takes, and releases it.
 	did := "finds it done"
-	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		done := false
-		// An Advance that also reads: from here on no older holder can write.
+		// From here on no older holder can write.
 		err := r.guard.Do(tok, func() error { done = r.day == day; return nil })
 		if err != nil || done {
 			return err
 		}
 		did = "does it"
-		select {
-		case <-time.After(work):
-		case <-ctx.Done(): // the lease is lost, or the machine is to stop
-			return context.Cause(ctx)
+		if err := work(ctx); err != nil {
+			return err
 		}
 		return r.guard.Do(tok, func() error { r.day = day; return nil }) // with the result
 	}, nil)
+	if err == nil && !ran {
+		did = "leaves it to another"
+	}
 	return did, err
 }
 
+// work is the job. It stops when ctx ends: the lease is about to end, or the machine is to stop.
+func work(ctx context.Context) error {
+	select {
+	case <-time.After(800 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 func main() {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the output below says it all
 	if err := run(log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 }
+
+// duration is seconds in reality; here it is short to be quick. The lease is renewed at work.
+const duration = 300 * time.Millisecond
 
 // run has three machines start within moments, and a fourth whose clock is slow.
 func run(out *log.Logger) error {
