@@ -3,6 +3,7 @@ package sdktest
 import (
 	"bufio"
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -10,15 +11,17 @@ import (
 	"testing"
 )
 
-// startProgram builds the command and runs it with a manual clock, as a user of another
-// language does. It returns what such a user needs.
-func startProgram(t *testing.T) (connection, clock string) {
+// A program is what the command prints for its users.
+type program struct{ connection, clock, certificate string }
+
+// startProgram builds the command and runs it with a manual clock, as a user of another language does.
+func startProgram(t *testing.T, args ...string) (p program) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "blobtest")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/fencedlease/lease/blobtest/cmd/blobtest").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.Command(bin, "-addr", "127.0.0.1:0", "-clock", "manual", "-quiet")
+	cmd := exec.Command(bin, append([]string{"-addr", "127.0.0.1:0", "-clock", "manual", "-quiet"}, args...)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	stdout, err := cmd.StdoutPipe()
@@ -36,25 +39,43 @@ func startProgram(t *testing.T) (connection, clock string) {
 			t.Errorf("after an interrupt: %v\n%s", err, &log)
 		}
 	})
-	for s := bufio.NewScanner(stdout); connection == "" && s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "clock: "); ok {
-			clock, _, _ = strings.Cut(rest, " ")
-		} else {
-			connection = s.Text()
+	for s := bufio.NewScanner(stdout); p.connection == "" && s.Scan(); {
+		switch name, rest, _ := strings.Cut(s.Text(), ": "); name {
+		case "clock":
+			p.clock, _, _ = strings.Cut(rest, " ")
+		case "certificate":
+			p.certificate = rest
+		default:
+			p.connection = s.Text()
 		}
 	}
-	return connection, clock
+	return p
 }
 
 // Every cell of the tables, on blobs and on containers, through the JavaScript SDK against
 // the command, with its clock moved over HTTP.
 func TestJavaScriptSDK(t *testing.T) {
-	connection, clock := startProgram(t)
-	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../testdata/cells.txt", connection, clock).CombinedOutput()
+	p := startProgram(t)
+	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../testdata/cells.txt", p.connection, p.clock).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if got := strings.TrimSpace(string(out)); got != "200 cells" {
 		t.Errorf("%s\nwant 200 cells and nothing else", got)
+	}
+}
+
+// The JavaScript SDK takes a lease over HTTPS, trusts the certificate that the command made, and gets
+// what it asks an account first.
+func TestJavaScriptSDKOverTLS(t *testing.T) {
+	p := startProgram(t, "-tls")
+	cmd := exec.CommandContext(t.Context(), "node", "testdata/tls.mjs", modules, p.connection)
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+p.certificate)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := strings.TrimSpace(string(out)); got != "Standard_LRS 2009-09-19 5 Cool container" {
+		t.Errorf("%s", got)
 	}
 }
