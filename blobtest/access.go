@@ -6,11 +6,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// access is what the sender of a request may do.
+// access is what a client is allowed to do.
 type access struct {
 	all         bool          // the owner of the account
-	permissions string        // letters of a shared access signature
-	version     lease.Version // of that
+	permissions string        // the letters of a shared access signature
+	version     lease.Version // of the signature
 }
 
 func (a access) any(letters string) bool { return a.all || strings.ContainsAny(a.permissions, letters) }
@@ -21,11 +21,11 @@ func (a access) mayBreak() bool {
 	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
 }
 
-// mayReplace reports whether what is there already may be overwritten: permission c is to
-// create, and no more.
+// mayReplace reports whether an existing blob may be overwritten. Permission c only allows to create
+// one.
 func (a access) mayReplace() bool { return a.any("w") }
 
-// The failures of those who may not come in.
+// The failures of requests that are not authorized.
 var (
 	errNoAuthentication = (&failure{status: 401, code: "NoAuthenticationInformation", text: "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}).withHeader("WWW-Authenticate", "SharedKey")
 	errAuthentication   = &failure{status: 403, code: "AuthenticationFailed", text: "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}
@@ -39,8 +39,8 @@ var (
 	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
 )
 
-// admit lets the request in, or says why not. A shared access signature needs a permission
-// that the operation asks for.
+// admit authorizes the request, or returns why it is not authorized. A shared access signature needs
+// one of the permissions of the operation.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -55,7 +55,7 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated is a failure with the reason that the service gives in its body.
+// unauthenticated returns a failure whose body has the reason, as the service writes it.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

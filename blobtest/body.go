@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// body reads the body of a request, and holds it against the checksums that came with it.
+// body reads the body of a request and verifies the checksums that came with it.
 func (c *call) body() ([]byte, error) {
 	n := c.r.ContentLength
 	switch {
@@ -21,12 +21,12 @@ func (c *call) body() ([]byte, error) {
 	case n > c.o.MaxBody:
 		return nil, errBodySize
 	}
-	if err := c.hold(n); err != nil {
+	if err := c.reserve(n); err != nil {
 		return nil, err
 	}
-	// The context does not end a read that hangs, but its connection can.
+	// A read that hangs does not end with the context, but with a deadline of the connection.
 	deadline, _ := c.ctx.Deadline()
-	_ = c.conn.SetReadDeadline(deadline) // not every connection can: a test's may not
+	_ = c.conn.SetReadDeadline(deadline) // the connection of a test may not have deadlines
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.r.Body, n); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil {
@@ -34,7 +34,7 @@ func (c *call) body() ([]byte, error) {
 		}
 		return nil, errBody
 	}
-	data := bytes.Clone(b.Bytes()) // a Buffer has grown to more than it holds
+	data := bytes.Clone(b.Bytes()) // the Buffer has allocated more than it holds
 	if err := c.checkMD5(data); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *call) checkMD5(data []byte) error {
 	return nil
 }
 
-// azurePolynomial is the one of the header x-ms-content-crc64.
+// azurePolynomial is the polynomial of the header x-ms-content-crc64.
 const azurePolynomial = 0x9A6C9329AC4BC9B5
 
 func (c *call) checkCRC64(data []byte) error {
@@ -75,7 +75,7 @@ func (c *call) checkCRC64(data []byte) error {
 	return nil
 }
 
-// noBody refuses a body where none belongs, unless it is empty.
+// noBody refuses a body, unless it is empty.
 func (c *call) noBody() error {
 	if c.r.ContentLength != 0 && c.r.Body != nil && c.r.Body != http.NoBody {
 		var one [1]byte

@@ -13,28 +13,28 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A call is one request on its way through the handler.
+// A call is one request while it is served.
 type call struct {
 	*Handler
 	ctx      context.Context
 	r        *http.Request
-	conn     *http.ResponseController // of the connection that the request came on; nil for the source of a copy
-	query    url.Values               // names in lower case, as the service compares them; of one name the first counts
-	badQuery bool                     // some of it is missing there
+	conn     *http.ResponseController // of the connection of the request; nil for the source of a copy
+	query    url.Values               // names are in lower case, since the service ignores case; the first value of a name counts
+	badQuery bool                     // a part of it could not be parsed and is missing in query
 	version  lease.Version
 
 	account   *account
-	hosted    bool // the account is named by the host, not by the path
+	hosted    bool // the host names the account, not the path
 	kind      kind
 	container string
 	blob      string
-	snapshot  time.Time // zero: the blob itself
+	snapshot  time.Time // zero for the blob itself
 
-	now    time.Time // of the request; zero: not decided yet
+	now    time.Time // the time of the request; zero until it is decided
 	id     lease.ID  // x-ms-lease-id; zero: none
 	access access
 
-	held int64 // of the room, until it is answered
+	reserved int64 // bytes of the quota that are released after the answer
 }
 
 func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
@@ -56,18 +56,18 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	return c
 }
 
-// hold takes from the room what the call does not hold already of n. Whatever is kept in the end
-// is to be taken off from what it holds.
-func (c *call) hold(n int64) error {
-	more := max(0, n-c.held)
-	if err := c.room.take(more); err != nil {
+// reserve makes sure that n bytes are reserved for the call. When something is kept, its size must be
+// subtracted from c.reserved, so that it stays reserved after the answer.
+func (c *call) reserve(n int64) error {
+	more := max(0, n-c.reserved)
+	if err := c.quota.reserve(more); err != nil {
 		return err
 	}
-	c.held += more
+	c.reserved += more
 	return nil
 }
 
-// A reply is an answer that is a success.
+// A reply is the answer of a request that succeeds.
 type reply struct {
 	status int
 	header http.Header
@@ -76,8 +76,8 @@ type reply struct {
 
 func newReply(status int) *reply { return &reply{status: status, header: http.Header{}} }
 
-// locate finds out which resource the request is about. A path is
-// /account/container/blob, or without the account if that is the first label of the host.
+// locate parses the address of the resource. A path is /account/container/blob, or /container/blob if
+// the account is the first label of the host.
 func (c *call) locate() error {
 	path := c.r.URL.Path
 	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery {
@@ -97,30 +97,30 @@ func (c *call) locate() error {
 	case c.container == "" && c.blob != "":
 		return errURI
 	case restype == "account":
-		c.kind = information
+		c.kind = kindInformation
 		return nil
 	case c.container == "" && restype == "service":
-		c.kind = settings
+		c.kind = kindSettings
 	case c.container == "":
-		c.kind = service
+		c.kind = kindService
 	case restype == "container":
-		c.kind = container
+		c.kind = kindContainer
 		if c.blob != "" {
-			return badQuery(errInvalidQuery, "restype", c.query.Get("restype"), "A blob is no container.")
+			return badQuery(errInvalidQuery, "restype", c.query.Get("restype"), "A blob is not a container.")
 		}
 	case restype != "":
 		return badQuery(errInvalidQuery, "restype", c.query.Get("restype"), "It must be container.")
 	case c.blob == "": // a blob of the root container
-		c.kind, c.container, c.blob = blob, rootContainer, c.container
+		c.kind, c.container, c.blob = kindBlob, rootContainer, c.container
 	default:
-		c.kind = blob
+		c.kind = kindBlob
 	}
 	if c.container != "" && !systemContainer(c.container) {
 		if err := checkContainerName(c.container); err != nil {
 			return err
 		}
 	}
-	if c.kind == blob && utf8.RuneCountInString(c.blob) > 1024 {
+	if c.kind == kindBlob && utf8.RuneCountInString(c.blob) > 1024 {
 		return errNameLength
 	}
 	return c.locateSnapshot()
@@ -140,7 +140,7 @@ func systemContainer(name string) bool {
 
 func (c *call) locateSnapshot() (err error) {
 	s := c.query.Get("snapshot")
-	if s == "" || c.kind != blob {
+	if s == "" || c.kind != kindBlob {
 		return nil
 	}
 	if c.snapshot, err = time.Parse(sevenDigits, s); err != nil || c.snapshot.IsZero() {
@@ -149,13 +149,14 @@ func (c *call) locateSnapshot() (err error) {
 	return nil
 }
 
-// checkContainerName: "3 through 63 characters", lower-case letters, digits and single dashes
-// between them. Of a name that is wrong in both, the length is told.
+// checkContainerName returns an error unless the name has "3 through 63 characters", which are
+// lower-case letters, digits and single dashes between them. If both the length and a character are
+// wrong, the error is about the length.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
 		return errNameLength
 	}
-	dash := true // no dash at the beginning
+	dash := true // a name must not begin with one
 	for _, c := range []byte(s) {
 		switch {
 		case c == '-' && dash:
@@ -171,8 +172,8 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion reads the version of the service that the request is meant for: from the
-// header, the query or the signature, in this order.
+// chooseVersion reads the version of the service that the request asks for: from the header, from the
+// query or from the signature, in this order.
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -198,15 +199,15 @@ func (c *call) chooseVersion() error {
 	return nil
 }
 
-// Versions from which on the service does something otherwise.
+// Versions in which the service changed.
 const (
-	versionETagQuoted   lease.Version = 2011_08_18 // entity tags are quoted
-	versionStrictLease  lease.Version = 2013_08_15 // a lease ID needs a blob; lease operations tell the entity tag
+	versionETagQuoted   lease.Version = 2011_08_18 // entity tags have quotes
+	versionStrictLease  lease.Version = 2013_08_15 // a lease ID needs a blob; answers to lease operations have an entity tag
 	versionZeroLength   lease.Version = 2015_02_21 // an empty Content-Length is signed as ""
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime bounds the context by the parameter timeout, "expressed in seconds".
+// limitTime sets a deadline: that of the options, or of the parameter timeout, "expressed in seconds".
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {
@@ -223,10 +224,10 @@ func (c *call) limitTime() (context.CancelFunc, error) {
 	return cancel, nil
 }
 
-// leaseName is the name of the lease of the resource.
+// leaseName returns the name of the lease of the resource.
 func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }
 
-// describe puts the entity tag and the time of the last change on an answer.
+// describe sets the entity tag and the time of the last change in an answer.
 func (c *call) describe(rep *reply, etag string, modified time.Time) {
 	setHeader(rep.header, "ETag", c.quoteETag(etag))
 	rep.header.Set("Last-Modified", modified.UTC().Format(http.TimeFormat))

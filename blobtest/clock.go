@@ -6,41 +6,39 @@ import (
 	"time"
 )
 
-// A Clock is a clock that a test owns. It stands still until it is moved, or runs at a
-// rate of its own. It has the methods of lease.Clock, so that one Clock can drive the
-// store, the server and the sessions of a test. Its methods may be called from any number
-// of goroutines.
+// A Clock is a clock that a test controls. It stands still until it is moved, or runs at a constant
+// rate. It is a [lease.Clock], so one Clock can drive the store, the server and the sessions of a test.
+// Its methods may be called from any number of goroutines.
 //
-// It ends some 292 years after its start, at the longest Duration, and stands still there:
-// beyond that, nobody can count what has elapsed.
+// A Clock ends some 292 years after its start, since a [time.Duration] cannot hold more. It stands
+// still from then on.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // the clock's time at the real time since
+	base    time.Time // the time of the clock at the real time since
 	since   time.Time
-	last    time.Time // its end
+	last    time.Time // the end of the clock
 	rate    float64
 	waiters []waiter
 }
 
-const century = 100 * 365 * 24 * time.Hour // longer than anybody waits
+const century = 100 * 365 * 24 * time.Hour // longer than any test waits
 
 type waiter struct {
 	at time.Time
 	ch chan time.Time
 }
 
-// NewClock returns a clock that shows start and stands still.
+// NewClock returns a clock that shows start and stands still until it is moved.
 func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
-// NewFastClock returns a clock that shows start and then runs rate times as fast as real
-// time: at 1 like the machine's clock, at 60 a minute each second, at 0 not at all. A
-// negative rate counts as 0, and so does one that is no number.
+// NewFastClock returns a clock that shows start and then runs rate times as fast as real time. At rate
+// 60 a minute passes each second, at rate 0 the clock stands still. A negative rate and NaN count as 0.
 func NewFastClock(start time.Time, rate float64) *Clock {
 	start = start.Round(0).UTC()
 	if math.IsNaN(rate) {
 		rate = 0
 	}
-	// No time at an infinite rate would be no number again.
+	// Zero times infinity is not a number.
 	rate = min(max(rate, 0), math.MaxFloat64)
 	return &Clock{base: start, since: time.Now(), last: start.Add(math.MaxInt64), rate: rate}
 }
@@ -57,7 +55,7 @@ func (c *Clock) now() time.Time {
 		return c.base
 	}
 	run := float64(time.Since(c.since)) * c.rate
-	if run >= math.MaxInt64 { // it would overflow, and time run backward
+	if run >= math.MaxInt64 { // the conversion would overflow, and time run backward
 		return c.last
 	}
 	return c.within(c.base.Add(time.Duration(run)))
@@ -70,8 +68,8 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d, at once, and wakes whoever waits for a time that
-// has come. A negative d moves nothing: the time of an authority does not run backward.
+// Advance moves the clock forward by d. Channels of [Clock.After] whose time has come receive it before
+// Advance returns. A negative d does nothing, because the time of an authority never runs backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +86,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.waiters = rest
 }
 
-// After returns a channel of capacity 1 that receives the time once d has passed on this
-// clock.
+// After returns a channel of capacity 1 that receives the time once d has passed on this clock.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +98,7 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// A little late, so that no rounding makes it early: nothing else would wake this waiter.
+		// A little late, so that rounding cannot make it early: nothing else wakes this waiter.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

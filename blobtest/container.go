@@ -34,17 +34,17 @@ func (c *call) create(attrs *attributes) error {
 		return err
 	}
 	defer leave()
-	if c.account.find(c.container, "").box != nil {
+	if c.account.find(c.container, "").container != nil {
 		return errContainerExists
 	}
-	if err := c.hold(attrs.size()); err != nil {
+	if err := c.reserve(attrs.size()); err != nil {
 		return err
 	}
 	if attrs.modified, err = c.forget(); err != nil {
 		return err
 	}
-	c.account.addBox(c.container, &box{attrs: attrs, blobs: map[string]*entry{}})
-	c.held -= attrs.size()
+	c.account.addContainer(c.container, &container{attrs: attrs, blobs: map[string]*entry{}})
+	c.reserved -= attrs.size()
 	return nil
 }
 
@@ -79,8 +79,8 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata is Set Container Metadata. A container's lease guards its deletion
-// and nothing else, so here an ID is only compared.
+// setContainerMetadata is Set Container Metadata. The lease of a container protects it from deletion
+// only. So this operation needs no lease ID, but an ID that is sent must match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -93,11 +93,11 @@ func setContainerMetadata(c *call) (*reply, error) {
 	defer leave()
 	attrs := &attributes{etag: c.newETag(), modified: res.Now, metadata: m, public: f.public}
 	grows := attrs.size() - f.attributes.size()
-	if err := c.hold(grows); err != nil {
+	if err := c.reserve(grows); err != nil {
 		return nil, err
 	}
-	c.account.setAttributes(f.box, attrs)
-	c.held -= grows
+	c.account.setAttributes(f.container, attrs)
+	c.reserved -= grows
 	rep := newReply(http.StatusOK)
 	c.describe(rep, attrs.etag, attrs.modified)
 	return rep, nil
@@ -112,13 +112,12 @@ func deleteContainer(c *call) (*reply, error) {
 		return nil, err
 	}
 	defer leave()
-	c.held += c.account.removeBox(c.container)
+	c.reserved += c.account.removeContainer(c.container)
 	return newReply(http.StatusAccepted), nil
 }
 
-// enterContainer enters the gate of the container and does one use of its lease. Of the
-// conditional headers, containers know the two with times. If the error is nil the caller
-// calls leave.
+// enterContainer enters the gate of the container, evaluates the conditions and uses its lease. If the
+// error is nil, the caller must call leave.
 func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {
@@ -127,17 +126,17 @@ func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leav
 	if leave, err = c.enter(); err != nil {
 		return f, res, nil, err
 	}
-	if f = c.account.find(c.container, ""); f.box == nil {
+	if f = c.account.find(c.container, ""); f.container == nil {
 		leave()
 		return f, res, nil, errContainerNotFound
 	}
-	veto := cond.forWrite(f.etag, f.modified)
+	refusal := cond.forWrite(f.etag, f.modified)
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
-		veto = nil // reads of a container have no conditions
+		refusal = nil // reads of a container have no conditions
 	}
-	if veto != nil {
+	if refusal != nil {
 		if err = c.wouldRefuse(use); err == nil {
-			err = veto
+			err = refusal
 		}
 	} else {
 		res, err = c.do(lease.Request{Action: use, ID: c.id})
@@ -149,14 +148,14 @@ func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leav
 	return f, res, leave, nil
 }
 
-func (a *account) addBox(name string, b *box) {
+func (a *account) addContainer(name string, b *container) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.containers[name] = b
 }
 
-// removeBox takes a container away and returns its size.
-func (a *account) removeBox(name string) int64 {
+// removeContainer removes a container and returns its size.
+func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b := a.containers[name]
@@ -164,11 +163,11 @@ func (a *account) removeBox(name string) int64 {
 	return b.size()
 }
 
-func (a *account) setAttributes(b *box, attrs *attributes) {
+func (a *account) setAttributes(b *container, attrs *attributes) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b.attrs = attrs
 }
 
-// modifiedText is a time as lists and headers show it.
+// modifiedText returns a time as lists and headers show it.
 func modifiedText(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

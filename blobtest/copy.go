@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// copied is what a blob tells of the copy that made it.
+// copied describes the copy that a blob was made by.
 type copied struct {
 	id        string
 	source    string
@@ -31,11 +31,12 @@ func (k *copied) write(h http.Header) {
 	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
 }
 
-// copyBlob is Copy Blob and, with x-ms-requires-sync, Copy Blob From URL, within an
-// account. Either is done when it is answered. The lease of the source is read, that of
-// the destination written; for Copy Blob, which may go on after the answer in the service,
-// it must be an infinite one. Before 2012-02-12 any would do, "a successful operation returns
-// status code 201 (Created)", and nothing is told of the copy.
+// copyBlob is Copy Blob and, with x-ms-requires-sync, Copy Blob From URL, within an account. A copy is
+// complete when it is answered. It reads the source and writes the destination. In the service a Copy
+// Blob may go on after the answer, so the lease of its destination must be an infinite one.
+//
+// Before version 2012-02-12 any lease is enough, "a successful operation returns status code 201
+// (Created)", and the destination does not describe the copy.
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -91,7 +92,7 @@ func (c *call) readSource() (r reading, err error) {
 	req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}, RemoteAddr: c.r.RemoteAddr, TLS: c.r.TLS}
 	src := c.newCall(c.ctx, req)
 	src.version = c.version
-	if err := src.locate(); err != nil || src.kind != blob {
+	if err := src.locate(); err != nil || src.kind != kindBlob {
 		return r, badHeader(c.r, "x-ms-copy-source")
 	}
 	if src.account != c.account {
@@ -129,7 +130,7 @@ func (c *call) readSource() (r reading, err error) {
 	return r, nil
 }
 
-// abortCopy is Abort Copy Blob. No copy is pending here when somebody can ask.
+// abortCopy is Abort Copy Blob. A copy is never pending, because it is complete when it is answered.
 func abortCopy(c *call) (*reply, error) {
 	if c.query.Get("copyid") == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "copyid")

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// A CORSRule lets pages of other origins in, as the rules of the service's own
-// configuration do.
+// A CORSRule allows cross-origin requests, as the rules that are set for the service do.
 type CORSRule struct {
-	Origins        []string      // such as "https://example.org"; "*" is every one
+	Origins        []string      // such as "https://example.org"; "*" matches every origin
 	Methods        []string      // such as "PUT"
-	AllowedHeaders []string      // of requests; a name may end in *, as "x-ms-meta-*"
+	AllowedHeaders []string      // of requests; a name may end in *, such as "x-ms-meta-*"
 	ExposedHeaders []string      // of responses
-	MaxAge         time.Duration // for which a browser may remember a preflight; whole seconds
+	MaxAge         time.Duration // how long a browser may cache a preflight; truncated to whole seconds
 }
 
 func (u *CORSRule) matches(origin, method string) bool {
@@ -32,7 +31,7 @@ func (u *CORSRule) allows(header string) bool {
 	return false
 }
 
-// addCORS puts the headers on a response "if the request includes an Origin header and
+// addCORS adds the headers to a response "if the request includes an Origin header and
 // CORS is enabled with a matching rule".
 func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
@@ -51,8 +50,9 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// write: "This header returns the value of the origin request header in case of a match."
-// "This header will be set to true" where the rule "does not allow all origins".
+// write sets Access-Control-Allow-Origin and Access-Control-Allow-Credentials: "This header returns the
+// value of the origin request header in case of a match." "This header will be set to true" if the rule
+// "does not allow all origins".
 func (u *CORSRule) write(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -64,7 +64,8 @@ func (u *CORSRule) write(header http.Header, origin string) {
 
 var errCORS = &failure{status: 403, code: "CorsPreflightFailure", text: "CORS not enabled or no matching rule found for this request."}
 
-// preflight answers a browser that asks before it sends. It is not authenticated.
+// preflight answers the OPTIONS request that a browser sends before a cross-origin request. It needs no
+// authorization.
 func (c *call) preflight() (*reply, error) {
 	origin, method := c.header("Origin"), c.header("Access-Control-Request-Method")
 	if origin == "" {

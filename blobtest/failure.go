@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// A failure is an answer that is not a success, in the words of the service: its text is
-// the reason phrase of the response and the message of its body. Failures are values that
-// are shared; with returns a changed copy.
+// A failure is the answer of a request that fails, in the words of the service. Its text is the reason
+// phrase of the response and the message in its body. Failures are shared and never changed; with
+// returns a copy.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
 	text    string
 	details []detail    // elements that follow the message, such as HeaderName
-	header  [][2]string // headers of its own
+	header  [][2]string // additional headers, by name and value
 }
 
 type detail struct{ name, value string }
 
 func (f *failure) Error() string { return f.text }
 
-// with returns the failure with one more element in its body.
+// with returns a copy with one more element in the body.
 func (f *failure) with(name, value string) *failure {
 	g := *f
 	g.details = append(f.details[:len(f.details):len(f.details)], detail{name, value})
 	return &g
 }
 
-// withHeader returns the failure with one more header.
+// withHeader returns a copy with one more header.
 func (f *failure) withHeader(name, value string) *failure {
 	g := *f
 	g.header = append(f.header[:len(f.header):len(f.header)], [2]string{name, value})
 	return &g
 }
 
-// The failures that do not depend on a lease; those that do are in outcome.go.
+// The failures that do not depend on a lease. Those that do are in outcome.go.
 var (
 	errInvalidHeader   = &failure{status: 400, code: "InvalidHeaderValue", text: "The value for one of the HTTP headers is not in the correct format."}
 	errMissingHeader   = &failure{status: 400, code: "MissingRequiredHeader", text: "An HTTP header that's mandatory for this request is not specified."}
@@ -84,26 +84,26 @@ var (
 	errUnsatisfiable = &failure{status: 400, code: "UnsatisfiableCondition", text: "The request includes an unsatisfiable condition for this operation."}
 	errConditions    = &failure{status: 400, code: "MultipleConditionHeadersNotSupported", text: "Multiple condition headers are not supported."}
 
-	errFull     = &failure{status: 507, code: "InsufficientStorage", text: "The server keeps as much as it may."}
+	errFull     = &failure{status: 507, code: "InsufficientStorage", text: "The server keeps as much as Options.MaxTotal allows."}
 	errInternal = &failure{status: 500, code: "InternalError", text: "The server encountered an internal error. Please retry the request."}
 	errTimedOut = &failure{status: 500, code: "OperationTimedOut", text: "The operation could not be completed within the permitted time."}
 )
 
-// badHeader is the failure for a header whose value cannot be used.
+// badHeader returns the failure for a header with an invalid value.
 func badHeader(r *http.Request, name string) *failure {
 	return errInvalidHeader.with("HeaderName", name).with("HeaderValue", headerOf(r, name))
 }
 
-// noHeader is the failure for a header that must be there.
+// noHeader returns the failure for a missing header.
 func noHeader(name string) *failure { return errMissingHeader.with("HeaderName", name) }
 
-// badQuery is the failure for a query parameter whose value cannot be used.
+// badQuery returns the failure f for a query parameter.
 func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf words an error: a failure as it stands, a time-out as one, and anything else,
-// whose outcome is unknown, as an internal error.
+// failureOf returns the failure that answers an error. Any error that is neither a failure nor a
+// deadline means that the outcome is unknown, and is answered as an internal error.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -115,8 +115,8 @@ func failureOf(err error) *failure {
 	return errInternal
 }
 
-// body is the XML of the failure: one line behind a byte order mark, the time with seven
-// digits of fraction.
+// body returns the XML of the failure: one line after a byte order mark, with a time of seven
+// fractional digits.
 func (f *failure) body(requestID string, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error>`)
@@ -129,7 +129,7 @@ func (f *failure) body(requestID string, now time.Time) []byte {
 	return b.Bytes()
 }
 
-// sevenDigits is how the service writes a time in XML and in a snapshot's name.
+// sevenDigits is the format of times in XML and of the names of snapshots.
 const sevenDigits = "2006-01-02T15:04:05.0000000Z"
 
 func element(b *bytes.Buffer, name, value string) {
@@ -138,13 +138,13 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// text writes value with what XML reserves escaped. A line break stays one, as in the
-// service's messages; what XML cannot hold becomes U+FFFD.
+// text writes value and escapes what XML reserves. A line break stays a line break, as in the messages
+// of the service. A character that XML cannot hold becomes U+FFFD.
 func text(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		_ = xml.EscapeText(b, line) // a Buffer fails no write
+		_ = xml.EscapeText(b, line) // a bytes.Buffer never returns an error
 	}
 }

@@ -17,24 +17,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Handler serves the Blob protocol as an [http.Handler], for use in a server of one's
-// own; [NewServer] is the simple way. The blobs are the Handler's, the leases are the
-// authority's. Make one with [NewHandler]: the zero Handler panics.
+// A Handler serves the Blob protocol as an [http.Handler], for a server of your own. [NewServer] is
+// simpler. A Handler keeps the blobs, and its authority keeps the leases. Its methods may be called
+// from any number of goroutines. Make a Handler with [NewHandler]: the zero Handler panics.
 type Handler struct {
 	auth      lease.Authority
-	ownLeases bool // the authority is the Handler's own, and runs on its clock
+	ownLeases bool // the Handler made the authority, which runs on its clock
 	o         Options
 	outcomes  []outcome
 	accounts  map[string]*account
 	gates     gates
-	room      room
+	quota     quota
 	etags     atomic.Uint64
 }
 
-// NewHandler makes a Handler over an authority, which may be a wrapper that adds faults.
-// A nil authority stands for a memory.Store of the Handler's own, with the limits of the
-// service, that runs on [Options.Clock]. The error is a [*lease.FieldError], or that of an authority
-// that was asked about one of [Options.Containers].
+// NewHandler makes a Handler over an authority, which may be a wrapper that adds faults. If auth is
+// nil, the Handler makes an authority in memory with the limits of the service, which runs on
+// [Options.Clock]. The error is a [*lease.FieldError], or the error of the authority when it was asked
+// about one of [Options.Containers].
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -44,13 +44,13 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	if auth == nil {
 		h.auth, h.ownLeases = newInstantAuthority(opts.Clock), true
 	}
-	h.room.most = opts.MaxTotal
+	h.quota.limit = opts.MaxTotal
 	if opts.PublishedTable {
 		h.outcomes = append(published[:len(published):len(published)], outcomes...)
 	}
 	for name, key := range opts.Accounts {
-		k, _ := base64.StdEncoding.DecodeString(key) // valid, or the options were refused
-		h.accounts[name] = &account{name: name, key: k, containers: map[string]*box{}}
+		k, _ := base64.StdEncoding.DecodeString(key) // withDefaults has checked it
+		h.accounts[name] = &account{name: name, key: k, containers: map[string]*container{}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opts.Timeout)
 	defer cancel()
@@ -60,8 +60,8 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Authority returns the authority that grants the Handler's leases, for assertions and for
-// acting on a lease behind the clients' backs; [LeaseName] says under which name.
+// Authority returns the authority that grants the Handler's leases. A test asks it about a lease, or
+// acts on a lease without a client. [LeaseName] returns the name of the lease of a resource.
 func (h *Handler) Authority() lease.Authority {
 	h.made()
 	return h.auth
@@ -83,7 +83,7 @@ func (h *Handler) made() {
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.made()
-	ctx, cancel := lasting(r.Context())
+	ctx, cancel := outliveClient(r.Context())
 	defer cancel()
 	c := h.newCall(ctx, r)
 	c.conn = http.NewResponseController(w)
@@ -114,8 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the line of a request. The error is told where the answer does not: it is one
-// of the authority.
+// log writes the line of a request. It has the error of a server error, which the answer does not have.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -154,7 +153,7 @@ func blamed(err error) (attrs []slog.Attr) {
 	return attrs
 }
 
-// serve finds out what is asked, whether the asker may, and does it.
+// serve parses the request, authorizes it and carries it out.
 func (c *call) serve() (*reply, error) {
 	if err := c.chooseVersion(); err != nil {
 		return nil, err
@@ -167,7 +166,7 @@ func (c *call) serve() (*reply, error) {
 		return nil, err
 	}
 	defer cancel()
-	defer func() { c.room.give(c.held) }()
+	defer func() { c.quota.release(c.reserved) }()
 	op, err := c.route()
 	if err != nil {
 		return nil, err
@@ -203,12 +202,12 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	}
 	for _, b := range rep.body {
 		if _, err := w.Write(b); err != nil {
-			return // the client is gone; there is nobody to tell
+			return // the client is gone
 		}
 	}
 }
 
-// fail writes a failure. A HEAD request is told by the headers alone.
+// fail writes a failure. To a HEAD request it is headers only.
 func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header := w.Header()
 	setHeader(header, headerVersion, c.version.String())
@@ -227,10 +226,10 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	spell(c.r.Context(), header)
 	w.WriteHeader(f.status)
-	_, _ = w.Write(body) // a client that is gone cannot be told
+	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// visible reports whether a client's request ID is echoed: "no more than 1,024 visible
+// visible reports whether a client's request ID is echoed. It must have "no more than 1,024 visible
 // ASCII characters".
 func visible(s string) bool {
 	if s == "" || len(s) > 1024 {
@@ -239,7 +238,7 @@ func visible(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// enter waits for the gate of the resource.
+// enter enters the gate of the resource.
 func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
 
 // ask sends a request about the lease of the resource to the authority.
@@ -251,9 +250,8 @@ func (c *call) ask(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// time returns the time of the request: that at which its lease was decided, or the time now if
-// no lease was asked for. An authority that was given may run on another clock, so its time is not
-// that of the answer.
+// time returns the time of the request. That is when its lease was decided, or now if no lease was
+// involved or the authority may run on another clock.
 func (c *call) time() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -261,7 +259,7 @@ func (c *call) time() time.Time {
 	return c.now
 }
 
-// do asks the authority, and words its refusal.
+// do asks the authority. It returns the refusal of the authority as a failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
 	res, err := c.ask(req)
@@ -269,14 +267,14 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 		return res, c.refused(req.Action, res, err)
 	}
 	if res.Now.IsZero() {
-		res.Now = c.o.Clock.Now() // an authority that shows nothing
+		res.Now = c.o.Clock.Now() // the authority shows nothing
 	}
 	return res, nil
 }
 
-// wouldRefuse words the refusal of a use that is not to happen, for another reason, or nil
-// if the lease admits it. The lease is only read: a write that fails is no
-// modification, and leaves an expired lease as it is.
+// wouldRefuse returns the failure with which the lease would refuse a use, or nil. It is for uses that
+// fail for another reason, which must not change the lease: a failed write is not a modification, so an
+// expired lease can still be renewed after it.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -288,9 +286,10 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// forget ends whatever lease an earlier resource left under the name: a new one has none.
+// forget ends the lease that an earlier resource of this name may have left, because a new resource has
+// none. It returns the time of the authority.
 func (c *call) forget() (time.Time, error) {
-	for range 3 { // again only if somebody leases the name meanwhile
+	for range 3 { // more than once only if the name is leased meanwhile
 		res, err := c.ask(lease.Request{Action: lease.ActionWrite})
 		if err == nil {
 			if res.Now.IsZero() {
@@ -305,5 +304,5 @@ func (c *call) forget() (time.Time, error) {
 			return time.Time{}, c.refused(lease.ActionBreak, res, err)
 		}
 	}
-	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q is taken again and again", c.leaseName())
+	return time.Time{}, fmt.Errorf("blobtest: the lease of the new resource %q was acquired by another request after each of three breaks", c.leaseName())
 }

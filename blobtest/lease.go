@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// leaseResource is Lease Blob and Lease Container: it parses the request, asks the
-// authority, and words the answer.
+// leaseResource is Lease Blob and Lease Container.
 func leaseResource(c *call) (*reply, error) {
 	req, err := c.leaseRequest()
 	if err != nil {
@@ -22,7 +21,7 @@ func leaseResource(c *call) (*reply, error) {
 		return nil, errPermission
 	}
 	parse := c.writeConditions
-	if c.kind == container {
+	if c.kind == kindContainer {
 		parse = c.containerConditions
 	}
 	cond, err := parse()
@@ -62,17 +61,17 @@ func leaseResource(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// stopwatch returns a function that returns the time since, on the clock of the server or on the
-// machine's if that is faster: an authority that was given runs on either.
+// stopwatch returns a function that returns the time that has elapsed since, on the server's clock or
+// on the machine's, whichever is faster. An authority that was given may run on either.
 func (c *call) stopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime is "approximate time remaining in the lease period, in seconds". The service answers
-// the period of the break where that ends the lease, and truncates what is left of a duration. An
-// authority that was given may commit the break up to took after it decided it, so this much of
-// the period may be gone already.
+// breakTime returns the "approximate time remaining in the lease period". If the period of the break
+// ends the lease, the service answers that period. Otherwise it answers what is left of the duration,
+// which the caller truncates to seconds. An authority that was given may commit a break later than it
+// decided it, by at most took, so as much of the period may have passed.
 func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {
@@ -89,34 +88,34 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// leased returns the entity tag and time of the resource, if it is there and the
+// leased returns the entity tag and the time of the last change of the resource, if it exists and the
 // conditions hold.
 func (c *call) leased(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
-	case f.box == nil:
+	case f.container == nil:
 		return "", modified, errContainerNotFound
-	case c.kind == container:
+	case c.kind == kindContainer:
 		etag, modified = f.etag, f.modified
 	case f.entry == nil:
 		return "", modified, cond.forMissing()
 	case f.entry.current != nil:
 		etag, modified = f.entry.current.etag, f.entry.current.modified
-	default: // a blob of uncommitted blocks only; it can be leased already
+	default: // a blob that has only uncommitted blocks can be leased, too
 		v := f.uncommitted()
 		etag, modified = v.etag, v.modified
 	}
 	return etag, modified, cond.forWrite(etag, modified)
 }
 
-// leaseRequest reads the headers of a lease operation.
+// leaseRequest parses the headers of a lease operation.
 func (c *call) leaseRequest() (req lease.Request, err error) {
 	// "Note that a lease cannot be granted for a blob snapshot [...] 400 (Bad Request)."
 	if !c.snapshot.IsZero() {
 		return req, errSnapshot
 	}
 	old := c.version < lease.Version20120212
-	if old && c.kind == container {
+	if old && c.kind == kindContainer {
 		return req, badHeader(c.r, headerVersion) // Lease Container came with version 2012-02-12
 	}
 	action := strings.ToLower(c.header(headerAction))
@@ -182,7 +181,7 @@ func (c *call) duration(old bool) (time.Duration, error) {
 	s := c.header(headerDuration)
 	switch {
 	case old:
-		return 0, nil // such a header did not exist
+		return 0, nil // the header did not exist
 	case s == "":
 		return 0, noHeader(headerDuration)
 	case s == "-1":
@@ -210,13 +209,13 @@ func (c *call) seconds(header, s string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// owner labels a holder by its client software; the protocol says nothing else of it.
+// owner returns the User-Agent as a label for the holder. The protocol has no other.
 func owner(r *http.Request) string {
 	s := r.Header.Get(headerOwner)
 	return strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 256)], ""), "\x00", "")
 }
 
-// addLease puts the state of the lease on an answer.
+// addLease adds the state of the lease to an answer.
 func (c *call) addLease(rep *reply, r lease.Record) {
 	status, state, duration := leaseWords(r)
 	rep.header.Set("x-ms-lease-status", status)
@@ -228,8 +227,8 @@ func (c *call) addLease(rep *reply, r lease.Record) {
 	}
 }
 
-// leaseWords are the words for the lease in headers and lists; there is a duration only
-// while it is leased.
+// leaseWords returns how headers and lists describe a lease. The duration is empty unless the lease is
+// in the state Leased.
 func leaseWords(r lease.Record) (status, state, duration string) {
 	status = "unlocked"
 	if r.State.Locked() {

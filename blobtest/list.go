@@ -14,16 +14,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A page is what a list operation is asked for.
+// A page is what a list request asks for.
 type page struct {
 	prefix, delimiter string
-	marker            position // where to begin
+	marker            position // where the page begins
 	include           []string
 	max               int
 }
 
-// A position is one of a list's items: a blob or a container by its name alone; a snapshot
-// by its time too, and it stands before its blob.
+// A position identifies an item of a list. A blob or a container has a name only. A snapshot also has a
+// time, and comes before its blob.
 type position struct{ name, snapshot string }
 
 func (p position) compare(q position) int {
@@ -35,8 +35,8 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
-// includable is what a list can be asked to include. Of those in the second line there is
-// nothing here.
+// includable are the values of the parameter include. A server has nothing that the values in the
+// second line would add, except system.
 var includable = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy",
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions", "system",
@@ -76,7 +76,7 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint is where the account is, as the request addressed it.
+// endpoint returns the address of the account, in the form that the request has.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {
@@ -88,12 +88,12 @@ func (c *call) endpoint() string {
 	return scheme + "://" + c.r.Host + path
 }
 
-// startList begins the document of a list. What was not asked for is not repeated.
+// startList begins the document of a list. It repeats only parameters that the request has.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
 	text(b, c.endpoint())
-	if c.kind == container {
+	if c.kind == kindContainer {
 		b.WriteString(`" ContainerName="`)
 		text(b, c.container)
 	}
@@ -145,7 +145,7 @@ func writeMetadata(b *bytes.Buffer, p page, m metadata) {
 	b.WriteString("</Metadata>")
 }
 
-// writeName writes a name; one that XML cannot hold is written percent-encoded.
+// writeName writes a name. A name that XML cannot hold is percent-encoded.
 func writeName(b *bytes.Buffer, name string) {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == utf8.RuneError || r == 0xFFFE || r == 0xFFFF

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listBlobs is List Blobs, flat or by a delimiter. A container's lease does not guard it,
-// and an ID is not looked at.
+// listBlobs is List Blobs, flat or by a delimiter. It does not use the lease of the container and
+// ignores a lease ID.
 func listBlobs(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {
@@ -53,14 +53,14 @@ func listBlobs(c *call) (*reply, error) {
 	return endList(b, next), nil
 }
 
-// An item is one of a list of blobs; a common prefix has no version.
+// An item is an item of a list of blobs. It has no version if it is a common prefix.
 type item struct {
 	position
 	*version
 }
 
-// blobs returns the items from the marker on, one more than fit on the page if there are
-// more.
+// blobs returns the items of a page, and the item after it if there is one. It returns false if the
+// container does not exist.
 func (a *account) blobs(container string, p page) (items []item, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,8 +89,8 @@ func (a *account) blobs(container string, p page) (items []item, ok bool) {
 	return items[:min(len(items), p.max+1)], true
 }
 
-// items are the blob of that name and, if they are asked for, its snapshots.
-func (b *box) items(name string, p page) (items []item) {
+// items returns the blob of that name and, if the page includes them, its snapshots.
+func (b *container) items(name string, p page) (items []item) {
 	e := b.blobs[name]
 	if slices.Contains(p.include, "snapshots") && p.delimiter == "" {
 		for _, v := range e.snapshots {

@@ -31,7 +31,7 @@ func listContainers(c *call) (*reply, error) {
 		element(b, "Name", it.name)
 		b.WriteString("<Properties>")
 		element(b, "Last-Modified", modifiedText(it.modified))
-		element(b, "Etag", c.quoteETag(it.etag)) // as in a header; a blob's is listed without quotes
+		element(b, "Etag", c.quoteETag(it.etag)) // with quotes, unlike the Etag of a blob
 		c.writeLease(b, res.Record)
 		if it.public != "" {
 			element(b, "PublicAccess", it.public)

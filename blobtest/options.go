@@ -10,43 +10,44 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The account of the storage emulator, which every SDK knows. Its key is published and
-// protects nothing.
+// The account of the storage emulator, which every SDK knows. Its key is published and protects
+// nothing.
 const (
 	DefaultAccount = "devstoreaccount1"
 	DefaultKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Options are the settings of a server. Nil means the zero Options, and the zero value of
-// each field the default it names.
+// Options are the settings of a server. Nil stands for the zero Options. The zero value of a field
+// stands for the default that the field names.
 type Options struct {
-	// Accounts holds the accounts that are served and their keys, base64. Default: the
-	// emulator's alone. The lease names of different accounts differ.
+	// Accounts maps the names of accounts to their keys, in base64. Different accounts have
+	// different leases. Default: the emulator's account.
 	Accounts map[string]string
 
 	// Containers are the names of containers that every account has from the start, and again
 	// after [Handler.Reset]. Default: none.
 	Containers []string
 
-	// AllowAnyone turns authentication off: signatures are neither asked for nor looked at.
+	// AllowAnyone turns authorization off. Requests need no signature, and a signature or a token is
+	// not verified. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable answers 409 in the three cells of the published table of uses where
-	// the service itself answers 412: a write or read with a wrong ID on a leased blob, and
-	// a read with a wrong ID on a breaking one.
+	// PublishedTable follows the published table of uses in the three cells where the service
+	// does not. A write or a read with a wrong ID on a leased blob, and a read with a wrong ID on a
+	// breaking blob, are then answered 409. Default: 412, as the service answers.
 	PublishedTable bool
 
-	// Clock is the time of the Date header and of shared access signatures, and, where no
-	// authority is given, that of the leases. It must be after the zero time. Default: a clock
-	// that shows the time at which it was made and stands still.
+	// Clock is the time of answers and of shared access signatures, and of the leases if the server
+	// makes its own authority. It must show a time after the zero time. Default: a clock that stands
+	// still at the time at which the server was made.
 	Clock *Clock
 
-	// DefaultVersion is the service version of a request that names none. Default:
-	// 2009-09-19, as in the service where nothing else is set, and so the old dialect.
+	// DefaultVersion is the service version of a request that names none. Default: 2009-09-19, as in
+	// a new account of the service. That is the old dialect of leases.
 	DefaultVersion lease.Version
 
-	// CORS holds the rules for cross-origin requests; the first that matches counts.
-	// Default: none, and no header of cross-origin resource sharing is sent.
+	// CORS are the rules for cross-origin requests. The first rule that matches a request counts.
+	// Default: none; then no header of cross-origin resource sharing is sent.
 	CORS []CORSRule
 
 	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or MaxBlob or
@@ -57,25 +58,28 @@ type Options struct {
 	// less, but MaxBody at least.
 	MaxBlob int64
 
-	// MaxTotal is how much the server keeps of everything, in bytes: contents, of snapshots and
-	// copies too, though they share them with what they were made of; uncommitted blocks;
-	// metadata and properties; 4 KiB for every container and blob, 1 KiB for every content and
-	// 256 bytes for every block; and the bodies of the requests under way, so that to replace a
-	// content takes room for both. What would need more is answered 507 InsufficientStorage. (The
-	// service has no such answer, since its accounts have no end.) Not counted are the leases, which
-	// are the authority's. Default: 1 GiB, or MaxBlob if that is more.
+	// MaxTotal limits what the server keeps, in bytes. It counts
+	//
+	//   - contents, including those that snapshots and copies share with their source
+	//   - uncommitted blocks, metadata and properties
+	//   - 4 KiB for every container and blob, 1 KiB for every content, 256 bytes for every block
+	//   - the bodies of requests under way, so replacing a content needs space for both
+	//
+	// It does not count leases, which the authority keeps. A request that would exceed it is
+	// answered 507 InsufficientStorage. The service has no such limit and no such answer. Default:
+	// 1 GiB, or MaxBlob if that is more.
 	MaxTotal int64
 
-	// Timeout bounds one request up to its answer, the reading of its body included; the
-	// query parameter timeout can only shorten it. A server's client has as long again to
-	// take the answer. Default: 30 s.
+	// Timeout limits a request until it is answered, including the time to read its body. The query
+	// parameter timeout can only shorten it. A client of a [Server] has as much time again to read
+	// the answer. Default: 30 s.
 	Timeout time.Duration
 
-	// Logger gets one line a request. Default: none.
+	// Logger gets one line for every request. Default: none.
 	Logger *slog.Logger
 }
 
-// withDefaults returns a copy with every default in its place, or a [*lease.FieldError].
+// withDefaults returns a copy in which every default is set, or a [*lease.FieldError].
 func (o *Options) withDefaults() (Options, error) {
 	var r Options
 	if o != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is what a lease stands on. The service has one text, and for uses one code, for
-// each.
+// A kind is a kind of resource. Containers and blobs have leases. The service has a text of its own
+// for each kind, and codes of its own for uses.
 type kind int
 
 const (
-	service     kind = iota // the account itself; has no lease
-	settings                // the properties of the service; have no lease
-	information             // about the account; has no lease
-	container
-	blob
+	kindService     kind = iota // the account
+	kindSettings                // the properties of the service
+	kindInformation             // the description of the account
+	kindContainer
+	kindBlob
 )
 
 func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is one row of the table from (action, state, code) to what the service
-// answers. In name, * stands for Blob or Container; in text for blob or container.
+// An outcome is a row of the table that maps an action, a state and a code to what the service answers.
+// In name, * stands for Blob or Container; in text, * stands for blob or container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -33,7 +33,7 @@ type outcome struct {
 	status  int
 	name    string
 	text    string
-	header  string // the one that the answer blames
+	header  string // the header that the answer names
 }
 
 var (
@@ -41,9 +41,8 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes is total: the first row that fits is the answer, and the last one fits all. A
-// lease operation is in conflict with the state of the lease (409), a use fails a
-// precondition (412).
+// outcomes is total: the first row that fits is the answer, and the last row fits everything. A lease
+// operation conflicts with the state of the lease (409). A use fails a precondition (412).
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
@@ -70,8 +69,8 @@ var outcomes = []outcome{
 	{nil, nil, 0, 500, errInternal.code, errInternal.text, ""},
 }
 
-// published are the three cells of the published table of uses that the service itself
-// answers otherwise: a mismatch there is a conflict.
+// published are the three cells of the published table of uses that differ from the service. There, an
+// ID that does not match is a conflict.
 var published = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
@@ -85,13 +84,13 @@ func (o *outcome) fits(a lease.Action, s lease.State, c lease.Code) bool {
 		(o.code == 0 || o.code == c)
 }
 
-// outcomeOf finds the row for a request that an authority did not grant.
+// outcomeOf returns the row for a request that an authority refused.
 func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
 	i := slices.IndexFunc(table, func(o outcome) bool { return o.fits(a, s, c) })
 	return table[i]
 }
 
-// failure words the row for a resource of kind k and the request r.
+// failure returns the row as the answer to the request r about a resource of kind k.
 func (o *outcome) failure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{
@@ -105,13 +104,13 @@ func (o *outcome) failure(k kind, r *http.Request) *failure {
 	return f
 }
 
-// refused words the error with which the authority answered an action.
+// refused returns the failure for the error with which the authority answered an action.
 func (c *call) refused(a lease.Action, res lease.Result, err error) error {
 	code := lease.CodeOf(err)
 	if code == 0 {
 		return err
 	}
-	state := lease.Leased // what most refusals mean, where the authority shows nothing
+	state := lease.Leased // the most likely state if the authority shows none
 	if !res.Now.IsZero() {
 		state = res.Record.At(res.Now).State
 	}

@@ -25,7 +25,7 @@ func TestOutcomesAreTotal(t *testing.T) {
 			for _, s := range allStates {
 				for _, code := range lease.Codes() {
 					o := outcomeOf(table, a, s, code)
-					for _, k := range []kind{container, blob} {
+					for _, k := range []kind{kindContainer, kindBlob} {
 						f := o.failure(k, r)
 						if f.status < 400 || f.status > 500 || f.code == "" || f.text == "" {
 							t.Errorf("%v %v %v on a %v: %+v", a, s, code, k, f)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// properties are the headers that are kept with a blob. They are never changed.
+// properties are the HTTP headers that are kept with a blob. They are never changed.
 type properties struct {
 	contentType, encoding, language, disposition, cacheControl string
 	md5                                                        []byte
 }
 
-// parseProperties reads the headers x-ms-blob-*; a type that is not given is the one of
-// the request where fallback is set.
+// parseProperties parses the headers x-ms-blob-*. If fallback is set, a missing content type is that of
+// the request.
 func (c *call) parseProperties(fallback bool) (*properties, error) {
 	p := &properties{
 		contentType:  c.header("x-ms-blob-content-type"),
@@ -40,7 +40,7 @@ func (c *call) parseProperties(fallback bool) (*properties, error) {
 	return p, nil
 }
 
-// write puts the properties on an answer to a read.
+// write sets the properties in an answer to a read.
 func (p *properties) write(h http.Header) {
 	for name, v := range map[string]string{
 		"Content-Type": p.contentType, "Content-Encoding": p.encoding, "Content-Language": p.language,
@@ -60,7 +60,7 @@ const (
 	maxMetadata    = 8 << 10 // bytes of names and values
 )
 
-// parseMetadata reads the headers x-ms-meta-*. A name must be an identifier.
+// parseMetadata parses the headers x-ms-meta-*. A name must be an identifier.
 func (c *call) parseMetadata() (metadata, error) {
 	var m metadata
 	size := 0
@@ -93,15 +93,15 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// write writes the headers of the metadata, past [http.Header.Set]: it would capitalize their
-// names, and there are clients that look for the prefix in lower case only.
+// write sets the headers of the metadata. It does not use [http.Header.Set], which would capitalize
+// their names: some clients know the prefix in lower case only.
 func (m metadata) write(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
 	}
 }
 
-// setMetadata is Set Blob Metadata: it replaces all of it.
+// setMetadata is Set Blob Metadata. It replaces all metadata.
 func setMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -110,7 +110,7 @@ func setMetadata(c *call) (*reply, error) {
 	return c.amend(func(v *version) { v.metadata = m })
 }
 
-// setProperties is Set Blob Properties: a property that is not given is cleared.
+// setProperties is Set Blob Properties. It clears every property that is not given.
 func setProperties(c *call) (*reply, error) {
 	for _, name := range []string{"x-ms-blob-content-length", "x-ms-sequence-number-action"} { // of page blobs
 		if v := c.header(name); v != "" {
@@ -124,7 +124,7 @@ func setProperties(c *call) (*reply, error) {
 	return c.amend(func(v *version) { v.props = p })
 }
 
-// amend changes a blob but not its content.
+// amend changes the metadata or the properties of a blob.
 func (c *call) amend(change func(v *version)) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {

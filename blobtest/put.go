@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// putBlobOrCopy tells the two operations apart that have the same method and address.
+// putBlobOrCopy serves two operations that have the same method and address.
 func putBlobOrCopy(c *call) (*reply, error) {
 	if c.header("x-ms-copy-source") != "" {
 		return copyBlob(c)
@@ -55,7 +55,7 @@ func putBlob(c *call) (*reply, error) {
 	return c.replace(v, write{}, http.StatusCreated, nil)
 }
 
-// parseContent reads the headers that describe a new content.
+// parseContent parses the headers that describe a new content.
 func (c *call) parseContent() (*version, error) {
 	props, err := c.parseProperties(true)
 	if err != nil {
@@ -84,15 +84,15 @@ func (c *call) accessTier() (string, error) {
 	return "", badHeader(c.r, headerTier)
 }
 
-// replace puts v in the place of whatever content there is; the snapshots stay. amend, if
-// not nil, has the last word on v and the answer.
+// replace puts v in place of the content of a blob, if there is one. Snapshots stay. If amend is not
+// nil, it is called last, and may change v and the answer or return a failure.
 func (c *call) replace(v *version, w write, status int, amend func(f found, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
-	// With the ID of the lease in force, whoever writes knows that the blob is there: the
-	// service does not look at this condition then.
+	// The service ignores If-None-Match: * in a request with a lease ID, which says that the blob
+	// exists.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}
@@ -138,7 +138,7 @@ func (c *call) replace(v *version, w write, status int, amend func(f found, rep 
 	return c.writeBlob(w)
 }
 
-// deleteBlob is Delete Blob, for a blob, its snapshots or one of these.
+// deleteBlob is Delete Blob. It deletes a blob, its snapshots, or one snapshot.
 func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)

@@ -38,7 +38,7 @@ func getBlob(c *call) (*reply, error) {
 	}
 	const wantsMD5 = "x-ms-range-get-content-md5"
 	sums := strings.EqualFold(c.header(wantsMD5), "true")
-	// The service sums up a range, and none of more than 4 MiB.
+	// The service computes the MD5 of a range of at most 4 MiB, and not of a whole blob.
 	if sums && (!partial || last-first+1 > 4<<20) {
 		return nil, badHeader(c.r, wantsMD5)
 	}
@@ -62,8 +62,8 @@ func getBlob(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// addVersion puts on an answer what all reads tell: what it is a reading of, its metadata
-// and the state of its lease.
+// addVersion adds to an answer what all reads have: the entity tag, the time of the last change, the
+// metadata and the state of the lease.
 func (c *call) addVersion(rep *reply, r reading) {
 	c.describe(rep, r.etag, r.modified)
 	r.metadata.write(rep.header)
@@ -83,8 +83,8 @@ func getMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// parseRange reads the range that is asked for, bytes=first- or bytes=first-last; one of
-// any other form is not looked at. x-ms-range is preferred to Range.
+// parseRange parses the range of a read, bytes=first- or bytes=first-last. A range of any other form is
+// ignored. x-ms-range takes precedence over Range.
 func (c *call) parseRange(size int64) (first, last int64, partial bool, err error) {
 	s := c.header("x-ms-range")
 	if s == "" {

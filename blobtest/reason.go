@@ -12,19 +12,18 @@ import (
 	"sync"
 )
 
-// net/http has one reason phrase for each status, and the service has one for each error.
-// So the server's connections put another phrase into a status line on its way out. It
-// relies on this: net/http writes one response at a time to a connection, the first write
-// of each begins with its status line, and what came before was written already.
+// net/http has one reason phrase for each status. The service has one for each error. So the server's
+// connections replace the phrase when a status line is written. This relies on net/http writing one
+// response at a time to a connection, and beginning the first write of a response with its status line.
 
 type reasonKey struct{}
 
 // A connContext is a [http.Server.ConnContext].
 type connContext = func(context.Context, net.Conn) context.Context
 
-// reasonContext makes the connection known to setReason, in a context that is otherwise what
-// inner makes of it, and that ends with the connection. Inner may be nil; it is told the
-// connection that the listener accepted.
+// reasonContext returns a connContext that calls inner, which may be nil, with the connection that the
+// listener accepted. The context that it returns holds the connection for setReason, and ends when the
+// connection is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -42,10 +41,10 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// lasting returns ctx, with its values and its deadline, but ended by the server only: the
-// service goes on with what it has been asked by somebody who hangs up. The contexts of net/http
-// end when a client closes its side, even if it waits for the answer.
-func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+// outliveClient returns a context with the values and the deadline of ctx that does not end when the
+// client hangs up, because the service then still carries out the request. The contexts of net/http end
+// when a client closes its side, even if it waits for the answer.
+func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
 		return ctx, func() {}
@@ -63,8 +62,8 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request came over TLS. net/http does not see that of a connection
-// that is wrapped.
+// secure reports whether the request came over TLS. net/http cannot see that, because the connection is
+// wrapped.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true
@@ -77,8 +76,8 @@ func (c *call) secure() bool {
 	return ok
 }
 
-// setReason sets the phrase of the response that is about to be written on the
-// connection of the request with this context. Elsewhere it does nothing.
+// setReason sets the reason phrase of the response that is written next on the connection of the request
+// with this context. If the connection is not a reasonConn, it does nothing.
 func setReason(ctx context.Context, status int, phrase string) {
 	if c, ok := ctx.Value(reasonKey{}).(*reasonConn); ok && phrase != http.StatusText(status) {
 		c.mu.Lock()
@@ -96,8 +95,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// A reasonListener accepts connections whose reason phrases can be set, and that know how
-// their requests spell the names of metadata.
+// A reasonListener accepts connections whose reason phrases can be set. They also know the case in which
+// their requests send the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {
@@ -116,7 +115,7 @@ type reasonConn struct {
 	end  context.CancelFunc
 
 	mu     sync.Mutex
-	status int // of the response that has a phrase; 0: none has
+	status int // of the response that has a phrase; 0 if none has
 	phrase string
 }
 
@@ -126,7 +125,7 @@ func (c *reasonConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is not called because a client hangs up, while its request is under way.
+// Close is not called while a request is under way, even if its client hangs up.
 func (c *reasonConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()
@@ -134,7 +133,7 @@ func (c *reasonConn) Close() error {
 
 func (c *reasonConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
-	if !bytes.HasPrefix(line, []byte("HTTP/1.1 1")) { // no answer yet: 100 Continue
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 1")) { // an interim answer, such as 100 Continue
 		c.spelling.answer()
 	}
 	proto, phrase, ok := c.take(line)
@@ -148,8 +147,8 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take takes the phrase if the line is the status line it was set for. It returns the
-// line without its own phrase.
+// take returns the phrase, once, if the line is the status line that it was set for. head is the line
+// without its own phrase.
 func (c *reasonConn) take(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

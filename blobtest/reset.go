@@ -22,7 +22,7 @@ func (h *Handler) Reset(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("blobtest: deleting the container %s/%s: %w", a.name, name, err)
 			}
-			c.room.give(a.removeBox(name))
+			c.quota.release(a.removeContainer(name))
 			leave()
 		}
 	}
@@ -35,7 +35,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 		for _, name := range h.o.Containers {
 			c := h.ownCall(ctx, a, name)
 			err := c.create(&attributes{etag: h.newETag()})
-			c.room.give(c.held)
+			c.quota.release(c.reserved)
 			if err != nil && err != errContainerExists { // another request created it meanwhile
 				return fmt.Errorf("blobtest: creating the container %s/%s: %w", a.name, name, err)
 			}
@@ -47,7 +47,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 // ownCall is a call about a container that no client sent.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
-	c.account, c.kind, c.container = a, container, name
+	c.account, c.kind, c.container = a, kindContainer, name
 	return c
 }
 

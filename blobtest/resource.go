@@ -11,24 +11,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An account holds containers. Its mutex guards the maps and what they hold, and is never
-// held while the authority is asked: see gates for that.
+// An account has containers. Its mutex protects the maps and what they contain. It is never held while
+// the authority is asked; see gates.
 type account struct {
 	name string
 	key  []byte
 
 	mu         sync.Mutex
-	containers map[string]*box
+	containers map[string]*container
 }
 
-// A box is a container. Its identity is that of one life of the container: a request that
-// outlives it does not touch the next one of the same name.
-type box struct {
+// A container exists until it is deleted. A new container of the same name is another value, so a
+// request that outlives a container cannot change the next one.
+type container struct {
 	attrs *attributes
 	blobs map[string]*entry
 }
 
-// attributes are what can be told of a container. They are replaced as a whole.
+// attributes describe a container. They are never changed, only replaced.
 type attributes struct {
 	etag     string
 	modified time.Time
@@ -36,19 +36,17 @@ type attributes struct {
 	public   string // access without a signature, which is shown but not granted
 }
 
-// found is what stands under the names of a request; its fields are nil for what is not
-// there.
+// found is what exists under the names of a request. A field is nil if that does not exist.
 type found struct {
-	box *box
+	container *container
 	*attributes
 	entry *entry
 }
 
-// An entry is all that stands under the name of a blob. It is replaced as a whole and
-// never changed.
+// An entry is everything under the name of a blob. It is never changed, only replaced.
 type entry struct {
-	current   *version // nil while there are only uncommitted blocks
-	blocks    []block  // uncommitted; of two with one ID the later counts
+	current   *version // nil if there are only uncommitted blocks
+	blocks    []block  // uncommitted; of two blocks with the same ID the later one counts
 	snapshots []*version
 }
 
@@ -57,16 +55,17 @@ type version struct {
 	etag     string
 	created  time.Time
 	modified time.Time
-	snapshot time.Time // when it was taken; zero for a blob itself
+	snapshot time.Time // when the snapshot was taken; zero for a blob itself
 	metadata metadata
 	props    *properties
-	tier     string // as the client set it; empty: it did not
+	tier     string // as the client set it; empty if it did not
 	data     segments
-	blocks   []block // committed; nil if it was put as a whole
+	blocks   []block // committed; nil if the content was put as a whole
 	copied   *copied
 }
 
-// metadata are names, as they were spelled, in the order of their lower case, and values.
+// metadata are names and values, ordered by the lower case of the names. The names have the case in
+// which the client sent them.
 type metadata [][2]string
 
 // A block is a part of a blob.
@@ -75,7 +74,7 @@ type block struct {
 	data []byte
 }
 
-// segments are the bytes of a blob: those of its blocks, not copied.
+// segments are the content of a blob. They share the bytes of its blocks.
 type segments [][]byte
 
 func (s segments) size() (n int64) {
@@ -85,7 +84,7 @@ func (s segments) size() (n int64) {
 	return n
 }
 
-// slice returns size bytes from offset on, which must be there.
+// slice returns size bytes from offset on. There must be as many.
 func (s segments) slice(offset, size int64) (part segments) {
 	for _, b := range s {
 		n := int64(len(b))
@@ -102,24 +101,24 @@ func (s segments) slice(offset, size int64) (part segments) {
 	return part
 }
 
-// find looks the names up.
+// find returns what exists under the names.
 func (a *account) find(container, blob string) (f found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if f.box = a.containers[container]; f.box != nil {
-		f.attributes, f.entry = f.box.attrs, f.box.blobs[blob]
+	if f.container = a.containers[container]; f.container != nil {
+		f.attributes, f.entry = f.container.attrs, f.container.blobs[blob]
 	}
 	return f
 }
 
-// uncommitted stands for the version of a blob that has only uncommitted blocks.
+// uncommitted returns an empty version, for a blob that has only uncommitted blocks.
 func (f found) uncommitted() *version {
 	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
 }
 
-// put puts an entry under a name, or with nil takes it away, if b is still the container of
-// its name, and reports whether it is.
-func (a *account) put(container string, b *box, blob string, e *entry) bool {
+// put sets the entry of a blob, or removes it if e is nil. It does nothing and returns false if b is no
+// longer the container of its name.
+func (a *account) put(container string, b *container, blob string, e *entry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.containers[container] != b {
@@ -138,15 +137,15 @@ func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name under which the authority knows the lease of a blob, or, with
-// an empty blob, that of a container. It is account/container/blob; one that is too long
-// for an authority ends in a hash instead, so that no two blobs share a name.
+// LeaseName returns the name of the lease of a blob, or of a container if blob is empty. It is
+// account/container/blob. If that is too long for an authority, the name ends in a hash instead. No two
+// resources share a name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// A name of exactly MaxLabel bytes is always a hashed one, and so never a literal one.
+	// A name of MaxLabel bytes always ends in a hash, so it cannot equal a name that does not.
 	if len(name) < lease.MaxLabel {
 		return name
 	}

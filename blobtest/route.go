@@ -6,48 +6,48 @@ import (
 	"strings"
 )
 
-// An operation is one that is served: how it is asked for, and what a shared access
-// signature must permit. Any one of the letters is enough.
+// An operation is an operation that is served: how a request asks for it, and what a shared access
+// signature must permit. Any one of the permissions is enough.
 type operation struct {
 	method       string
 	kind         kind
 	comp         string
 	permissions  string
 	resourceType string // s, c or o, in an account's signature; empty: that of the address
-	listsBlobs   bool   // the one operation on a container for which its signature is enough
+	listsBlobs   bool   // the only operation on a container that the signature of a container permits
 	run          func(*call) (*reply, error)
 }
 
-// operations of the service, its containers and its blobs. HEAD is served where GET is.
+// served are the operations on accounts, containers and blobs. HEAD is served where GET is.
 var served = []operation{
-	{http.MethodGet, service, "list", "l", "s", false, listContainers},
-	{http.MethodGet, settings, "properties", "r", "s", false, getServiceProperties},
-	{http.MethodGet, information, "properties", "rwdlacu", "", false, getAccountInformation},
+	{http.MethodGet, kindService, "list", "l", "s", false, listContainers},
+	{http.MethodGet, kindSettings, "properties", "r", "s", false, getServiceProperties},
+	{http.MethodGet, kindInformation, "properties", "rwdlacu", "", false, getAccountInformation},
 
-	{http.MethodPut, container, "", "cw", "c", false, createContainer},
-	{http.MethodGet, container, "", "r", "c", false, getContainer},
-	{http.MethodDelete, container, "", "d", "c", false, deleteContainer},
-	{http.MethodGet, container, "metadata", "r", "c", false, getContainer},
-	{http.MethodPut, container, "metadata", "w", "c", false, setContainerMetadata},
-	{http.MethodPut, container, "lease", "wd", "c", false, leaseResource},
-	{http.MethodGet, container, "list", "l", "c", true, listBlobs},
+	{http.MethodPut, kindContainer, "", "cw", "c", false, createContainer},
+	{http.MethodGet, kindContainer, "", "r", "c", false, getContainer},
+	{http.MethodDelete, kindContainer, "", "d", "c", false, deleteContainer},
+	{http.MethodGet, kindContainer, "metadata", "r", "c", false, getContainer},
+	{http.MethodPut, kindContainer, "metadata", "w", "c", false, setContainerMetadata},
+	{http.MethodPut, kindContainer, "lease", "wd", "c", false, leaseResource},
+	{http.MethodGet, kindContainer, "list", "l", "c", true, listBlobs},
 
-	{http.MethodPut, blob, "", "cw", "o", false, putBlobOrCopy},
-	{http.MethodGet, blob, "", "r", "o", false, getBlob},
-	{http.MethodDelete, blob, "", "d", "o", false, deleteBlob},
-	{http.MethodGet, blob, "metadata", "r", "o", false, getMetadata},
-	{http.MethodPut, blob, "metadata", "w", "o", false, setMetadata},
-	{http.MethodPut, blob, "properties", "w", "o", false, setProperties},
-	{http.MethodPut, blob, "lease", "wd", "o", false, leaseResource},
-	{http.MethodPut, blob, "snapshot", "cw", "o", false, snapshotBlob},
-	{http.MethodPut, blob, "block", "w", "o", false, putBlock},
-	{http.MethodPut, blob, "blocklist", "cw", "o", false, putBlockList},
-	{http.MethodGet, blob, "blocklist", "r", "o", false, getBlockList},
-	{http.MethodPut, blob, "copy", "w", "o", false, abortCopy},
+	{http.MethodPut, kindBlob, "", "cw", "o", false, putBlobOrCopy},
+	{http.MethodGet, kindBlob, "", "r", "o", false, getBlob},
+	{http.MethodDelete, kindBlob, "", "d", "o", false, deleteBlob},
+	{http.MethodGet, kindBlob, "metadata", "r", "o", false, getMetadata},
+	{http.MethodPut, kindBlob, "metadata", "w", "o", false, setMetadata},
+	{http.MethodPut, kindBlob, "properties", "w", "o", false, setProperties},
+	{http.MethodPut, kindBlob, "lease", "wd", "o", false, leaseResource},
+	{http.MethodPut, kindBlob, "snapshot", "cw", "o", false, snapshotBlob},
+	{http.MethodPut, kindBlob, "block", "w", "o", false, putBlock},
+	{http.MethodPut, kindBlob, "blocklist", "cw", "o", false, putBlockList},
+	{http.MethodGet, kindBlob, "blocklist", "r", "o", false, getBlockList},
+	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route finds the operation. One that is not served is refused as the service refuses what
-// it does not know; if it is for its method, the answer has those that are served.
+// route returns the operation. An operation that is not served is refused as the service refuses an
+// unknown one. If only its method is not served, the answer has the methods that are.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -103,7 +103,7 @@ func (c *call) refuseUnserved() error {
 		}
 	}
 	if unserved != nil {
-		name := slices.Min(unserved) // not the one that comes first in a map
+		name := slices.Min(unserved) // the order of a map is random
 		return errHeader.with("HeaderName", name).with("HeaderValue", c.header(name))
 	}
 	for _, name := range unservedParameters {

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// admitSignature verifies a shared access signature: an account's (with ss and srt) or a
-// service's (with sr). Its times are those of the server's clock, so that a test can let
-// one expire.
+// admitSignature verifies the shared access signature of an account, which has ss and srt, or of a
+// service, which has sr. Its times are compared with the server's clock, so a test can let a signature
+// expire.
 func (c *call) admitSignature(op *operation) error {
 	q := c.query
 	for _, name := range []string{"si", "skoid", "sktid", "saoid", "suoid", "ses"} {
@@ -55,7 +55,7 @@ func (c *call) admitSignature(op *operation) error {
 	return nil
 }
 
-// Versions from which on more is signed.
+// Versions in which more fields are signed.
 const (
 	versionHeaders   lease.Version = 2013_08_15 // rscc and the like
 	versionSlashBlob lease.Version = 2015_02_21 // the resource begins with /blob
@@ -63,11 +63,11 @@ const (
 	versionResource  lease.Version = 2018_11_09 // sr and the snapshot
 	versionScope     lease.Version = 2020_12_06 // the encryption scope
 
-	// And the one from which on permission to delete is enough to break a lease.
+	// The version in which the permission to delete became enough to break a lease.
 	versionDeleteBreaks lease.Version = 2017_07_29
 )
 
-// accountText is what is signed for an account.
+// accountText returns the string that is signed for an account.
 func (c *call) accountText(v lease.Version) string {
 	q := c.query
 	lines := []string{c.account.name, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
@@ -77,7 +77,7 @@ func (c *call) accountText(v lease.Version) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// serviceText is what is signed for a container, a blob or a snapshot.
+// serviceText returns the string that is signed for a container, a blob or a snapshot.
 func (c *call) serviceText(v lease.Version) string {
 	q := c.query
 	resource := "/" + c.account.name + "/" + c.container
@@ -108,8 +108,7 @@ func (c *call) serviceText(v lease.Version) string {
 	return strings.Join(lines, "\n")
 }
 
-// overrideHeaders puts the headers that were signed, rscc and the like, in the place of
-// the blob's own.
+// overrideHeaders replaces the headers of the blob with those that are signed, such as rscc.
 func (c *call) overrideHeaders(rep *reply) {
 	version, err := lease.ParseVersion(c.query.Get("sv"))
 	if c.access.all || err != nil || version < versionHeaders {
@@ -124,7 +123,8 @@ func (c *call) overrideHeaders(rep *reply) {
 	}
 }
 
-// checkTimes: se is when the signature ends, and st, if given, when it begins.
+// checkTimes checks the time at which the signature ends, se, and the optional time at which it begins,
+// st.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()
 	end, err := parseISO(c.query.Get("se"))
@@ -152,7 +152,7 @@ func parseISO(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// checkSource: spr bounds the protocol, sip the address of the client.
+// checkSource checks the protocol, spr, and the address of the client, sip.
 func (c *call) checkSource() error {
 	if c.query.Get("spr") == "https" && !c.secure() {
 		return errProtocolScope
@@ -181,7 +181,7 @@ func (c *call) checkSource() error {
 	return nil
 }
 
-// checkAccountScope: ss names the services, srt the types of resource.
+// checkAccountScope checks the services, ss, and the types of resource, srt.
 func (c *call) checkAccountScope(op *operation) error {
 	if !strings.Contains(c.query.Get("ss"), "b") {
 		return errServiceScope
@@ -192,7 +192,7 @@ func (c *call) checkAccountScope(op *operation) error {
 	return nil
 }
 
-// resourceType is the letter that srt must have for an operation.
+// resourceType returns the letter that srt must have for an operation.
 func (c *call) resourceType(op *operation) string {
 	switch {
 	case op.resourceType != "":
@@ -205,14 +205,14 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope: sr is c for a container and the blobs in it, b for a blob, bs for a
-// snapshot. None of them admits to operations on the container itself, but for listing.
+// checkServiceScope checks the resource, sr: c for a container and the blobs in it, b for a blob, bs for
+// a snapshot. None of them permits an operation on the container itself, except to list its blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {
 	case c.container == "":
 		return errAccountScope
-	case c.kind == container && (sr != "c" || !op.listsBlobs):
+	case c.kind == kindContainer && (sr != "c" || !op.listsBlobs):
 		return errAccountScope
 	case sr == "bs" && c.snapshot.IsZero(), sr != "c" && sr != "b" && sr != "bs":
 		return unauthenticated("sr is mandatory, and must fit the resource.")

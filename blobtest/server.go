@@ -11,16 +11,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Server is a Handler that listens on a loopback port of its own, in the manner of
-// httptest.Server. Its methods may be called from any number of goroutines. Make one with
-// [NewServer]: the zero Server panics.
+// A Server is a Handler that listens on a loopback port of its own, like a httptest.Server. Its methods
+// may be called from any number of goroutines. Make a Server with [NewServer]: the zero Server panics.
 type Server struct {
-	// URL is the endpoint of the account, such as http://127.0.0.1:40127/devstoreaccount1,
-	// as SDK clients want it: without a slash at the end.
+	// URL is the endpoint of the account for SDK clients, such as
+	// http://127.0.0.1:40127/devstoreaccount1.
 	URL string
 
-	// Account and Key are the credentials for SDK clients. With more than one account in
-	// the Options, they are those of the first in the order of names.
+	// Account and Key are the credentials for SDK clients. If the Options have several accounts, they
+	// are those of the account whose name sorts first.
 	Account, Key string
 
 	*Handler
@@ -30,9 +29,9 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server over an authority; nil stands for a store of the server's own,
-// whose time moves only by [Server.Advance]. Close it when the test is done. The error is
-// a [*lease.FieldError] for bad options, or says why the server cannot listen.
+// NewServer starts a Server over an authority. If auth is nil, the Server makes an authority in memory,
+// whose time moves only by [Server.Advance] unless [Options.Clock] runs. Close the Server when the test
+// is done. The error is that of [NewHandler], or says why the Server cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -57,7 +56,7 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
-		case http.StateNew: // told by the goroutine that accepts, which is counted itself
+		case http.StateNew: // reported by the goroutine that accepts, which served counts
 			s.served.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			s.served.Done()
@@ -67,8 +66,8 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	return s, nil
 }
 
-// HTTPServer returns an [http.Server] that serves the Handler, with limits on headers and
-// on the time of slow clients.
+// HTTPServer returns an [http.Server] that serves the Handler, with limits for headers and for slow
+// clients.
 func (h *Handler) HTTPServer() *http.Server {
 	h.made()
 	return &http.Server{
@@ -79,14 +78,15 @@ func (h *Handler) HTTPServer() *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 
-		DisableGeneralOptionsHandler: true, // the service knows no OPTIONS *
+		DisableGeneralOptionsHandler: true, // the service does not serve OPTIONS *
 	}
 }
 
-// Serve accepts connections on l until s is closed or shut down, and then returns nil. In
-// difference to s.Serve, responses have the reason phrases of the service, headers are spelled as
-// it spells them, names of metadata keep their case, and what a client has asked for goes on when
-// it hangs up, until s is closed. Serve adds to s.ConnContext: s must not serve anything yet.
+// Serve accepts connections on l until s is closed or shut down, and then returns nil. Unlike s.Serve, it
+// answers with the reason phrases of the service, sends headers in the case that the service uses, keeps
+// the case of the names of metadata, and carries out a request even if its client hangs up, until s is
+// closed. Serve changes s.ConnContext, so s must not be serving yet. A listener of TLS must not offer
+// HTTP/2.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.made()
 	s.ConnContext = reasonContext(s.ConnContext)
@@ -96,29 +96,29 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock, and with it the leases of its own store, forward by d.
-// An authority that was given moves only if it runs on [Options.Clock].
+// Advance moves the server's clock forward by d, and with it the leases of an authority that runs on
+// [Options.Clock]. The authority that the server makes itself does.
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
-// Lease shows the lease of a blob of the server's first account, or of a container if blob
-// is empty: state, ID, owner and token. It changes nothing. Of a blob that was deleted it
-// shows what the deletion left, until there is a new one of that name.
+// Lease returns the record of the lease of a blob in the account [Server.Account], or of a container if
+// blob is empty. It changes nothing. The record of a deleted blob stays until there is a new blob of that
+// name.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob of the server's first account, or of a
-// container if blob is empty.
+// LeaseName returns the name of the lease of a blob in the account [Server.Account], or of a container if
+// blob is empty.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }
 
-// Close ends the requests under way, closes all connections and waits for the goroutines
-// that served them. It may be called more than once.
+// Close cancels the requests under way, closes all connections and waits for the goroutines that serve
+// them. It may be called more than once.
 func (s *Server) Close() {
 	s.made()
 	s.cancel()
-	_ = s.http.Close() // of listeners and connections: nothing is lost with them
+	_ = s.http.Close() // an error of closing a listener or a connection does not matter
 	s.served.Wait()
 }

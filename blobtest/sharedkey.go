@@ -10,8 +10,8 @@ import (
 )
 
 // admitSharedKey verifies the header Authorization: "SharedKey account:signature" or
-// "SharedKeyLite account:signature". The age of the request's date is not looked at: the
-// clock here is the test's, and that of the client is not.
+// "SharedKeyLite account:signature". It ignores the age of the request, because the client does not run
+// on the server's clock.
 func (c *call) admitSharedKey() error {
 	scheme, rest, ok := strings.Cut(c.header("Authorization"), " ")
 	name, sig, signed := strings.Cut(strings.TrimSpace(rest), ":")
@@ -19,7 +19,7 @@ func (c *call) admitSharedKey() error {
 		return errAuthHeader
 	}
 	if name != c.account.name {
-		return unauthenticated("The account " + name + " is not the one of the resource.")
+		return unauthenticated("The account " + name + " is not the account of the resource.")
 	}
 	date := c.header(headerDate)
 	if date == "" {
@@ -37,8 +37,8 @@ func (c *call) admitSharedKey() error {
 	return nil
 }
 
-// verify compares a signature with the right one, in a time that does not tell how much
-// of it is right.
+// verify reports whether sig is the signature of text. Its time does not depend on how many bytes of sig
+// are right.
 func verify(key []byte, text, sig string) bool {
 	got, err := base64.StdEncoding.DecodeString(sig)
 	mac := hmac.New(sha256.New, key)
@@ -46,7 +46,7 @@ func verify(key []byte, text, sig string) bool {
 	return hmac.Equal(got, mac.Sum(nil)) && err == nil
 }
 
-// sharedKeyText is what a client signs with the key of the account.
+// sharedKeyText returns the string that a client signs with the key of the account.
 func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	date := c.header("Date")
 	if c.header(headerDate) != "" {
@@ -65,7 +65,7 @@ func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders(order) + c.canonicalResource(lite)
 }
 
-// signedLength: from version 2015-02-21 on an empty body is signed as no length at all.
+// signedLength returns the signed length. Since version 2015-02-21 that of an empty body is empty.
 func (c *call) signedLength() string {
 	n := c.header("Content-Length")
 	if n == "0" && c.version >= versionZeroLength {
@@ -74,16 +74,15 @@ func (c *call) signedLength() string {
 	return n
 }
 
-// Two orders of header names are in use: that of their bytes, and one in which a dash does
-// not count and an underscore comes before digits, as Windows sorts words. They differ in
-// names of metadata only. Clients sign in either.
+// Clients sort header names in two orders: by their bytes, or as Windows sorts words, which ignores
+// dashes and puts an underscore before digits. The orders differ in the names of metadata only.
 var (
 	ordinal  = strings.Compare
 	cultural = func(a, b string) int { return strings.Compare(words.Replace(a), words.Replace(b)) }
 	words    = strings.NewReplacer("-", "", "_", " ")
 )
 
-// canonicalHeaders are the headers x-ms-*, a line each, in the order of their names. "Prior to
+// canonicalHeaders returns the headers x-ms-*, one a line, ordered by their names. "Prior to
 // service version 2016-05-31, headers with empty values were omitted from the signature string."
 func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	var names []string
@@ -103,8 +102,8 @@ func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	return b.String()
 }
 
-// canonicalResource is the account, the path as it was sent, and the parameters: for
-// Shared Key all of them, for Shared Key Lite only comp.
+// canonicalResource returns the account, the path as it was sent, and the parameters. Shared Key Lite
+// signs the parameter comp only.
 func (c *call) canonicalResource(lite bool) string {
 	path, _, _ := strings.Cut(c.r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 { // absolute form

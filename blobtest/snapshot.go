@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// snapshotBlob is Snapshot Blob. The blob stays as it is, so for its lease this is a read.
+// snapshotBlob is Snapshot Blob. It does not change the blob, so it reads its lease.
 func snapshotBlob(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
@@ -30,7 +30,7 @@ func snapshotBlob(c *call) (*reply, error) {
 			e := *f.entry
 			v.snapshot = now.UTC().Truncate(100 * time.Nanosecond)
 			if n := len(e.snapshots); n > 0 && !v.snapshot.After(e.snapshots[n-1].snapshot) {
-				v.snapshot = e.snapshots[n-1].snapshot.Add(100 * time.Nanosecond) // two have different names
+				v.snapshot = e.snapshots[n-1].snapshot.Add(100 * time.Nanosecond) // two snapshots must have different names
 			}
 			if m != nil {
 				v.etag = c.newETag()
@@ -45,7 +45,7 @@ func snapshotBlob(c *call) (*reply, error) {
 	}})
 }
 
-// deleteSnapshot deletes one snapshot, which no lease guards.
+// deleteSnapshot deletes a snapshot. The lease of the blob does not protect it.
 func deleteSnapshot(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
@@ -60,7 +60,7 @@ func deleteSnapshot(c *call) (*reply, error) {
 	}
 	defer leave()
 	f := c.account.find(c.container, c.blob)
-	if f.box == nil {
+	if f.container == nil {
 		return nil, errContainerNotFound
 	}
 	var v *version
@@ -78,9 +78,9 @@ func deleteSnapshot(c *call) (*reply, error) {
 	}
 	e := *f.entry
 	e.snapshots = slices.DeleteFunc(slices.Clone(e.snapshots), func(s *version) bool { return s == v })
-	if !c.account.put(c.container, f.box, c.blob, &e) {
+	if !c.account.put(c.container, f.container, c.blob, &e) {
 		return nil, errContainerNotFound
 	}
-	c.held += v.size()
+	c.reserved += v.size()
 	return newReply(http.StatusAccepted), nil
 }

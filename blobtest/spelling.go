@@ -8,25 +8,25 @@ import (
 	"sync"
 )
 
-// "Metadata names preserve the case with which they were created, but are case-insensitive
-// when set or read." net/http tells no case of a header's name, so the server's connections
-// read along. A spelling is how the names of metadata are spelled in the head of the request
-// that is to be answered next. What comes between that head and its answer is not looked at:
-// it is a body, or a request sent ahead, whose names are told in lower case.
+// "Metadata names preserve the case with which they were created, but are case-insensitive when set or
+// read." net/http does not keep the case of header names, so the server's connections parse them, too. A
+// spelling holds the names of metadata, as they were sent, in the head of the request that is answered
+// next. It ignores everything between that head and its answer. That is a body, or a request that the
+// client pipelined; the names of a pipelined request are kept in lower case.
 type spelling struct {
 	mu       sync.Mutex
-	answered bool              // what comes is in front of a head, or the head itself
-	left     int               // bytes that the head may still have; 0: it has not begun
-	line     []byte            // what has come of a line that goes on, as far as it can matter
-	names    map[string]string // as spelled, by the lower case
+	answered bool              // the next bytes are a head, or come before one
+	left     int               // bytes that the head may still have; 0 before it begins
+	line     []byte            // the part of an unfinished line that can matter
+	names    map[string]string // as they were sent, by their lower case
 }
 
 const (
 	maxHead = 64 << 10
-	maxEnd  = len(" HTTP/1.1\r") // of the first line of a head
+	maxEnd  = len(" HTTP/1.1\r") // the end of the first line of a head
 )
 
-// read reads the next bytes that a client sent.
+// read parses the next bytes of a client.
 func (s *spelling) read(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,8 @@ func (s *spelling) read(p []byte) {
 	}
 }
 
-// keep keeps a part of a line: in a head no more than the head may have, and in front of one, where
-// a body can come, nothing but what may be the line's end.
+// keep keeps a part of a line. In a head it keeps no more than the head may have. Before a head, where a
+// body can come, it keeps only what may be the end of the line.
 func (s *spelling) keep(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -70,7 +70,7 @@ func (s *spelling) readLine(line []byte) {
 	}
 }
 
-// answer is called in front of an answer, and of each of its parts: what comes after it is another
+// answer is called before each part of an answer is written. What the client sends after it is another
 // request.
 func (s *spelling) answer() {
 	s.mu.Lock()
@@ -79,8 +79,8 @@ func (s *spelling) answer() {
 	clear(s.names)
 }
 
-// spelled returns the name of a piece of metadata, given in lower case, as the request with
-// this context spells it.
+// spelled returns the name of a piece of metadata, given in lower case, in the case in which the request
+// with this context sent it.
 func spelled(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -94,9 +94,9 @@ func spelled(ctx context.Context, name string) string {
 	return name
 }
 
-// spell spells the names of an answer's headers as the service does. To HTTP it is all one,
-// but not to a script that searches what curl shows. A program that calls a Handler without a
-// server is to find them with [http.Header.Get], and so there they are as that looks for them.
+// spell changes the names of the headers of an answer to the case that the service uses. HTTP ignores the
+// case, but a script that searches the output of curl does not. If a program calls a Handler without a
+// server, it uses [http.Header.Get], so the names must then be canonical.
 func spell(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

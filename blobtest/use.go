@@ -6,25 +6,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A write is a change of a blob: a write of the lease machine and what it puts in place of
-// the entry, in one step.
+// A write changes a blob. The write of its lease and the change of its entry are one step.
 type write struct {
-	creates  bool // a blob that is not there is no failure
-	blocks   bool // one that has only uncommitted blocks is none
+	creates  bool // the blob need not exist
+	blocks   bool // the blob may have only uncommitted blocks
 	infinite bool // a lease must be an infinite one
-	reads    bool // the blob itself stays as it is: for its lease this is a read
+	reads    bool // the blob itself does not change, so its lease is read
 	cond     conditions
 
-	// prepare looks at what is there and decides all that the lease does not. It may return
-	// a failure; but where the lease refuses, that is told first.
+	// prepare decides everything that the lease does not. It may return a failure, but a refusal of
+	// the lease comes first.
 	prepare func(f found) (plan, error)
 }
 
-// A plan is a change that lacks only its time, which is the authority's.
+// A plan is a change that is carried out once the authority has admitted it, at the authority's time.
 type plan struct {
-	grows int64 // by how much the size of the entry does
+	grows int64 // how much the size of the entry grows
 
-	// carryOut returns the new entry, nil if nothing is left under the name.
+	// carryOut returns the new entry, or nil if the blob is deleted.
 	carryOut func(now time.Time) (*entry, *reply)
 }
 
@@ -40,26 +39,26 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	defer leave()
 	f := c.account.find(c.container, c.blob)
 	switch {
-	case f.box == nil:
+	case f.container == nil:
 		return nil, errContainerNotFound
 	case !w.creates && (f.entry == nil || f.entry.current == nil && !w.blocks):
 		return nil, w.cond.forMissing()
 	}
-	p, veto := w.prepare(f)
-	if veto == nil {
-		veto = c.hold(p.grows)
+	p, refusal := w.prepare(f)
+	if refusal == nil {
+		refusal = c.reserve(p.grows)
 	}
 	var now time.Time
 	switch {
-	case f.entry == nil && veto != nil:
-		return nil, veto
+	case f.entry == nil && refusal != nil:
+		return nil, refusal
 	case f.entry == nil:
 		now, err = c.admitCreation()
-	case veto != nil:
+	case refusal != nil:
 		if err := c.wouldRefuse(w.action()); err != nil {
 			return nil, err
 		}
-		return nil, veto
+		return nil, refusal
 	default:
 		now, err = c.admitWrite(w)
 	}
@@ -67,15 +66,15 @@ func (c *call) writeBlob(w write) (*reply, error) {
 		return nil, err
 	}
 	e, rep := p.carryOut(now)
-	if !c.account.put(c.container, f.box, c.blob, e) {
+	if !c.account.put(c.container, f.container, c.blob, e) {
 		return nil, errContainerNotFound
 	}
-	c.held -= p.grows
+	c.reserved -= p.grows
 	return rep, nil
 }
 
-// admitCreation: a new blob has no lease, so a lease ID for it is wrong; before 2013-08-15
-// it was not looked at.
+// admitCreation admits a new blob and returns its time. A new blob has no lease, so a lease ID is refused;
+// versions before 2013-08-15 ignored it.
 func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
 		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
@@ -98,17 +97,17 @@ func (c *call) admitWrite(w write) (time.Time, error) {
 	return res.Now, err
 }
 
-// A reading is what a read of the lease machine sees.
+// A reading is what a read returns.
 type reading struct {
 	*version
 	entry  *entry
-	record lease.Record // of a snapshot: the zero one
+	record lease.Record // zero for a snapshot
 }
 
-// readBlob reads a blob or a snapshot, if its lease and the conditions admit it. "All GET
-// operations support a conditional lease parameter, where the operation only proceeds if
-// the lease ID included with the request is valid." Where uncommitted is set, a blob that
-// has only uncommitted blocks is read too, as an empty version.
+// readBlob reads a blob or a snapshot, if its lease and the conditions admit it. "All GET operations
+// support a conditional lease parameter, where the operation only proceeds if the lease ID included with
+// the request is valid." If uncommitted is set, a blob that has only uncommitted blocks is read as an
+// empty version.
 func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	cond, err := c.readConditions("")
 	if err != nil {
@@ -120,7 +119,7 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	}
 	defer leave()
 	f := c.account.find(c.container, c.blob)
-	if f.box == nil {
+	if f.container == nil {
 		return r, errContainerNotFound
 	}
 	if f.entry == nil {
@@ -147,7 +146,7 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	return r, cond.forRead(r.etag, r.modified)
 }
 
-// useSnapshot admits a use of a snapshot: nobody can lease one, so an ID for it is wrong.
+// useSnapshot admits a use of a snapshot. A snapshot cannot be leased, so a lease ID is refused.
 func (c *call) useSnapshot(use lease.Action) error {
 	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
 		return c.refused(use, lease.Result{}, err)
@@ -155,8 +154,8 @@ func (c *call) useSnapshot(use lease.Action) error {
 	return nil
 }
 
-// at returns the snapshot of that time, or with the zero time the blob itself; nil if it is
-// not there.
+// at returns the snapshot of that time, or the blob itself if t is zero. It returns nil if that does not
+// exist.
 func (e *entry) at(t time.Time) *version {
 	if t.IsZero() {
 		return e.current

@@ -2,38 +2,38 @@ package blobtest
 
 import "sync/atomic"
 
-// What a thing takes beside the bytes that clients sent, rounded up generously.
+// What a thing costs besides the bytes that clients sent, rounded up generously.
 const (
-	placeSize = 4 << 10 // a container, and a blob with its name
+	placeSize = 4 << 10 // a container, or a blob with its name
 	stateSize = 1 << 10 // a content, of a blob or of a snapshot
 	blockSize = 256
 )
 
-// A room is what a Handler may keep, in bytes. What is about to be kept is taken from it first.
-type room struct {
-	most int64
-	used atomic.Int64
+// A quota limits what a Handler keeps, in bytes. Bytes are reserved before anything is kept.
+type quota struct {
+	limit int64
+	used  atomic.Int64
 }
 
-// take takes n bytes if there is room for them.
-func (r *room) take(n int64) error {
+// reserve reserves n bytes, or returns errFull.
+func (q *quota) reserve(n int64) error {
 	for {
-		used := r.used.Load()
-		if n > r.most-used {
+		used := q.used.Load()
+		if n > q.limit-used {
 			return errFull
 		}
-		if r.used.CompareAndSwap(used, used+n) {
+		if q.used.CompareAndSwap(used, used+n) {
 			return nil
 		}
 	}
 }
 
-func (r *room) give(n int64) { r.used.Add(-n) }
+func (q *quota) release(n int64) { q.used.Add(-n) }
 
-// size is that of a container and all that is in it.
-func (b *box) size() int64 {
-	n := b.attrs.size()
-	for _, e := range b.blobs {
+// size returns the size of a container and everything in it.
+func (k *container) size() int64 {
+	n := k.attrs.size()
+	for _, e := range k.blobs {
 		n += e.size()
 	}
 	return n
@@ -41,7 +41,7 @@ func (b *box) size() int64 {
 
 func (a *attributes) size() int64 { return placeSize + a.metadata.size() }
 
-// size is that of all that stands under a name; of nothing it is zero.
+// size returns the size of everything under the name of a blob. It is 0 for nil.
 func (e *entry) size() int64 {
 	if e == nil {
 		return 0
@@ -53,7 +53,8 @@ func (e *entry) size() int64 {
 	return n
 }
 
-// size counts bytes that are shared with a snapshot or the source of a copy again.
+// size counts all bytes of a version, even if it shares them with a snapshot or with the source of a
+// copy.
 func (v *version) size() int64 {
 	if v == nil {
 		return 0
