@@ -9,8 +9,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// Get Blob Service Properties answers the settings that the double has: those of a new account, and
-// its rules for cross-origin requests.
+// Get Blob Service Properties returns the settings of a new account and the server's CORS rules.
 func TestServiceProperties(t *testing.T) {
 	c := newClient(t, blobtest.Options{CORS: []blobtest.CORSRule{{
 		Origins: []string{"https://a.example", "https://b.example"}, Methods: []string{"GET", "PUT"},
@@ -77,7 +76,7 @@ func TestAccountInformation(t *testing.T) {
 			}
 		}
 	}
-	// A signature admits to it where its resource is, whatever it permits.
+	// A shared access signature of the resource is enough, whatever it permits.
 	signed, _ := signedClient(t)
 	const question = "?restype=account&comp=properties&"
 	ofAccount := func(srt string) string { return accountSignature(t, "sv", today, "ss", "b", "srt", srt, "sp", "l") }
@@ -99,8 +98,8 @@ func TestAccountInformation(t *testing.T) {
 	}
 }
 
-// The containers with a dollar sign in their name: blobs of $root need no container in their
-// address, and $logs is listed only on demand.
+// Containers with a dollar sign in their name can be created. The address of a blob in $root needs no
+// container. $logs is listed only with include=system.
 func TestSystemContainers(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, name := range []string{"$root", "$web", "$logs", "%24web2"} {

@@ -25,7 +25,7 @@ func sign(t testing.TB, text string) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// What a client signs, written out, is let in; anything else is not.
+// A request with the right signature is admitted. Any other signature is refused.
 func TestSharedKey(t *testing.T) {
 	h, err := blobtest.NewHandler(nil, nil)
 	if err != nil {
@@ -82,8 +82,8 @@ func TestSharedKey(t *testing.T) {
 	}
 }
 
-// A signature holds from its first moment until just before its last, and its headers take
-// the place of the blob's own.
+// A signature is valid from its start time on and ends at its expiry time. Its headers replace those of the
+// blob.
 func TestServiceSignature(t *testing.T) {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
 	if err != nil {
@@ -122,7 +122,7 @@ func TestServiceSignature(t *testing.T) {
 	c.must(403, "GET", signed, nil, "")
 }
 
-// Accounts are configurable, and do not share anything.
+// Accounts can be configured, and share nothing.
 func TestAccounts(t *testing.T) {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Accounts: map[string]string{"one": "a2V5", "two": "a2V5"}})
 	if err != nil {
@@ -150,7 +150,8 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("%s: %d %v", address, w.Code, w.Header())
 		}
 	}
-	// And then it is not in the path: of a list's endpoint, but of a source that is named.
+	// Then it is not in the path of the endpoint of a list. It is in the path of a copy source of an old
+	// version.
 	send := func(method, target, version string, more ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, target, nil)
 		r.Header.Set("x-ms-version", version)

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// BenchmarkStart is the start of a server and its end. The limit is 50 ms.
+// BenchmarkStart starts a server and closes it. The limit is 50 ms.
 func BenchmarkStart(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -26,7 +26,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkHandler is a lease operation without the network.
+// BenchmarkHandler carries out a lease operation without the network.
 func BenchmarkHandler(b *testing.B) {
 	for _, o := range []struct {
 		name, id string
@@ -43,9 +43,9 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkWire is a renewal through a loopback connection, sent by a client that costs next to
-// nothing. "bare" is a net/http server that answers with the same headers and does nothing else, so
-// the difference is what the double itself takes.
+// BenchmarkWire sends a renewal through a loopback connection. The client costs next to nothing. The
+// server "bare" is a net/http server that answers with the same headers and does nothing else, so the
+// difference is the cost of the double.
 func BenchmarkWire(b *testing.B) {
 	s := newServer(b, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}})
 	signed := newServer(b, &blobtest.Options{Containers: []string{"box"}})
@@ -93,7 +93,7 @@ func hostOf(s *blobtest.Server) string {
 	return host
 }
 
-// exchange sends a request, and reads an answer that has no body.
+// exchange sends a request and reads an answer without a body.
 func exchange(b *testing.B, c net.Conn, r *bufio.Reader, request string) {
 	if _, err := io.WriteString(c, request); err != nil {
 		b.Fatal(err)
@@ -109,8 +109,7 @@ func exchange(b *testing.B, c net.Conn, r *bufio.Reader, request string) {
 	}
 }
 
-// BenchmarkIdleBlob is the memory of an empty blob that nobody uses, in B/blob. The limit
-// is 1 KB.
+// BenchmarkIdleBlob measures the memory of an empty blob that no request uses. The limit is 1 KB.
 func BenchmarkIdleBlob(b *testing.B) {
 	const n = 20_000
 	for b.Loop() {

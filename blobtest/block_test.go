@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The uncommitted blocks of a blob are no more than the service allows.
+// A blob has at most as many uncommitted blocks as the service allows.
 func TestUncommittedBlocks(t *testing.T) {
 	h, err := NewHandler(nil, &Options{AllowAnyone: true})
 	if err != nil {
@@ -28,7 +28,7 @@ func TestUncommittedBlocks(t *testing.T) {
 	}
 }
 
-// A list is read no further than it can be good.
+// A block list is not parsed beyond the point at which it is invalid.
 func TestHugeBlockLists(t *testing.T) {
 	for _, o := range []struct {
 		body string

@@ -11,11 +11,11 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A cell is one of the two tables: an action in a state, and what comes of it.
+// A cell is a cell of one of the two tables: an action in a state, and its outcome.
 type cell struct {
 	action, state   string
-	status          string // the service's
-	published       string // the document's, where it differs
+	status          string // of the service
+	published       string // of the document, if it differs
 	code, afterward string
 }
 
@@ -52,8 +52,8 @@ func readCells(t *testing.T) (cells []cell) {
 	return cells
 }
 
-// SPEC M1: every cell of the published tables, for blobs and for containers, with the service's
-// statuses and with the document's.
+// SPEC M1: every cell of the published tables has its outcome, for blobs and for containers, with the
+// statuses of the service and with those of the document.
 //
 // SPEC W1.
 func TestOutcomeTables(t *testing.T) {
@@ -137,7 +137,7 @@ func (c cell) run(t *testing.T, kind string, published bool) {
 		want = c.published
 	}
 	if kind == "container" && want == "201" && words[0] == "write" {
-		want = "202" // its write is its deletion
+		want = "202" // a container is written by deleting it
 	}
 	if s := status(got); s != want {
 		t.Errorf("status %s, want %s: %s", s, want, got.body)
@@ -181,7 +181,7 @@ func status(a answer) string {
 	return string([]byte{byte('0' + a.status/100), byte('0' + a.status/10%10), byte('0' + a.status%10)})
 }
 
-// checkState holds the record and the headers against a state such as Leased(A).
+// checkState compares the record and the headers with a state such as Leased(A).
 func checkState(t *testing.T, cl *client, name string, got answer, want string) {
 	t.Helper()
 	res, err := lease.Inspect(t.Context(), cl.h.Authority(), "devstoreaccount1/"+name)
@@ -190,7 +190,7 @@ func checkState(t *testing.T, cl *client, name string, got answer, want string) 
 	}
 	state, rest, _ := strings.Cut(want, "(")
 	if res.Record.State.String() != strings.ToLower(state) || got.header.Get("x-ms-lease-state") != strings.ToLower(state) {
-		t.Errorf("afterward %v, told as %q, want %s", res.Record.State, got.header.Get("x-ms-lease-state"), want)
+		t.Errorf("afterward %v, the header has %q, want %s", res.Record.State, got.header.Get("x-ms-lease-state"), want)
 	}
 	locked := map[bool]string{true: "locked", false: "unlocked"}[state == "Leased" || state == "Breaking"]
 	if got.header.Get("x-ms-lease-status") != locked {

@@ -19,7 +19,7 @@ const (
 	idC = "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 
 	account = "/devstoreaccount1"
-	path    = account + "/box/blob" // what most tests are about
+	path    = account + "/box/blob" // the blob that most tests use
 	today   = "2025-11-05"
 )
 
@@ -55,7 +55,7 @@ func newClient(t *testing.T, o blobtest.Options) *client {
 	return c
 }
 
-// do sends a request; h holds names and values in turn. An empty value is sent.
+// do sends a request. h has the names and the values of headers in turn. An empty value is sent.
 func (c *client) do(method, target string, h []string, body string) answer {
 	c.t.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1"+target, strings.NewReader(body))
@@ -80,7 +80,7 @@ func answerOf(t *testing.T, res *http.Response) answer {
 	return answer{res.StatusCode, res.Header, string(b)}
 }
 
-// must is do, and fails the test on another status.
+// must is do, but fails the test if the status is another.
 func (c *client) must(status int, method, target string, h []string, body string) answer {
 	c.t.Helper()
 	a := c.do(method, target, h, body)
@@ -95,7 +95,7 @@ func (c *client) put(status int, h ...string) answer {
 	return c.must(status, "PUT", path, append([]string{"x-ms-blob-type", "BlockBlob"}, h...), "hello")
 }
 
-// lease does a lease operation on the blob.
+// lease sends a lease operation on the blob.
 func (c *client) lease(status int, action string, h ...string) answer {
 	c.t.Helper()
 	return c.must(status, "PUT", path+"?comp=lease", append([]string{"x-ms-lease-action", action}, h...), "")

@@ -12,7 +12,7 @@ import (
 
 var _ lease.Clock = (*blobtest.Clock)(nil)
 
-// A clock stands still, moves forward only, and wakes who waits.
+// A clock stands still until it is moved, moves forward only, and wakes its waiters in time.
 func TestClock(t *testing.T) {
 	c := blobtest.NewClock(start)
 	early, late, now := c.After(time.Second), c.After(time.Minute), c.After(0)
@@ -39,7 +39,7 @@ func TestClock(t *testing.T) {
 	<-late
 }
 
-// However fast it runs, and for however long, a clock does not go backward.
+// A clock never runs backward, at any rate and for any time.
 func TestClockNeverDecreases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := blobtest.NewFastClock(start, 1e6)
@@ -55,7 +55,7 @@ func TestClockNeverDecreases(t *testing.T) {
 	})
 }
 
-// A fast clock runs at its rate, and moves on top of that.
+// A fast clock runs at its rate. Advance moves it in addition.
 func TestFastClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := blobtest.NewFastClock(start, 60)
@@ -71,7 +71,7 @@ func TestFastClock(t *testing.T) {
 	})
 }
 
-// At its end a clock stands still for all who look at it: the Date header and the leases.
+// A clock stands still at its end, for the Date header and for the leases.
 func TestEndOfClock(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	state := func() string { return c.must(200, "HEAD", path, nil, "").header.Get("x-ms-lease-state") }
@@ -97,7 +97,7 @@ func TestEndOfClock(t *testing.T) {
 	}
 }
 
-// No rate makes a clock show a time before its start, or end before its end.
+// At any rate, a clock shows no time before its start and does not stop before its end.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []float64{-1, 0, math.NaN(), math.Inf(-1), math.Inf(1), math.MaxFloat64} {

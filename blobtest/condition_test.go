@@ -165,7 +165,7 @@ func TestConditionsBefore2013(t *testing.T) {
 	}
 }
 
-// The order of precedence: a use asks the lease first, a lease operation the conditions.
+// A use of the blob checks the lease first. A lease operation checks the conditions first.
 //
 // SPEC W7.
 func TestPrecedence(t *testing.T) {
@@ -190,7 +190,7 @@ func TestPrecedence(t *testing.T) {
 	if a := c.lease(412, "renew", h...); a.code() != "ConditionNotMet" {
 		t.Errorf("a lease operation: %s", a.code())
 	}
-	// If-None-Match: * is a condition of creation, and none with the ID in force.
+	// If-None-Match: * is a condition for creating a blob. It is ignored with the ID in force.
 	if a := c.put(412, "If-None-Match", "*"); a.code() != "LeaseIdMissing" {
 		t.Error(a.code())
 	}
@@ -199,7 +199,7 @@ func TestPrecedence(t *testing.T) {
 	if a := c.put(409, "If-None-Match", "*"); a.code() != "BlobAlreadyExists" {
 		t.Error(a.code())
 	}
-	// A condition on a blob that is not there.
+	// A condition on a blob that does not exist.
 	c.must(202, "DELETE", path, nil, "")
 	if a := c.put(412, stale...); a.code() != "ConditionNotMet" {
 		t.Error(a.code())
@@ -208,7 +208,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 // SPEC M9: "if the operation is successful, the blob has not been changed since the lease ID was
-// last valid": a write that fails for another reason is no modification.
+// last valid". A write that fails for another reason is not a modification.
 //
 // SPEC W7.
 func TestFailedWritesForgetNothing(t *testing.T) {
@@ -238,8 +238,7 @@ func TestFailedWritesForgetNothing(t *testing.T) {
 	}
 }
 
-// Of the conditions, containers know the two with times, and only where they are changed or
-// leased.
+// A container ignores entity tags. Its times are conditions only of changes and lease operations.
 func TestContainerConditions(t *testing.T) {
 	const box, earlier = account + "/box?restype=container", "Thu, 26 Jan 2012 23:30:17 GMT"
 	c := newClient(t, blobtest.Options{})
@@ -262,7 +261,8 @@ func TestContainerConditions(t *testing.T) {
 	}
 }
 
-// A condition may name many tags, in one header or in several, weak ones and bare ones too.
+// A condition of a read may have many tags, in one header or in several. Tags may be weak or without
+// quotes.
 func TestETagLists(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	etag := c.must(200, "HEAD", path, nil, "").header.Get("ETag")

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// SPEC M9, M12: every operation that changes a blob is a write of the machine: refused without the ID of
-// a lease in force, and the end of one that has expired.
+// SPEC M9, M12: every operation that changes a blob is a write. It is refused without the ID of a lease in
+// force, and it ends an expired lease.
 func TestWrites(t *testing.T) {
 	for _, o := range []struct {
 		name, method, url string
@@ -64,7 +64,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// A new blob has no lease, whatever one of its name had; but tokens go on rising.
+// A new blob has no lease, even if an earlier blob of its name had one. Its tokens go on from there.
 //
 // SPEC W10.
 func TestNewBlobsHaveNoLease(t *testing.T) {
@@ -228,7 +228,7 @@ func TestCopy(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	target := account + "/box/copy"
 	source := func(s string) []string { return []string{"x-ms-copy-source", "http://127.0.0.1" + s} }
-	c.acquire(idA, "15") // a lease on the source guards no reading
+	c.acquire(idA, "15") // the lease of the source does not prevent reading it
 	a := c.must(202, "PUT", target, source(path), "")
 	if a.header.Get("x-ms-copy-status") != "success" || a.header.Get("x-ms-copy-id") == "" {
 		t.Error(a.header)
@@ -255,7 +255,7 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%q: %s, want %s", o.h, a.code(), o.code)
 		}
 	}
-	// The destination of a Copy Blob needs an infinite lease, if any.
+	// If the destination of a Copy Blob has a lease, it must be an infinite one.
 	if a := c.must(412, "PUT", path, append(source(target), "x-ms-lease-id", idA), ""); a.code() != "InfiniteLeaseDurationRequired" {
 		t.Error(a.code())
 	}
@@ -289,7 +289,7 @@ func TestSnapshots(t *testing.T) {
 	c.must(404, "GET", path, nil, "")
 }
 
-// A listing is what a list operation answers.
+// A listing is the answer to a list operation.
 type listing struct {
 	XMLName    xml.Name   `xml:"EnumerationResults"`
 	Blobs      []listItem `xml:"Blobs>Blob"`
@@ -316,7 +316,7 @@ func (c *client) list(target string) (l listing) {
 	return l
 }
 
-// Lists carry the state of each lease, in pages.
+// Lists have pages, and show the state of every lease.
 func TestLists(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, name := range []string{"a/1", "a/2", "b<&>", "c"} {
@@ -380,7 +380,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// A container's lease guards its deletion and nothing else.
+// The lease of a container protects it from deletion, and from nothing else.
 //
 // SPEC W8.
 func TestContainerLease(t *testing.T) {
@@ -388,7 +388,7 @@ func TestContainerLease(t *testing.T) {
 	box := account + "/box?restype=container"
 	lease := []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idA}
 	c.must(201, "PUT", box+"&comp=lease", lease, "")
-	c.acquire(idB, "-1") // and that of a blob in it guards no deletion
+	c.acquire(idB, "-1") // the lease of a blob does not protect its container
 	c.put(201, "x-ms-lease-id", idB)
 	c.must(200, "PUT", box+"&comp=metadata", []string{"x-ms-meta-a", "b"}, "")
 	if a := c.put(412, "x-ms-lease-id", idA); a.code() != "LeaseIdMismatchWithBlobOperation" {
@@ -409,7 +409,7 @@ func TestContainerLease(t *testing.T) {
 	}
 }
 
-// To delete the snapshots alone is no modification: an expired lease stays, uncommitted blocks too.
+// Deleting the snapshots only is not a modification. An expired lease and uncommitted blocks stay.
 func TestDeleteOnlySnapshots(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.must(201, "PUT", path+"?comp=snapshot", nil, "")
@@ -427,7 +427,7 @@ func TestDeleteOnlySnapshots(t *testing.T) {
 	}
 }
 
-// One snapshot is deleted and the others stay; a snapshot has no uncommitted blocks.
+// Deleting a snapshot keeps the others. A snapshot has no uncommitted blocks.
 func TestDeleteOneSnapshot(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	one := c.must(201, "PUT", path+"?comp=snapshot", nil, "").header
@@ -445,7 +445,7 @@ func TestDeleteOneSnapshot(t *testing.T) {
 	c.must(400, "DELETE", path+"?snapshot="+two.Get("x-ms-snapshot"), []string{"x-ms-delete-snapshots", "only"}, "")
 }
 
-// What replaces a blob is younger than the blob.
+// A new content is younger than the blob.
 func TestCreationTime(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.h.Clock().Advance(time.Hour)
@@ -456,8 +456,8 @@ func TestCreationTime(t *testing.T) {
 	}
 }
 
-// The sums that a client sends are held against the content, and the sum of a range is asked for
-// up to 4 MiB.
+// The checksums that a client sends are compared with the content. The MD5 of a range can be asked for up
+// to 4 MiB.
 func TestSums(t *testing.T) {
 	const wrong = "AAAAAAAAAAAAAAAAAAAAAA=="
 	c := newClient(t, blobtest.Options{})

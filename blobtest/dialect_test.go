@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// SPEC M17: the changes of version 2012-02-12, one by one: what was before it, and since.
+// SPEC M17: each change of version 2012-02-12, before and after.
 //
 // SPEC W12.
 func TestDialects(t *testing.T) {
@@ -90,8 +90,8 @@ func TestDialects(t *testing.T) {
 	})
 	t.Run("copy", func(t *testing.T) {
 		// "In versions before 2012-02-12, a successful operation returns status code 201 (Created)",
-		// a source is named "/accountName/containerName/blobName" and its lease may be asked for,
-		// and whatever lease the destination has is enough.
+		// a source is named "/accountName/containerName/blobName", a lease ID can be sent for it, and
+		// the destination may have any lease.
 		c := old(t, "2011-08-18")
 		id, target := c.lease(201, "acquire").header.Get("x-ms-lease-id"), account+"/box/copy"
 		a := c.must(201, "PUT", target, []string{"x-ms-copy-source", path, "x-ms-source-lease-id", id}, "")
@@ -111,9 +111,9 @@ func TestDialects(t *testing.T) {
 	t.Run("headers", func(t *testing.T) {
 		for _, o := range []struct {
 			version string
-			lease   string // how a lease operation tells the entity tag
-			head    string // how a read does
-			state   bool   // whether the state of the lease is told
+			lease   string // the form of the entity tag in the answer to a lease operation
+			head    string // its form in the answer to a read
+			state   bool   // whether an answer has the state of the lease
 		}{
 			{"2009-09-19", "none", "bare", false},
 			{"2011-08-18", "none", "quoted", false},
@@ -130,11 +130,11 @@ func TestDialects(t *testing.T) {
 				t.Errorf("%s: the entity tag of a read is %s", o.version, got)
 			}
 			if got := a.header.Get("x-ms-lease-state") != ""; got != o.state {
-				t.Errorf("%s: state told %v", o.version, got)
+				t.Errorf("%s: the answer has a state: %v", o.version, got)
 			}
 			l := c.list(account + "/box?restype=container&comp=list")
 			if b := l.Blobs[0]; (b.State != "") != o.state || (b.Duration != "") != o.state || b.Status != "locked" {
-				t.Errorf("%s: a list tells %+v", o.version, b)
+				t.Errorf("%s: a list has %+v", o.version, b)
 			}
 			if a.header.Get("x-ms-lease-status") != "locked" || a.header.Get("x-ms-version") != o.version {
 				t.Errorf("%s: %v", o.version, a.header)
@@ -142,7 +142,7 @@ func TestDialects(t *testing.T) {
 		}
 	})
 	t.Run("none", func(t *testing.T) {
-		// A request without a version gets the default, which is the oldest.
+		// A request without a version has the default version, which is the oldest.
 		c := old(t, "")
 		c.lease(201, "acquire")
 		if v := c.must(200, "HEAD", path, nil, "").header.Get("x-ms-version"); v != "2009-09-19" {
@@ -150,7 +150,7 @@ func TestDialects(t *testing.T) {
 		}
 	})
 	t.Run("lease of nothing", func(t *testing.T) {
-		// A lease ID for a blob that is not there was not looked at before 2013-08-15.
+		// A lease ID for a blob that does not exist was ignored before 2013-08-15.
 		c := old(t, "2012-02-12")
 		h := []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}
 		c.must(201, "PUT", path+"-new", h, "")

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A test of a program that holds a lease: it takes the lease, time passes, the lease is
-// gone. (A program would use an SDK client with srv.URL, srv.Account and srv.Key.)
+// A program acquires a lease and writes. Then time passes, the lease expires, and the next write is
+// refused. A real program uses an SDK client with srv.URL, srv.Account and srv.Key.
 func Example() {
 	srv, err := blobtest.NewServer(nil, &blobtest.Options{AllowAnyone: true})
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// over makes a client of a handler over a wrapped authority, with a blob that was put
-// before any fault.
+// over makes a client of a handler over a wrapped authority. The blob is put before any fault.
 func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	t.Helper()
 	clock := blobtest.NewClock(start)
@@ -27,8 +26,8 @@ func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	return c
 }
 
-// An acquire whose answer is lost is an internal error to the client, which tries again
-// with the ID that it proposed, and is granted.
+// An acquire whose answer is lost is answered as an internal error. The client retries with the same
+// proposed ID, and is granted the lease.
 //
 // SPEC W11.
 func TestLostAnswer(t *testing.T) {
@@ -47,13 +46,13 @@ func TestLostAnswer(t *testing.T) {
 	c.lease(200, "renew", "x-ms-lease-id", idA)
 }
 
-// A write whose admission is unknown does not happen.
+// A write does not happen if the authority's answer is unknown.
 //
 // SPEC W11.
 func TestUnknownWrite(t *testing.T) {
 	for _, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
 		c := over(t, func(a lease.Authority) lease.Authority {
-			return leasefault.Script(a, leasefault.From(3, lease.ActionWrite, fault)) // after the container's and the blob's
+			return leasefault.Script(a, leasefault.From(3, lease.ActionWrite, fault)) // the first two create the container and the blob
 		})
 		c.acquire(idA, "15")
 		c.must(500, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}, "changed")
@@ -64,7 +63,7 @@ func TestUnknownWrite(t *testing.T) {
 	}
 }
 
-// A request that the authority does not answer ends with the parameter timeout.
+// A request that the authority does not answer ends after the parameter timeout.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := over(t, func(a lease.Authority) lease.Authority {
@@ -80,7 +79,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// An authority that shows nothing of its records can be served, but for what only they tell.
+// An authority that shows no records can be served, except for what only the records contain.
 func TestHiddenRecords(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
 		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })

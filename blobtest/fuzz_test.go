@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// Whatever is sent, the answer is no panic and no 5xx, and an error's body is XML. The
-// headers are lines of "name: value".
+// No request causes a panic or a 5xx, and the body of an error is always XML. The headers are lines of
+// "name: value".
 func FuzzHandler(f *testing.F) {
 	f.Add("PUT", path, "comp=lease", "x-ms-lease-action: acquire\nx-ms-lease-duration: 15\nx-ms-proposed-lease-id: "+idA, []byte{})
 	f.Add("PUT", path, "comp=lease", "x-ms-lease-action: break\nx-ms-lease-break-period: 61\nx-ms-version: 2011-08-18", []byte{})
@@ -62,7 +62,7 @@ func FuzzHandler(f *testing.F) {
 					t.Fatalf("%d %q: %v", w.Code, w.Body, err)
 				}
 			}
-			// The store is whole: what it says can be listed.
+			// The store is intact: it can be listed.
 			if anyone {
 				if a := c.do("GET", account+"/box?restype=container&comp=list&include=snapshots,metadata,uncommittedblobs,copy", nil, ""); a.status == 200 {
 					c.list(account + "/box?restype=container&comp=list&include=snapshots,metadata,uncommittedblobs,copy")

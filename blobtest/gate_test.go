@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A gate lets one in at a time, ends with the context, and leaves nothing behind.
+// A gate admits one request at a time. Waiting ends with the context. Nothing is left behind.
 //
 // SPEC W2.
 func TestGates(t *testing.T) {

@@ -31,8 +31,8 @@ func TestBreakPeriodOnARunningClock(t *testing.T) {
 	}
 }
 
-// What is left of a duration is truncated: a break that comes a moment after the acquire answers
-// one second less than the duration.
+// What is left of a duration is truncated. A break right after the acquire is answered with one second less
+// than the duration.
 //
 // SPEC W5.
 func TestBreakOfADurationOnARunningClock(t *testing.T) {
@@ -47,15 +47,15 @@ func TestBreakOfADurationOnARunningClock(t *testing.T) {
 }
 
 // An authority that was given reads its clock more than once, and may commit a break later than it
-// decided it. The answer is the period all the same.
+// decided it. The answer is still the period.
 //
 // SPEC W5.
 func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 	still, real, fast := blobtest.NewClock(start), blobtest.NewFastClock(start, 1), blobtest.NewFastClock(start, 86_400)
 	for name, o := range map[string]struct {
-		store  *memory.Store
-		clock  *blobtest.Clock
-		expire func() // lets 30 s pass
+		store *memory.Store
+		clock *blobtest.Clock
+		wait  func() // lets 30 s pass
 	}{
 		"real":       {memory.New(&memory.Options{Clock: real}), real, func() { real.Advance(30 * time.Second) }},
 		"fast":       {memory.New(&memory.Options{Clock: fast}), fast, func() { fast.Advance(30 * time.Second) }},
@@ -74,7 +74,7 @@ func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 				t.Errorf("x-ms-lease-time %s, want 60", got)
 			}
 			// The lease is breaking, with less than 60 s left: the period does not count.
-			o.expire()
+			o.wait()
 			if got := c.lease(202, "break", "x-ms-lease-break-period", "60").header.Get("x-ms-lease-time"); got == "60" {
 				t.Errorf("x-ms-lease-time %s 30 s after a break in 60 s", got)
 			}
@@ -103,7 +103,7 @@ func TestOneTimeForEachRequest(t *testing.T) {
 			t.Errorf("%s %s: Date %s, Last-Modified %s", o.method, o.target, date, modified)
 		}
 	}
-	// Nor does a request fail because a lease ends while it is carried out.
+	// A renewal does not fail because the lease ends while the request is carried out.
 	for range 100 {
 		id := c.lease(201, "acquire", "x-ms-lease-duration", "15").header.Get("x-ms-lease-id")
 		c.lease(200, "renew", "x-ms-lease-id", id)

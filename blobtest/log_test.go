@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A request is one line, with what matters of it.
+// The log has one line for every request.
 func TestLog(t *testing.T) {
 	var b bytes.Buffer
 	c := newClient(t, blobtest.Options{Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
@@ -62,7 +62,7 @@ func TestLogNamesWhatIsRefused(t *testing.T) {
 	}
 }
 
-// The error of an authority is told to nobody but the log.
+// The error of an authority is in the log, and not in the answer.
 func TestLogOfErrors(t *testing.T) {
 	var b bytes.Buffer
 	h, err := blobtest.NewHandler(authorityFunc(func(context.Context, string, lease.Request) (lease.Result, error) {

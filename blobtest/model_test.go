@@ -11,130 +11,130 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A dumb blob is the lease of one blob as a reader of the document would write it down, in
-// the words of the service: seconds and strings, and nothing of this library.
-type dumb struct {
-	now, end int // seconds; end -1: never
+// A model is the lease of one blob, written from the published document with seconds and strings. It uses
+// nothing of this library.
+type model struct {
+	now, end int // seconds; end is -1 if there is none
 	state    string
 	id       string
 	seconds  int
 }
 
-func (d *dumb) pass() {
-	if d.end >= 0 && d.now >= d.end {
-		switch d.state {
+func (m *model) pass() {
+	if m.end >= 0 && m.now >= m.end {
+		switch m.state {
 		case "leased":
-			d.state = "expired"
+			m.state = "expired"
 		case "breaking":
-			d.state = "broken"
+			m.state = "broken"
 		}
 	}
 }
 
-func (d *dumb) locked() bool { return d.state == "leased" || d.state == "breaking" }
+func (m *model) locked() bool { return m.state == "leased" || m.state == "breaking" }
 
-func (d *dumb) start(seconds int) {
-	d.state, d.seconds, d.end = "leased", seconds, d.now+seconds
+func (m *model) start(seconds int) {
+	m.state, m.seconds, m.end = "leased", seconds, m.now+seconds
 	if seconds < 0 {
-		d.end = -1
+		m.end = -1
 	}
 }
 
-func (d *dumb) acquire(id string, seconds int) (int, string) {
+func (m *model) acquire(id string, seconds int) (int, string) {
 	switch {
-	case d.locked() && d.id != id:
+	case m.locked() && m.id != id:
 		return 409, "LeaseAlreadyPresent"
-	case d.state == "breaking":
+	case m.state == "breaking":
 		return 409, "LeaseIsBreakingAndCannotBeAcquired"
 	}
-	d.id = id
-	d.start(seconds)
+	m.id = id
+	m.start(seconds)
 	return 201, ""
 }
 
-func (d *dumb) renew(id string) (int, string) {
+func (m *model) renew(id string) (int, string) {
 	switch {
-	case d.state == "available" || d.id != id:
+	case m.state == "available" || m.id != id:
 		return 409, "LeaseIdMismatchWithLeaseOperation"
-	case d.state == "breaking" || d.state == "broken":
+	case m.state == "breaking" || m.state == "broken":
 		return 409, "LeaseIsBrokenAndCannotBeRenewed"
 	}
-	d.start(d.seconds)
+	m.start(m.seconds)
 	return 200, ""
 }
 
-func (d *dumb) change(id, proposed string) (int, string) {
+func (m *model) change(id, proposed string) (int, string) {
 	switch {
-	case !d.locked():
+	case !m.locked():
 		return 409, "LeaseNotPresentWithLeaseOperation"
-	case d.state == "leased" && d.id == proposed:
+	case m.state == "leased" && m.id == proposed:
 		return 200, ""
-	case d.id != id:
+	case m.id != id:
 		return 409, "LeaseIdMismatchWithLeaseOperation"
-	case d.state == "breaking":
+	case m.state == "breaking":
 		return 409, "LeaseIsBreakingAndCannotBeChanged"
 	}
-	d.id = proposed
+	m.id = proposed
 	return 200, ""
 }
 
-func (d *dumb) release(id string) (int, string) {
-	if d.state == "available" || d.id != id {
+func (m *model) release(id string) (int, string) {
+	if m.state == "available" || m.id != id {
 		return 409, "LeaseIdMismatchWithLeaseOperation"
 	}
-	d.state = "available"
+	m.state = "available"
 	return 200, ""
 }
 
-// breaks also returns the time left. A negative period is an absent one.
-func (d *dumb) breaks(period int) (int, string, int) {
-	switch d.state {
+// breaks also returns the time left. A negative period means that there is none.
+func (m *model) breaks(period int) (int, string, int) {
+	switch m.state {
 	case "available":
 		return 409, "LeaseNotPresentWithLeaseOperation", 0
 	case "expired", "broken":
-		d.state = "broken"
+		m.state = "broken"
 		return 202, "", 0
 	}
-	if period < 0 && d.end < 0 {
+	if period < 0 && m.end < 0 {
 		period = 0
 	}
-	if period >= 0 && (d.end < 0 || d.now+period < d.end) {
-		d.end = d.now + period
+	if period >= 0 && (m.end < 0 || m.now+period < m.end) {
+		m.end = m.now + period
 	}
-	d.state = "breaking"
-	d.pass()
-	return 202, "", d.end - d.now
+	m.state = "breaking"
+	m.pass()
+	return 202, "", m.end - m.now
 }
 
-// use is a read or a write with an ID, or without one if that is empty.
-func (d *dumb) use(id string, write bool) (int, string) {
+// use is a read or a write, with an ID unless that is empty.
+func (m *model) use(id string, write bool) (int, string) {
 	ok := 200
 	if write {
 		ok = 201
 	}
 	switch {
-	case id == "" && write && d.locked():
+	case id == "" && write && m.locked():
 		return 412, "LeaseIdMissing"
 	case id == "":
 		if write {
-			d.state, d.id = "available", ""
+			m.state, m.id = "available", ""
 		}
 		return ok, ""
-	case d.locked() && d.id == id:
+	case m.locked() && m.id == id:
 		return ok, ""
-	case d.locked():
+	case m.locked():
 		return 412, "LeaseIdMismatchWithBlobOperation"
-	case d.id == id:
+	case m.id == id:
 		return 412, "LeaseLost"
 	}
 	return 412, "LeaseNotPresentWithBlobOperation"
 }
 
-// Whatever is done to one blob in whatever order, the server answers as the dumb one does.
-func TestDumb(t *testing.T) {
+// The server answers any sequence of operations on one blob as the model does.
+func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClient(t, blobtest.Options{})
-		d := &dumb{state: "available"}
+		m := &model{state: "available"}
 		ids := rapid.SampledFrom([]string{idA, idB, idC})
 		maybe := rapid.SampledFrom([]string{"", idA, idB})
 		do := func(what string, method string, h []string, status int, code string) answer {
@@ -151,22 +151,22 @@ func TestDumb(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"acquire": func(rt *rapid.T) {
 				id, s := ids.Draw(rt, "id"), rapid.SampledFrom([]int{15, 60, -1}).Draw(rt, "seconds")
-				status, code := d.acquire(id, s)
+				status, code := m.acquire(id, s)
 				do("acquire", "PUT", []string{"x-ms-lease-action", "acquire", "x-ms-proposed-lease-id", id, "x-ms-lease-duration", strconv.Itoa(s)}, status, code)
 			},
 			"renew": func(rt *rapid.T) {
 				id := ids.Draw(rt, "id")
-				status, code := d.renew(id)
+				status, code := m.renew(id)
 				do("renew", "PUT", []string{"x-ms-lease-action", "renew", "x-ms-lease-id", id}, status, code)
 			},
 			"change": func(rt *rapid.T) {
 				id, proposed := ids.Draw(rt, "id"), ids.Draw(rt, "proposed")
-				status, code := d.change(id, proposed)
+				status, code := m.change(id, proposed)
 				do("change", "PUT", []string{"x-ms-lease-action", "change", "x-ms-lease-id", id, "x-ms-proposed-lease-id", proposed}, status, code)
 			},
 			"release": func(rt *rapid.T) {
 				id := ids.Draw(rt, "id")
-				status, code := d.release(id)
+				status, code := m.release(id)
 				do("release", "PUT", []string{"x-ms-lease-action", "release", "x-ms-lease-id", id}, status, code)
 			},
 			"break": func(rt *rapid.T) {
@@ -175,7 +175,7 @@ func TestDumb(t *testing.T) {
 				if period >= 0 {
 					h = append(h, "x-ms-lease-break-period", strconv.Itoa(period))
 				}
-				status, code, left := d.breaks(period)
+				status, code, left := m.breaks(period)
 				a := do("break", "PUT", h, status, code)
 				if got := a.header.Get("x-ms-lease-time"); status == 202 && got != strconv.Itoa(left) {
 					rt.Fatalf("break: time left %s, want %d", got, left)
@@ -183,7 +183,7 @@ func TestDumb(t *testing.T) {
 			},
 			"write": func(rt *rapid.T) {
 				id := maybe.Draw(rt, "id")
-				status, code := d.use(id, true)
+				status, code := m.use(id, true)
 				h := []string{"x-ms-blob-type", "BlockBlob"}
 				if id != "" {
 					h = append(h, "x-ms-lease-id", id)
@@ -192,7 +192,7 @@ func TestDumb(t *testing.T) {
 			},
 			"read": func(rt *rapid.T) {
 				id := maybe.Draw(rt, "id")
-				status, code := d.use(id, false)
+				status, code := m.use(id, false)
 				h := []string{}
 				if id != "" {
 					h = []string{"x-ms-lease-id", id}
@@ -202,13 +202,13 @@ func TestDumb(t *testing.T) {
 			"wait": func(rt *rapid.T) {
 				s := rapid.IntRange(1, 61).Draw(rt, "seconds")
 				c.h.Clock().Advance(time.Duration(s) * time.Second)
-				d.now += s
-				d.pass()
+				m.now += s
+				m.pass()
 			},
 			"": func(rt *rapid.T) {
 				a := c.do("HEAD", path, nil, "")
-				if got := a.header.Get("x-ms-lease-state"); got != d.state {
-					rt.Fatalf("state %s, want %s", got, fmt.Sprint(d))
+				if got := a.header.Get("x-ms-lease-state"); got != m.state {
+					rt.Fatalf("state %s, want %s", got, fmt.Sprint(m))
 				}
 			},
 		})

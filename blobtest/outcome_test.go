@@ -14,8 +14,8 @@ var (
 	allStates  = []lease.State{lease.Available, lease.Leased, lease.Expired, lease.Breaking, lease.Broken}
 )
 
-// The table has an answer to every combination of action, state and code, for each kind
-// and with the published cells; and each refusal has a status that fits its action.
+// The table has an answer for every combination of action, state, code and kind, with and without the
+// published cells. Every refusal has a status that fits its action.
 //
 // SPEC W1.
 func TestOutcomesAreTotal(t *testing.T) {
@@ -42,8 +42,8 @@ func TestOutcomesAreTotal(t *testing.T) {
 	}
 }
 
-// Whatever the machine can answer has a row of its own: the last one is for what it never
-// does. Every row but the last can be reached.
+// Every refusal of the machine has a row of its own, and every row but the last can be reached. The last row
+// is for codes that the machine never returns.
 //
 // SPEC W1.
 func TestOutcomesFitTheMachine(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOutcomesFitTheMachine(t *testing.T) {
 		}
 	}
 	for _, o := range outcomes[:len(outcomes)-1] {
-		// Names and owners are held against their rules by authorities, not by Step.
+		// Authorities check names and owners; Step does not.
 		if !reached[key(o)] && o.code != lease.ErrName && o.code != lease.ErrOwner {
 			t.Errorf("row %+v is never the answer", o)
 		}

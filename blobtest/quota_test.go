@@ -10,10 +10,10 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// What newClient makes, and what it takes.
+// The size of what newClient makes.
 const begun = 4<<10 + 4<<10 + 1<<10 + (len("application/octet-stream") + len("hello"))
 
-// MaxTotal is exact: what fits is kept, and one byte more is refused and leaves nothing.
+// MaxTotal is exact. What fits is kept. One byte more is refused, and keeps nothing reserved.
 func TestMaxTotal(t *testing.T) {
 	const other = account + "/box/other"
 	block, metadata := []string{"x-ms-blob-type", "BlockBlob"}, []string{"x-ms-meta-a", "b"}
@@ -44,7 +44,7 @@ func TestMaxTotal(t *testing.T) {
 				cl := newClient(t, blobtest.Options{MaxBody: 100, MaxBlob: 100, MaxTotal: int64(begun + c.takes - lacks)})
 				times := 1
 				if c.undo != "" && lacks == 0 {
-					times = 3 // what is deleted makes room for as much
+					times = 3 // what is deleted can be kept again
 				}
 				for range times {
 					a := cl.do(c.method, c.target, c.h, c.body)
@@ -66,8 +66,8 @@ func TestMaxTotal(t *testing.T) {
 	}
 }
 
-// What is deleted, replaced, committed or refused gives back all that it took, also if much of
-// it happens at the same time.
+// Deleting, replacing, committing and refusing release everything that was reserved, also when many
+// requests do so at the same time.
 func TestRoomIsGivenBack(t *testing.T) {
 	const most = 32 << 10
 	c := newClient(t, blobtest.Options{MaxBody: most, MaxBlob: most, MaxTotal: most})

@@ -11,9 +11,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A server begins with the containers of its options. A reset deletes everything and makes them anew,
-// without the leases that they and their blobs had. It gives back all the storage, and the clock goes
-// on.
+// A server starts with the containers of its options. A reset deletes everything and creates them again,
+// without leases. It releases the whole quota and does not move the clock.
 func TestReset(t *testing.T) {
 	o := blobtest.Options{Containers: []string{"jobs", "$root"}, MaxBody: 10_000, MaxBlob: 10_000, MaxTotal: 34_000}
 	c := newClient(t, o) // which also makes the container box and a blob
@@ -58,7 +57,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A container that cannot be made, and an authority that fails, are errors of NewHandler and Reset.
+// NewHandler returns an error if it cannot create a container of the options.
 func TestContainersOfOptions(t *testing.T) {
 	for _, o := range []struct {
 		containers []string
@@ -79,7 +78,7 @@ func TestContainersOfOptions(t *testing.T) {
 		t.Errorf("%v, want %v", err, failure)
 	}
 	if _, err := blobtest.NewHandler(nil, &blobtest.Options{Containers: []string{"jobs"}, MaxTotal: 1}); err == nil {
-		t.Error("a container that there is no space for")
+		t.Error("a container beyond MaxTotal was created")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// signedClient makes a handler that asks for signatures, with the container and the blob of
-// newClient and a snapshot of that.
+// signedClient makes a handler that needs signatures, with the container and the blob of newClient and a
+// snapshot of the blob.
 func signedClient(t *testing.T) (c *client, snapshot string) {
 	t.Helper()
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
@@ -27,7 +27,7 @@ func signedClient(t *testing.T) (c *client, snapshot string) {
 	return c, c.must(201, "PUT", path+"?comp=snapshot&"+all, nil, "").header.Get("x-ms-snapshot")
 }
 
-// fields are the parameters of a signature, by name and value in turn.
+// fields returns the parameters of a signature. Names and values are given in turn.
 func fields(of []string) url.Values {
 	q := url.Values{"se": {"2013-01-01"}}
 	for i := 0; i < len(of); i += 2 {
@@ -36,7 +36,7 @@ func fields(of []string) url.Values {
 	return q
 }
 
-// accountSignature is one of the account, and what is signed in its version.
+// accountSignature returns a signature of the account, for the version in sv.
 func accountSignature(t *testing.T, of ...string) string {
 	t.Helper()
 	q := fields(of)
@@ -51,8 +51,8 @@ func accountSignature(t *testing.T, of ...string) string {
 	return q.Encode()
 }
 
-// serviceSignature is one of a container (/box), a blob (/box/blob) or a snapshot, and what is
-// signed in its version.
+// serviceSignature returns a signature of a container (/box), a blob (/box/blob) or a snapshot, for the
+// version in sv.
 func serviceSignature(t *testing.T, resource, snapshot string, of ...string) string {
 	t.Helper()
 	q := fields(of)
@@ -79,7 +79,7 @@ func serviceSignature(t *testing.T, resource, snapshot string, of ...string) str
 	return q.Encode()
 }
 
-// What is signed depends on the version.
+// The string that is signed depends on the version.
 func TestSignatureVersions(t *testing.T) {
 	c, snapshot := signedClient(t)
 	for _, v := range []string{"2012-02-12", "2013-08-15", "2014-02-14", "2015-02-21", "2015-04-05", "2018-03-28", "2018-11-09", "2020-12-06", today} {
@@ -88,7 +88,7 @@ func TestSignatureVersions(t *testing.T) {
 		if got := a.header.Get("x-ms-version"); got != v {
 			t.Errorf("%s: without a header it is executed as %s", v, got)
 		}
-		status := 403 // there was none
+		status := 403 // the version had no account signatures
 		if v >= "2015-04-05" {
 			status = 200
 		}
@@ -102,8 +102,8 @@ func TestSignatureVersions(t *testing.T) {
 	c.must(202, "DELETE", path+"?snapshot="+snapshot+"&"+ofSnapshot, nil, "")
 }
 
-// Which letters each operation needs, of which types of resource, and what else a signature
-// says of who may come in.
+// Every operation needs its permissions and its type of resource. A signature can also restrict services,
+// protocols, addresses and times.
 func TestSignaturePermissions(t *testing.T) {
 	const (
 		permission, resource, scope, failed = "AuthorizationPermissionMismatch", "AuthorizationResourceTypeMismatch", "AuthorizationFailure", "AuthenticationFailed"
@@ -184,7 +184,7 @@ func TestSignaturePermissions(t *testing.T) {
 	}
 }
 
-// The source of a copy is read by its own signature, unless the owner of the account copies.
+// The source of a copy needs a signature of its own, unless the owner of the account copies.
 func TestCopyByAnother(t *testing.T) {
 	c, _ := signedClient(t)
 	write, read := accountSignature(t, "sv", today, "ss", "b", "srt", "o", "sp", "w"), accountSignature(t, "sv", today, "ss", "b", "srt", "o", "sp", "r")
@@ -232,18 +232,18 @@ func TestSignatureOfACopySource(t *testing.T) {
 	}
 }
 
-// A key signs what was sent, in the order that either kind of client puts it.
+// A key signs what was sent. Header names may have either order that clients use.
 func TestSharedKeyText(t *testing.T) {
 	const (
 		date = "Thu, 26 Jan 2012 23:30:18 GMT"
-		none = "\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:" + date // without any of the other headers that are signed
+		none = "\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:" + date // all other headers that are signed are missing
 	)
 	c, _ := signedClient(t)
 	for name, o := range map[string]struct {
 		version string
 		target  string
 		h       []string
-		text    string // behind the method
+		text    string // what is signed after the method
 		lite    bool
 		status  int
 	}{
@@ -272,7 +272,7 @@ func TestSharedKeyText(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, a.status, a.body, o.status)
 		}
 	}
-	// A proxy sends the whole address, of which the path is signed.
+	// A proxy sends the whole address, but its path is signed.
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil)
 	r.RequestURI = "http://127.0.0.1" + path
 	r.Header.Set("x-ms-date", date)

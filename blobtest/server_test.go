@@ -55,8 +55,8 @@ func request(method, target string, h ...string) string {
 	return s + "\r\n"
 }
 
-// The reason phrase of an error is its text, for HEAD too, on a connection that goes on;
-// and the other responses keep theirs.
+// The reason phrase of an error is its text, also for HEAD. Other responses on the same connection keep
+// their phrase.
 //
 // SPEC W6.
 func TestReasonPhrases(t *testing.T) {
@@ -92,7 +92,7 @@ func TestReasonPhrases(t *testing.T) {
 	}
 }
 
-// The names of headers are spelled as the service spells them, and each is sent once.
+// Header names have the case that the service uses. Every header is sent once.
 func TestHeaderSpelling(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true, CORS: []blobtest.CORSRule{{Origins: []string{"http://a"}, Methods: []string{"GET"}}}})
 	signed := newServer(t, nil)
@@ -134,10 +134,10 @@ func TestHeaderSpelling(t *testing.T) {
 }
 
 // "Metadata names preserve the case with which they were created, but are case-insensitive when
-// set or read." The prefix is told in lower case: there are clients that look for no other.
+// set or read." The prefix is sent in lower case, because some clients know no other.
 func TestMetadataSpelling(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
-	const quote = "\nPUT /x HTTP/1.1\r\nx-ms-meta-lockid: 3\r\n\r\n" // a body like a request
+	const quote = "\nPUT /x HTTP/1.1\r\nx-ms-meta-lockid: 3\r\n\r\n" // a body that looks like a request
 	size := strconv.Itoa(len(quote))
 	raw := request("PUT", "/box?restype=container", "Content-Length", "0", "x-ms-meta-owner", "a", "X-MS-META-LockID", "b")
 	put := request("PUT", "/box/blob", "Content-Length", size, "x-ms-blob-type", "BlockBlob", "x-ms-meta-lockID", "c", "x-ms-meta-Epoch", "7")
@@ -158,7 +158,7 @@ func TestMetadataSpelling(t *testing.T) {
 		{long, "", nil},
 		{request("HEAD", "/box/long"), "", []string{"x-ms-meta-After: 1"}},
 	} {
-		// A connection of its own: the end of its answer is the end of what can be read.
+		// Every request has a connection of its own, so that its answer ends with the connection.
 		_, r := dial(t, s, strings.Replace(o.send, "\r\n", "\r\nConnection: close\r\n", 1)+o.body)
 		b, err := io.ReadAll(r)
 		if err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 20") {
@@ -171,7 +171,7 @@ func TestMetadataSpelling(t *testing.T) {
 		}
 	}
 
-	// A request sent ahead of an answer has its names in lower case, and not as the one before.
+	// The names of a pipelined request are in lower case. They do not take the case of the request before.
 	_, r := dial(t, s, request("PUT", "/box/one", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-Same", "1")+
 		request("PUT", "/box/two", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-SAME", "2")+
 		request("GET", "/box?restype=container&comp=list&include=metadata", "Connection", "close"))
@@ -180,7 +180,7 @@ func TestMetadataSpelling(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 
-	// One connection, on which a body without a line end comes before the next request.
+	// On one connection, a body without a line break comes before the next request.
 	c, r := dial(t, s, "")
 	for _, o := range []struct{ method, send, want string }{
 		{"PUT", request("PUT", "/box/blob", "Content-Length", "5", "x-ms-blob-type", "BlockBlob", "x-ms-meta-First", "1") + "hello", ""},
@@ -208,7 +208,7 @@ func TestMetadataSpelling(t *testing.T) {
 	}
 }
 
-// In a server that is not the double's, names of metadata are in lower case, the prefix too.
+// In another server, names of metadata and their prefix are in lower case.
 func TestMetadataInAnotherServer(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.put(201, "x-ms-meta-LockID", "1")
@@ -227,7 +227,7 @@ func TestMetadataInAnotherServer(t *testing.T) {
 	}
 }
 
-// The signed path of a quick start: what the examples of the SDKs do first.
+// The fields and methods of a Server work together.
 func TestServerFace(t *testing.T) {
 	s := newServer(t, nil)
 	if s.Account != blobtest.DefaultAccount || s.Key != blobtest.DefaultKey || !strings.HasSuffix(s.URL, "/"+s.Account) {
@@ -271,7 +271,7 @@ func TestCloseEndsRequests(t *testing.T) {
 	s.Close()
 }
 
-// Close returns when nobody uses the authority any more.
+// Close returns only when no request uses the authority any more.
 func TestCloseWaits(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -290,7 +290,7 @@ func TestCloseWaits(t *testing.T) {
 		s.Close()
 		close(closed)
 	}()
-	if _, err := r.ReadByte(); err == nil { // the connection is closed: only the waiting is left
+	if _, err := r.ReadByte(); err == nil { // the connection is closed; Close only waits
 		t.Error("an answer")
 	}
 	for range 100_000 {
@@ -305,7 +305,7 @@ func TestCloseWaits(t *testing.T) {
 	<-closed
 }
 
-// A server has limits, also against clients that do not take their answer.
+// A server has limits for headers and for slow clients.
 func TestHTTPServer(t *testing.T) {
 	for timeout, header := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 10 * time.Second} {
 		h, err := blobtest.NewHandler(nil, &blobtest.Options{Timeout: timeout})
@@ -330,7 +330,7 @@ func (f authorityFunc) Do(ctx context.Context, name string, req lease.Request) (
 	return f(ctx, name, req)
 }
 
-// A client that does not send what it announced is left after the time-out.
+// The connection of a client that does not send what it announced is closed after the timeout.
 func TestSlowClients(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: 50 * time.Millisecond})
 	for _, raw := range []string{
@@ -352,7 +352,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// The parameter timeout bounds the reading of a body too, and the client is told.
+// The parameter timeout also limits the reading of a body, and the client gets an answer.
 func TestSlowBody(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: time.Hour})
 	c, r := dial(t, s, "PUT "+path+"?timeout=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhello")
@@ -394,8 +394,8 @@ func TestLimits(t *testing.T) {
 	c.must(201, "PUT", long+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
 }
 
-// A name of the wrong length is told from one with the wrong characters, whatever is asked of
-// it; one that is wrong in both is told as the wrong length.
+// A name of the wrong length and a name with invalid characters have different errors, for every method. A
+// name that is both has the error of its length.
 //
 // SPEC W6.
 func TestNames(t *testing.T) {
@@ -443,7 +443,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What is not served is refused, and not done by half.
+// A request for something that is not served is refused, and changes nothing.
 func TestNotServed(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, o := range []struct {
@@ -513,8 +513,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A size that is given alone is no error: the others follow it. One that is negative is, and the
-// error does not tell of a size that nobody gave.
+// If one size is given, the defaults of the others fit it. A negative size is an error, which does not
+// mention a size that was not given.
 func TestDefaultSizes(t *testing.T) {
 	for want, o := range map[string]blobtest.Options{
 		"Options.MaxBlob = -1: must not be negative":         {MaxBlob: -1},
@@ -535,18 +535,18 @@ func TestDefaultSizes(t *testing.T) {
 	c.must(413, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", 11))
 }
 
-// Serve takes a listener of TLS, and leaves the server's own contexts to it.
+// Serve accepts a listener of TLS, and calls the ConnContext of the server.
 func TestServeOverTLS(t *testing.T) {
 	c, _ := signedClient(t)
-	lender := httptest.NewTLSServer(nil) // of a certificate, and of a client that trusts it
+	lender := httptest.NewTLSServer(nil) // lends a certificate, and a client that trusts it
 	defer lender.Close()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, told := c.h.HTTPServer(), make(chan net.Conn, 1)
+	srv, accepted := c.h.HTTPServer(), make(chan net.Conn, 1)
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		told <- conn
+		accepted <- conn
 		return ctx
 	}
 	served := make(chan error, 1)
@@ -559,8 +559,8 @@ func TestServeOverTLS(t *testing.T) {
 	if a := answerOf(t, res); a.status != 200 || a.body != "hello" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if conn := <-told; fmt.Sprintf("%T", conn) != "*tls.Conn" {
-		t.Errorf("told is a %T, want what the listener accepted", conn)
+	if conn := <-accepted; fmt.Sprintf("%T", conn) != "*tls.Conn" {
+		t.Errorf("ConnContext is called with a %T, want the connection that the listener accepted", conn)
 	}
 	lender.Client().CloseIdleConnections()
 	if err := srv.Close(); err != nil {
@@ -571,8 +571,8 @@ func TestServeOverTLS(t *testing.T) {
 	}
 }
 
-// A client that closes its side once it has sent all gets its answer, and what one that hangs
-// up has asked for is done.
+// A client that closes its side after its request gets its answer. The request of a client that hangs up
+// is carried out.
 func TestClientThatSendsNoMore(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -581,7 +581,7 @@ func TestClientThatSendsNoMore(t *testing.T) {
 	}
 	srv := c.h.HTTPServer()
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done() // net/http has seen that the client sends no more
+		<-r.Context().Done() // net/http has noticed that the client closed its side
 		c.h.ServeHTTP(w, r)
 	})
 	served := make(chan error, 1)
@@ -612,8 +612,8 @@ func TestClientThatSendsNoMore(t *testing.T) {
 	}
 }
 
-// A request goes on without its client, but not without its server: it ends with the connection,
-// or at the deadline that a handler around the double's has set, and has the values of that.
+// A request outlives its client, but not its server. It ends when the server closes the connection, or at
+// the deadline that a wrapping handler has set. It has the values of that handler's context.
 func TestRequestsEndWithTheServer(t *testing.T) {
 	type key struct{}
 	for name, closes := range map[string]bool{"closed": true, "deadline": false} {
@@ -668,7 +668,7 @@ func TestRequestsEndWithTheServer(t *testing.T) {
 	}
 }
 
-// What nobody made says so.
+// The zero Handler and the zero Server panic with an explanation.
 func TestZeroServer(t *testing.T) {
 	h, s := new(blobtest.Handler), new(blobtest.Server)
 	for name, use := range map[string]func(){
@@ -693,7 +693,7 @@ func TestZeroServer(t *testing.T) {
 	}
 }
 
-// Lease names are injective and short enough for every authority.
+// Different resources have different lease names, which are short enough for every authority.
 func TestLeaseNames(t *testing.T) {
 	long := strings.Repeat("x", 1024)
 	seen := map[string]string{}
@@ -703,7 +703,7 @@ func TestLeaseNames(t *testing.T) {
 			t.Error(err)
 		}
 		seen[name] = blob
-		seen[blobtest.LeaseName("account", "box", strings.TrimPrefix(name, "account/box/"))] = name // the name of a name
+		seen[blobtest.LeaseName("account", "box", strings.TrimPrefix(name, "account/box/"))] = name // a blob that is named like the lease
 	}
 	if len(seen) < 11 {
 		t.Error("two blobs share a name: ", fmt.Sprint(len(seen)))
@@ -747,7 +747,7 @@ func TestCORS(t *testing.T) {
 	c.must(400, "OPTIONS", path, nil, "")
 }
 
-// A header that is sent twice has both values, as it is signed: no one of them is picked.
+// A header that is sent twice has both values, as it is signed.
 func TestRepeatedHeaders(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	c := &client{t, s.Handler, today}
@@ -773,7 +773,7 @@ func TestRepeatedHeaders(t *testing.T) {
 	}
 }
 
-// OPTIONS is asked of a resource.
+// OPTIONS * is refused.
 func TestGeneralOptions(t *testing.T) {
 	s := newServer(t, nil)
 	_, r := dial(t, s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n")

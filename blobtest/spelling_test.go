@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// sink is a connection that takes what is written to it.
+// sink is a connection that discards what is written to it.
 type sink struct{ net.Conn }
 
 func (sink) Write(p []byte) (int, error) { return len(p), nil }
 
-// The names are those of the head that is to be answered, in whatever pieces it comes, until the
-// answer to it, which 100 Continue and its like are not.
+// The names are those of the head that is answered next, however it is split. They are forgotten when the
+// answer is written. An interim answer such as 100 Continue does not count.
 func TestSpellingOfHeads(t *testing.T) {
 	const (
 		head  = "PUT / HTTP/1.1\r\nHost: x\r\nX-MS-META-LockID: 1\r\n\r\n"
@@ -37,7 +37,7 @@ func TestSpellingOfHeads(t *testing.T) {
 		{[]string{head, ok, other}, second},
 		{[]string{head, ok, "", "body", other}, second},
 		{[]string{head, strings.Replace(ok, "1.1", "1.0", 1), other}, second},
-		// The body of a request that was sent ahead, and then one that was not.
+		// The body of a pipelined request, and then a request that is not pipelined.
 		{[]string{head + head, ok, quote, ok}, nil},
 		{[]string{head + head, ok, quote, ok, head}, first},
 		{[]string{head + head, ok, quote + strings.Repeat("x", 2*maxHead), ok, other}, second},
@@ -62,7 +62,7 @@ func TestSpellingOfHeads(t *testing.T) {
 	}
 }
 
-// What is not a head costs no memory, however long its lines are: a body that was sent ahead.
+// The body of a pipelined request takes no memory, however long its lines are.
 func TestSpellingOfBodies(t *testing.T) {
 	for _, begin := range []string{"", " HTTP/1.1\n", " HTTP/1.1\nx-ms-meta-a: "} {
 		s := spelling{answered: true, names: map[string]string{}}

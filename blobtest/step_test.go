@@ -17,9 +17,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The answer of the lease and the change of the blob are one step: a writer whose write was
-// admitted, and that is slow to carry it out, still comes before whoever breaks its lease
-// and takes it over.
+// The answer of the lease and the change of the blob are one step. A write that was admitted and is slow
+// still comes before the writes of a client that breaks the lease and takes it over.
 //
 // SPEC W2.
 func TestOneStep(t *testing.T) {
@@ -67,7 +66,7 @@ func TestOneStep(t *testing.T) {
 		if len(order) != 0 {
 			t.Errorf("%v while a write is admitted and not done", order)
 		}
-		// A request that waits for its turn gives up with its context.
+		// A request stops waiting when its context ends.
 		ctx, cancel := context.WithCancel(t.Context())
 		var hasty *httptest.ResponseRecorder
 		wg.Go(func() {
@@ -82,14 +81,14 @@ func TestOneStep(t *testing.T) {
 		}
 		close(goOn)
 		wg.Wait()
-		// Who is answered first is not told by who wrote first; what is there in the end is.
+		// The order of the answers is not the order of the writes, but the last content is.
 		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || len(order) != 2 {
 			t.Errorf("%q after %v", a.body, order)
 		}
 	})
 }
 
-// A write that was admitted does not land in the next container of the same name.
+// A write that was admitted does not change a new container of the same name.
 //
 // SPEC W2.
 func TestContainersHaveOneLife(t *testing.T) {
@@ -122,7 +121,7 @@ func TestContainersHaveOneLife(t *testing.T) {
 	})
 }
 
-// What an authority does not answer is an internal error, and changes nothing.
+// If the outcome at the authority is unknown, the answer is a server error, and nothing is changed.
 //
 // SPEC W11.
 func TestFaults(t *testing.T) {
@@ -175,8 +174,8 @@ func TestFaults(t *testing.T) {
 	c.must(404, "GET", path+"-new", nil, "")
 }
 
-// Of many clients that race for a lease, one gets it; of many that write with stale and
-// good IDs, only the good ones change the blob.
+// If many clients race for a lease, one gets it. If many clients write, those with the ID in force change the
+// blob, and the others do not.
 func TestRace(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	var wg sync.WaitGroup

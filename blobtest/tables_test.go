@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// SPEC M1, M19: each refusal of the outcome tables has the service's status, and with the
-// option PublishedTable the document's.
+// SPEC M1, M19: every refusal of the outcome tables has the status of the service. With the option
+// PublishedTable it has the status of the document.
 //
 // SPEC W1.
 func TestStatusesOfTheTables(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The headers of each lease operation's answer, and no others, under a new version.
+// The answer to each lease operation has exactly these headers, in a new version.
 //
 // SPEC W3.
 func TestLeaseHeaders(t *testing.T) {
@@ -63,8 +63,8 @@ func TestLeaseHeaders(t *testing.T) {
 	}
 }
 
-// "The value of x-ms-lease-id can be specified in any valid GUID string format": in all of
-// them it is the same ID, and it is answered in format D.
+// "The value of x-ms-lease-id can be specified in any valid GUID string format". It is
+// the same ID in all of them, and is answered in format D.
 //
 // SPEC W4.
 func TestGUIDFormats(t *testing.T) {
@@ -85,7 +85,7 @@ func TestGUIDFormats(t *testing.T) {
 	}
 }
 
-// SPEC M18: a header that is missing or cannot be used is a 400 that names it, whatever the state.
+// SPEC M18: a missing or invalid header is answered 400 with its name, in every state.
 //
 // SPEC W6.
 func TestBadHeaders(t *testing.T) {
@@ -141,16 +141,16 @@ func TestBadHeaders(t *testing.T) {
 	}
 }
 
-// Headers of another action are not looked at; actions are known in any case.
+// Headers of another action are ignored. The case of an action does not matter.
 func TestIgnoredHeaders(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.lease(201, "ACQUIRE", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idA, "x-ms-lease-break-period", "99")
 	c.lease(200, "Renew", "x-ms-lease-id", idA, "x-ms-lease-duration", "99")
-	c.lease(409, "acquire", "x-ms-lease-duration", "15", "x-ms-lease-id", idA) // not as the proposed one
+	c.lease(409, "acquire", "x-ms-lease-duration", "15", "x-ms-lease-id", idA) // x-ms-lease-id proposes nothing
 	c.lease(202, "break", "x-ms-lease-id", idB, "x-ms-lease-duration", "1")
 }
 
-// "Approximate time remaining in the lease period, in seconds", cut off.
+// "Approximate time remaining in the lease period, in seconds", is truncated.
 //
 // SPEC W5.
 func TestLeaseTime(t *testing.T) {
@@ -220,7 +220,7 @@ func TestSnapshotsHaveNoLease(t *testing.T) {
 	if a := c.must(412, "DELETE", path+"?snapshot="+s, []string{"If-Match", `"0x8D"`}, ""); a.code() != "ConditionNotMet" {
 		t.Error(a.code())
 	}
-	c.must(202, "DELETE", path+"?snapshot="+s, nil, "") // no lease guards it
+	c.must(202, "DELETE", path+"?snapshot="+s, nil, "") // no lease protects it
 	c.must(404, "GET", path+"?snapshot="+s, nil, "")
 }
 
@@ -251,10 +251,10 @@ func TestTimeoutParameter(t *testing.T) {
 	}
 }
 
-// Names of parameters are known in any case, and of those with the same name the first counts.
+// The case of parameter names does not matter. Of several parameters of the same name the first counts.
 func TestParameters(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
-	for range 20 { // no order is left to chance
+	for range 20 { // the order of a map is random
 		if a := c.must(200, "GET", account+"/box?RESTYPE=Container&Comp=List&comp=metadata&cOMP=x", nil, ""); a.body == "" {
 			t.Fatal("the first is not the one that counts")
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A leased is a blob or a container under the Azure SDK for Go: each method is one call of
-// it and returns the lease ID and time of the answer, if it has any.
+// A leased is a blob or a container in the Azure SDK for Go. Each method makes one call, and returns the lease
+// ID and the time of the answer, if there are any.
 type leased interface {
 	acquire(ctx context.Context, id string, seconds int32) (string, error)
 	renew(ctx context.Context, id string) (string, error)
@@ -135,8 +135,7 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// Every cell of the tables, through the Azure SDK for Go and by its error codes, on blobs
-// and on containers.
+// Every cell of the tables has its outcome through the Azure SDK for Go, on blobs and on containers.
 func TestGoSDK(t *testing.T) {
 	cells := readCells(t)
 	srv := startDouble(t, nil)
@@ -204,7 +203,7 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 		err = l.write(ctx, id)
 	case "acquire":
 		wantID = deref(id)
-		if id == nil { // this SDK always proposes an ID: one that is new
+		if id == nil { // this SDK always proposes an ID, so propose a new one
 			wantID = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
 		}
 		got, err = l.acquire(ctx, wantID, 60)
@@ -255,7 +254,7 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 	}
 }
 
-// What the SDK shows of an error is the service's: status line, code and text.
+// The SDK shows the status line, the code and the text of the service.
 func TestGoSDKErrorText(t *testing.T) {
 	srv := startDouble(t, nil)
 	client := sdk(t, srv)

@@ -6,9 +6,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// BenchmarkLease is a lease operation over loopback with the same client, signature and
-// requests, against the double and against Azurite. The limit is a tenth of Azurite's time
-// an operation.
+// BenchmarkLease sends lease operations to the double and to Azurite, over loopback, with the same client,
+// signature and requests. The goal is a tenth of Azurite's time.
 func BenchmarkLease(b *testing.B) {
 	p := newPair(b)
 	srv, err := blobtest.NewServer(nil, nil)

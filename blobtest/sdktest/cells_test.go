@@ -7,14 +7,13 @@ import (
 	"testing"
 )
 
-// A cell is one of the two tables of the document: an action in a state, and what comes
-// of it.
+// A cell is a cell of one of the two tables of the document: an action in a state, and its outcome.
 type cell struct {
 	action, state           string
 	status, code, afterward string
 }
 
-// readCells reads the tables that the double's own tests are held against.
+// readCells reads the tables of the double's own tests.
 func readCells(t *testing.T) (cells []cell) {
 	t.Helper()
 	f, err := os.Open("../testdata/cells.txt")

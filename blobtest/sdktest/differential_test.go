@@ -26,8 +26,8 @@ type pair struct {
 	sas     string
 	double  func() (*blobtest.Server, error)
 
-	// turns bounds the sequences that run at once, but for those that wait: a peer that is
-	// asked too much takes longer than the leases last.
+	// turns limits how many sequences run at once, except those that wait. If Azurite had too many
+	// requests, its answers would take longer than the leases last.
 	turns chan struct{}
 }
 
@@ -40,8 +40,8 @@ func newPair(t testing.TB) *pair {
 	}
 }
 
-// sides makes both sides of a sequence, each with a container and a blob. For the double a
-// wait takes no time; for Azurite it is real.
+// sides makes both sides of a sequence, each with a container and a blob. A wait takes no time in the
+// double, and real time in Azurite.
 func (p *pair) sides(ctx context.Context, name string) (ours, theirs *side, end func(), err error) {
 	srv, err := p.double()
 	if err != nil {
@@ -70,14 +70,14 @@ func (p *pair) sides(ctx context.Context, name string) (ours, theirs *side, end 
 	return ours, theirs, srv.Close, nil
 }
 
-// errSlow is a difference in a sequence that took so long in real time that it says nothing.
+// errSlow means that a sequence took so much real time that its differences prove nothing.
 var errSlow = errors.New("the machine is too slow to compare")
 
-const maxLag = 2 * time.Second // less than any time that a lease or a break lasts, or is waited longer
+const maxLag = 2 * time.Second // less than the shortest wait, lease or break
 
-// run runs a sequence until its end or to a difference after which the two are in different
-// states, and returns the name of the difference that its last step shows, if any. A
-// sequence that was too slow is run again.
+// run runs a sequence until its end, or until a difference after which the sides are in different states. It
+// returns the name of the difference that the last step shows, if any. It repeats a sequence that was too
+// slow.
 func (p *pair) run(ctx context.Context, name string, ops []op) (last string, err error) {
 	for i := range 5 {
 		last, err = p.try(ctx, name+"-"+strconv.Itoa(i), ops)
@@ -165,7 +165,7 @@ func stateOf(a answer) string {
 	return strings.TrimSpace(h.Get("x-ms-lease-state") + " " + h.Get("x-ms-lease-duration"))
 }
 
-// compare returns in what the two answers and the two states after them differ.
+// compare returns how the two answers, and the two states afterward, differ.
 func compare(s step, seen [2]answer, before [2]string) (diffs []string) {
 	differs := func(what string, a, b any) {
 		if a != b {
@@ -183,11 +183,11 @@ func compare(s step, seen [2]answer, before [2]string) (diffs []string) {
 	}
 	if s.ours.status < 300 && s.theirs.status < 300 {
 		a, b := s.ours.header.Get("x-ms-lease-id"), s.theirs.header.Get("x-ms-lease-id")
-		if s.verb == "acquire" && s.id == "" { // made up
+		if s.verb == "acquire" && s.id == "" { // the server made the ID up
 			a, b = strconv.FormatBool(a != ""), strconv.FormatBool(b != "")
 		}
 		differs("lease ID", a, b)
-		// Azurite rounds and its clock runs; the service cuts off.
+		// Azurite rounds, and its clock runs. The service truncates.
 		slack := 1 + int(s.lag/time.Second)
 		n, err1 := strconv.Atoi(s.ours.header.Get("x-ms-lease-time"))
 		m, err2 := strconv.Atoi(s.theirs.header.Get("x-ms-lease-time"))
@@ -204,7 +204,7 @@ func compare(s step, seen [2]answer, before [2]string) (diffs []string) {
 	return diffs
 }
 
-// Every named difference is one: its witness shows it.
+// The example of every known difference shows it.
 func TestNamedDifferences(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -216,7 +216,7 @@ func TestNamedDifferences(t *testing.T) {
 		var last string
 		var err error
 		for try := 0; try < tries && err == nil && last != d.name; try++ {
-			last, err = p.run(ctx, fmt.Sprintf("witness-%d-%d", i, try), d.witness)
+			last, err = p.run(ctx, fmt.Sprintf("example-%d-%d", i, try), d.example)
 		}
 		if err == nil && last != d.name {
 			err = fmt.Errorf("its last step shows %q", last)
@@ -231,8 +231,8 @@ func TestNamedDifferences(t *testing.T) {
 	})
 }
 
-// Generated sequences on blobs and on containers have the same outcome on both, but for the
-// named differences.
+// Generated sequences on blobs and on containers have the same outcome on both sides, except for the known
+// differences.
 func TestSequences(t *testing.T) {
 	t.Parallel()
 	seed := *seedFlag
@@ -270,7 +270,7 @@ func TestSequences(t *testing.T) {
 	t.Logf("seed %d; sequences by their last difference: %v", seed, counts)
 }
 
-// each runs all of them at once, since most of their time is waiting.
+// each runs all sequences at once, because they mostly wait.
 func each(t *testing.T, n int, f func(ctx context.Context, i int) error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

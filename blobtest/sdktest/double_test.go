@@ -31,7 +31,7 @@ func startDouble(t testing.TB, o *blobtest.Options) *blobtest.Server {
 	return srv
 }
 
-// sdk makes a client of the Azure SDK that does not repeat what failed.
+// sdk makes a client of the Azure SDK that does not retry.
 func sdk(t testing.TB, srv *blobtest.Server) *azblob.Client {
 	t.Helper()
 	cred, err := azblob.NewSharedKeyCredential(srv.Account, srv.Key)
@@ -47,7 +47,7 @@ func sdk(t testing.TB, srv *blobtest.Server) *azblob.Client {
 	return client
 }
 
-// signature is an account's shared access signature for everything, for a day.
+// signature returns an account's shared access signature for everything, valid for a day.
 func signature(t testing.TB, account, key string) string {
 	t.Helper()
 	cred, err := azblob.NewSharedKeyCredential(account, key)

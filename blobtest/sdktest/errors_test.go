@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The errors that no cell of the tables has, through the Azure SDK for Go.
+// The SDK for Go shows the errors that no cell of the tables has.
 func TestGoSDKErrors(t *testing.T) {
 	srv := startDouble(t, nil)
 	client := sdk(t, srv)
@@ -74,18 +74,18 @@ func check(t *testing.T, what string, err error, want bloberror.Code) {
 	}
 }
 
-// An old is a policy of a client that speaks an old version of the service.
+// An old is the policy of a client that sends an old version.
 type old string
 
 func (v old) Do(req *policy.Request) (*http.Response, error) {
-	req.Raw().Header["x-ms-version"] = []string{string(v)} // as the SDK spells it
+	req.Raw().Header["x-ms-version"] = []string{string(v)} // the case that the SDK uses
 	return req.Next()
 }
 
-// Before version 2012-02-12, under the Azure SDK for Go: 60 s always, a renewal and a break
-// after the release, and no second break.
+// Before version 2012-02-12, a lease always has 60 s, can be renewed and broken after its release, and cannot
+// be broken twice.
 func TestGoSDKOldVersion(t *testing.T) {
-	srv := startDouble(t, &blobtest.Options{AllowAnyone: true}) // what was signed was another version
+	srv := startDouble(t, &blobtest.Options{AllowAnyone: true}) // the signature is of another version
 	cred, err := azblob.NewSharedKeyCredential(srv.Account, srv.Key)
 	check(t, "credential", err, "")
 	client, err := azblob.NewClientWithSharedKeyCredential(srv.URL, cred, &azblob.ClientOptions{ClientOptions: azcore.ClientOptions{

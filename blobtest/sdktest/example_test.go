@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A consumer's test: an SDK client takes a lease, the clock moves, and the lease is lost.
+// An SDK client acquires a lease, the test moves the clock, and the lease is lost.
 func Example() {
 	srv, _ := blobtest.NewServer(nil, nil)
 	defer srv.Close()

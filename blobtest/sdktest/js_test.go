@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A program is what the command prints for its users.
+// A program is what the command prints.
 type program struct{ connection, clock, certificate string }
 
 // startProgram builds the command and runs it with a manual clock, as a user of another language does.
@@ -52,8 +52,8 @@ func startProgram(t *testing.T, args ...string) (p program) {
 	return p
 }
 
-// Every cell of the tables, on blobs and on containers, through the JavaScript SDK against
-// the command, with its clock moved over HTTP.
+// Every cell of the tables has its outcome through the JavaScript SDK, on blobs and on containers. The test
+// moves the clock of the command over HTTP.
 func TestJavaScriptSDK(t *testing.T) {
 	p := startProgram(t)
 	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../testdata/cells.txt", p.connection, p.clock).CombinedOutput()
@@ -65,8 +65,8 @@ func TestJavaScriptSDK(t *testing.T) {
 	}
 }
 
-// The JavaScript SDK takes a lease over HTTPS, trusts the certificate that the command made, and gets
-// what it asks an account first.
+// The JavaScript SDK trusts the certificate that the command made, acquires a lease over HTTPS, and gets the
+// properties of the account.
 func TestJavaScriptSDKOverTLS(t *testing.T) {
 	p := startProgram(t, "-tls")
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/tls.mjs", modules, p.connection)

@@ -16,7 +16,7 @@ import (
 type mutant struct {
 	name     string
 	options  blobtest.Options
-	change   func(lease.Request) lease.Request // of every request
+	change   func(lease.Request) lease.Request // applied to every request
 	sequence []op
 }
 
@@ -66,7 +66,7 @@ func (c changing) Do(ctx context.Context, name string, req lease.Request) (lease
 	return c.Authority.Do(ctx, name, c.change(req))
 }
 
-// The comparison finds each mutant, as a difference without a name.
+// The comparison finds every mutant, as a difference that is not known.
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	base := newPair(t)

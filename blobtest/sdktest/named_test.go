@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// A difference is one between the double and Azurite in which the double stays with the
-// service. Whatever differs and is not named here fails the tests, and so does a name whose
-// witness shows no difference any more.
+// A difference is a known difference between the double and Azurite, in which the double does what the
+// service does. Any other difference fails the tests. A known difference that its example no longer shows
+// fails them, too.
 //
-// The evidence is of four kinds: a recording (REC) of the service that its SDK teams
-// published, one of their tests (TEST) that run against it, its documentation (DOC), or a
-// thread (ISS) in which somebody shows what it answers.
+// There are four kinds of evidence: a recording of the service that its SDK teams published (REC), one of
+// their tests that runs against the service (TEST), documentation (DOC), or an issue that shows what the
+// service answers (ISS).
 type difference struct {
 	name     string
 	evidence string
-	witness  []op // its last step differs in this way
+	example  []op // the last step shows the difference
 	is       func(s step) bool
-	parts    bool // the two are in different states from here on
-	chance   bool // Azurite shows it at times only
+	parts    bool // the two sides are in different states afterward
+	chance   bool // Azurite does not always show it
 }
 
-// A step is an op in a state, with the two answers to it and the two states that it left.
+// A step is an op in a state, with the answers and the states afterward of both sides.
 type step struct {
 	op
 	container    bool
-	snapshots    bool   // some were taken
-	state        string // before, in the double: available, ..., or absent
+	snapshots    bool   // there are snapshots
+	state        string // of the double, before: available, ..., or absent
 	ours, theirs answer
 	left         [2]string     // the states afterward
-	lag          time.Duration // by which Azurite's clock is ahead of the double's at most
+	lag          time.Duration // the most by which Azurite's clock can be ahead of the double's
 }
 
 func (s step) lease() bool { return strings.Contains(s.target, "comp=lease") }
@@ -46,14 +46,14 @@ var differences = []difference{
 		name: "over",
 		evidence: "REC azure-sdk-for-python test_common_blob.test_lease_blob_with_duration (Expired), ..._break_period (Broken), " +
 			"test_container.test_lease_container_break_period: LeaseLost. Azurite has its text under another code. TEST for released IDs: the text of LeaseLost.",
-		witness: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), put("A")},
+		example: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), put("A")},
 		is:      func(s step) bool { return s.same() && s.codes("LeaseLost", "LeaseNotPresentWith") },
 	},
 	{
 		name: "renew-by-another",
 		evidence: "DOC: the lease can be renewed if the ID specified matches that associated with the blob; 409 in the published table. " +
-			"Azurite's LeaseExpiredState.renew looks at no ID.",
-		witness: []op{acquire(onBlob, "A", "15"), wait(16), renew(onBlob, "B")},
+			"Azurite's LeaseExpiredState.renew ignores the ID.",
+		example: []op{acquire(onBlob, "A", "15"), wait(16), renew(onBlob, "B")},
 		is: func(s step) bool {
 			return s.verb == "renew" && s.state == "expired" && s.ours.code() == "LeaseIdMismatchWithLeaseOperation" && s.theirs.status == 200
 		},
@@ -62,7 +62,7 @@ var differences = []difference{
 	{
 		name:     "period-unchecked",
 		evidence: "TEST: a period of 61 on an infinite lease is 400. DOC: between 0 and 60 seconds.",
-		witness:  []op{acquire(onBlob, "A", "-1"), breaks(onBlob, "61")},
+		example:  []op{acquire(onBlob, "A", "-1"), breaks(onBlob, "61")},
 		is: func(s step) bool {
 			return s.verb == "break" && s.ours.code() == "InvalidHeaderValue" && (s.theirs.status == 202 || s.theirs.status == 409)
 		},
@@ -70,9 +70,9 @@ var differences = []difference{
 	},
 	{
 		name: "header-first",
-		evidence: "DOC, without regard to the state: a non-infinite lease can be between 15 and 60 seconds, and 400 for a header that is not in the correct format. " +
-			"Azurite looks for the blob, and for a conflict, first.",
-		witness: []op{acquire(onBlob, "A", "15"), acquire(onBlob, "B", "14")},
+		evidence: "DOC, for every state: a non-infinite lease can be between 15 and 60 seconds, and 400 for a header that is not in the correct format. " +
+			"Azurite checks whether the blob exists, and for a conflict, first.",
+		example: []op{acquire(onBlob, "A", "15"), acquire(onBlob, "B", "14")},
 		is: func(s step) bool {
 			return s.lease() && s.codes("InvalidHeaderValue", "") && slices.Contains([]string{"LeaseAlreadyPresent", "LeaseIsBreakingAndCannotBeAcquired", "BlobNotFound", "ContainerNotFound"}, s.theirs.code())
 		},
@@ -80,7 +80,7 @@ var differences = []difference{
 	{
 		name:     "guid",
 		evidence: "REC azure-sdk-for-js recording_acquirelease, recording_renewlease: an ID proposed in format N is answered in D, and both are the same ID.",
-		witness:  []op{acquire(onBlob, "n", "15")},
+		example:  []op{acquire(onBlob, "n", "15")},
 		is: func(s step) bool {
 			return s.id == "n" && s.ours.header.Get("x-ms-lease-id") == idA || s.id == "n" && s.state != "available"
 		},
@@ -89,7 +89,7 @@ var differences = []difference{
 	{
 		name:     "lease-of-nothing",
 		evidence: "DOC Put Blob, Copy Blob: 412 since 2013-08-15 if a lease ID is specified and the blob does not exist.",
-		witness:  []op{use("delete", "", "DELETE", "/blob", ""), put("A")},
+		example:  []op{use("delete", "", "DELETE", "/blob", ""), put("A")},
 		is: func(s step) bool {
 			return s.state == "absent" && s.id != "" && s.ours.code() == "LeaseNotPresentWithBlobOperation" && s.theirs.status == 201
 		},
@@ -98,15 +98,15 @@ var differences = []difference{
 	{
 		name:     "lease-before-condition",
 		evidence: "ISS Azurite#2637: the service answers LeaseIdMissing to a Put Blob with If-None-Match: * on a leased blob. Azurite evaluates conditions first.",
-		witness:  []op{acquire(onBlob, "A", "15"), putNew("")},
+		example:  []op{acquire(onBlob, "A", "15"), putNew("")},
 		is: func(s step) bool {
 			return !s.lease() && s.ours.status == 412 && strings.HasPrefix(s.ours.code(), "Lease") && slices.Contains([]string{"ConditionNotMet", "BlobAlreadyExists"}, s.theirs.code())
 		},
 	},
 	{
 		name:     "condition-under-lease",
-		evidence: "REC azure-sdk-for-python test_lease_blob_with_duration (hello 2), ISS azure-storage-net#38: If-None-Match: * is not looked at with the ID of the lease in force.",
-		witness:  []op{acquire(onBlob, "A", "15"), putNew("A")},
+		evidence: "REC azure-sdk-for-python test_lease_blob_with_duration (hello 2), ISS azure-storage-net#38: If-None-Match: * is ignored with the ID of the lease in force.",
+		example:  []op{acquire(onBlob, "A", "15"), putNew("A")},
 		is: func(s step) bool {
 			return s.verb == "put-new" && s.ours.status == 201 && s.theirs.code() == "BlobAlreadyExists"
 		},
@@ -115,15 +115,15 @@ var differences = []difference{
 	{
 		name: "block-beside-snapshot",
 		evidence: "DOC Put Block: required if the blob has an active lease. Azurite knows it too (its test Block blob should refresh lease state), " +
-			"but it looks the blob up by its name alone and may find a snapshot, which bears no lease.",
-		witness: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), use("snapshot", "", "PUT", "/blob?comp=snapshot", ""), block("")},
+			"but it finds the blob by its name only, and may find a snapshot, which has no lease.",
+		example: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), use("snapshot", "", "PUT", "/blob?comp=snapshot", ""), block("")},
 		is:      func(s step) bool { return s.verb == "block" && s.snapshots },
 		parts:   true,
 		chance:  true,
 	},
 }
 
-// nameOf returns the named difference that a step shows.
+// nameOf returns the known difference that a step shows.
 func nameOf(s step) (difference, bool) {
 	for _, d := range differences {
 		if d.is(s) {

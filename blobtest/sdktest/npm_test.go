@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The npm packages of these tests, in exact versions.
+// packages are the npm packages of these tests, with exact versions.
 var packages = []string{"@azure/storage-blob@12.31.0", "azurite@3.37.0"}
 
 // modules is the directory whose node_modules hold the packages.
 var modules string
 
-// TestMain installs the npm packages, once for all runs of one user. Without node and npm
-// the tests fail: what is not run is not tested.
+// TestMain installs the npm packages, once for all runs of a user. Without node and npm the tests fail,
+// because a skipped test proves nothing.
 func TestMain(m *testing.M) {
 	var err error
 	if modules, err = install(); err != nil {
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// install returns a directory with the packages in it. It is named after their versions,
-// and moved to its place when it is complete.
+// install returns a directory with the packages. The directory is named after their versions, and is renamed to
+// this name when it is complete.
 func install() (string, error) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func install() (string, error) {
 	}
 	err = os.Rename(temp, dir)
 	if _, there := os.Stat(dir); there == nil {
-		return dir, nil // this run's, or that of another one which was faster
+		return dir, nil // installed by this run, or by another one that was faster
 	}
 	return "", errors.Join(errors.New("the installed packages are not in their place"), err)
 }

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// An op is one step of a sequence: a request that is the same for both sides, or a wait.
+// An op is one step of a sequence: a wait, or a request that both sides get.
 type op struct {
-	name   string // with its arguments, as it is printed
+	name   string // with its arguments, for messages
 	verb   string // the name without them
-	id     string // the lease ID it presents or proposes: A, B, ... or empty
+	id     string // the lease ID that is sent or proposed: A, B, ... or empty
 	method string
-	target string // behind the container's address; of the blob if it begins with /
+	target string // follows the address of the container; begins with / for a blob
 	header []string
 	body   string
 	wait   time.Duration
 }
 
-// idOf is a lease ID by its letter; n is A in another format of a GUID.
+// idOf returns a lease ID by its letter. n is A in another format of a GUID.
 func idOf(letter string) string {
 	if letter == "n" {
 		return strings.ReplaceAll(idA, "-", "")
@@ -77,7 +77,7 @@ func wait(seconds int) op {
 	return op{name: fmt.Sprint("wait ", seconds), verb: "wait", wait: time.Duration(seconds) * time.Second}
 }
 
-// use is an op that presents a lease ID but is none on the lease.
+// use is an op that sends a lease ID and is not a lease operation.
 func use(verb, id, method, target, body string, h ...string) op {
 	if id != "" {
 		h = append(h, "x-ms-lease-id", idOf(id))
@@ -186,14 +186,14 @@ func containerOps(r *rand.Rand) op {
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
 
-// A side is one of the two servers, with a container of its own for a sequence.
+// A side is one of the two servers, with the container of a sequence.
 type side struct {
 	base string // the address of the container
 	sas  string
 	wait func(context.Context, time.Duration) error
 }
 
-// An answer is what is compared.
+// An answer is the part of a response that is compared.
 type answer struct {
 	status int
 	header http.Header
@@ -224,5 +224,5 @@ func (s *side) do(ctx context.Context, o op) (answer, error) {
 	return answer{res.StatusCode, res.Header, string(body)}, err
 }
 
-// client keeps enough connections for all sequences at once.
+// client keeps enough connections for all sequences that run at once.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 2 * time.Minute}

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A signed is a server with a container box, a blob in it and a snapshot of that.
+// A signed is a server with a container, a blob in it and a snapshot of the blob.
 type signed struct {
 	t        *testing.T
 	srv      *blobtest.Server
@@ -77,7 +77,7 @@ var (
 	breakHeaders   = []string{"x-ms-lease-action", "break"}
 )
 
-// Account signatures, signed by the SDK: permissions, resource types, times, protocol and
+// Account signatures that the SDK makes are checked for permissions, resource types, times, protocol and
 // address.
 func TestAccountSignatures(t *testing.T) {
 	s := newSigned(t)
@@ -104,7 +104,7 @@ func TestAccountSignatures(t *testing.T) {
 	s.want("", 201, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
 	s.want("UnauthorizedBlobOverwrite", 403, "PUT", "/box/new", create, "x-ms-blob-type", "BlockBlob")
 
-	// A copy reads its source by the source's own signature.
+	// The source of a copy needs a signature of its own.
 	s.want("NoAuthenticationInformation", 401, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob")
 	s.want(permission, 403, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob?"+write)
 	s.want("", 202, "PUT", "/box/copy", write, "x-ms-copy-source", s.srv.URL+"/box/blob?"+read)
@@ -124,7 +124,7 @@ func TestAccountSignatures(t *testing.T) {
 	s.want("NoAuthenticationInformation", 401, "GET", "/box/blob", "")
 }
 
-// A signature expires by the clock of the test.
+// A signature expires on the test's clock.
 func TestSignaturesExpire(t *testing.T) {
 	s := newSigned(t)
 	read := s.account(sas.AccountSignatureValues{Permissions: "r", ResourceTypes: "o"})
@@ -134,7 +134,7 @@ func TestSignaturesExpire(t *testing.T) {
 	s.want("AuthenticationFailed", 403, "GET", "/box/blob", read)
 }
 
-// Service signatures: of a container, a blob and a snapshot.
+// Service signatures that the SDK makes are checked for a container, a blob and a snapshot.
 func TestServiceSignatures(t *testing.T) {
 	s := newSigned(t)
 	const permission, scope, failed = "AuthorizationPermissionMismatch", "AuthorizationFailure", "AuthenticationFailed"
@@ -143,7 +143,7 @@ func TestServiceSignatures(t *testing.T) {
 	s.want("", 201, "PUT", "/box/blob?comp=lease", ofBlob, acquireHeaders...)
 	s.want("", 200, "GET", "/box/blob", ofBlob)
 	s.want(failed, 403, "GET", "/box/other", ofBlob)
-	s.want(failed, 403, "DELETE", "/box?restype=container", ofBlob) // it signs a name, and not this one
+	s.want(failed, 403, "DELETE", "/box?restype=container", ofBlob) // it is the signature of another name
 	readBlob := s.blob(sas.BlobSignatureValues{ContainerName: "box", BlobName: "blob", Permissions: "r"})
 	s.want("", 200, "GET", "/box/blob", readBlob)
 	s.want(permission, 403, "PUT", "/box/blob?comp=lease", readBlob, breakHeaders...)

@@ -16,15 +16,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 )
 
-// A token is a credential that proves nothing.
+// A token is a credential that no service issued.
 type token struct{}
 
 func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: "anything", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// A client with a token, which the SDK sends over HTTPS only, takes a lease from a command that makes
-// its own certificate and asks for no signatures.
+// The SDK sends a token over HTTPS only. With -tls and -allow-anyone, a client with a token acquires a lease.
 func TestGoSDKWithToken(t *testing.T) {
 	p := startProgram(t, "-tls", "-allow-anyone", "-container", "box")
 	pem, err := os.ReadFile(p.certificate)

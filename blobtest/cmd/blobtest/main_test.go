@@ -28,7 +28,7 @@ import (
 	"github.com/fencedlease/lease/internal/pipes"
 )
 
-// A program is run with arguments until the test ends.
+// A program is the command, running until the test ends.
 type program struct {
 	t           *testing.T
 	clock       string // URLs
@@ -55,7 +55,7 @@ func start(t *testing.T, args ...string) *program {
 	t.Cleanup(func() { p.stop() })
 	for s := bufio.NewScanner(r); p.endpoint == ""; {
 		if !s.Scan() {
-			t.Fatal("the program says nothing: ", s.Err())
+			t.Fatal("the program prints nothing: ", s.Err())
 		}
 		if rest, ok := strings.CutPrefix(s.Text(), "certificate: "); ok {
 			p.certificate = rest
@@ -151,12 +151,12 @@ func TestManualClock(t *testing.T) {
 	}
 }
 
-// A clock that is at its end says so.
+// Moving the clock beyond its end is answered 400.
 func TestEndOfTime(t *testing.T) {
 	clock := blobtest.NewClock(time.Now())
 	for _, want := range []int{200, 200, 400} {
 		w := httptest.NewRecorder()
-		serveClock(clock, w, httptest.NewRequest("POST", clockPath+"?advance=1281023h", nil)) // half of all
+		serveClock(clock, w, httptest.NewRequest("POST", clockPath+"?advance=1281023h", nil)) // half of the time that a clock has
 		if w.Code != want {
 			t.Errorf("%d, want %d, at %v", w.Code, want, clock.Now())
 		}
@@ -176,7 +176,7 @@ func TestParseClock(t *testing.T) {
 	}
 }
 
-// The package's documentation lists the flags there are.
+// The package documentation lists the flags.
 func TestFlagsAreDescribed(t *testing.T) {
 	var help strings.Builder
 	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
@@ -187,10 +187,10 @@ func TestFlagsAreDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := regexp.MustCompile(`(?m)^  (-\S+(?: \S+)?)$`).FindAllStringSubmatch(help.String(), -1)
-	told := regexp.MustCompile(`(?m)^\t(-\S+(?: \S+)?)  `).FindAllStringSubmatch(f.Doc.Text(), -1)
+	documented := regexp.MustCompile(`(?m)^\t(-\S+(?: \S+)?)  `).FindAllStringSubmatch(f.Doc.Text(), -1)
 	same := func(a, b []string) bool { return a[1] == b[1] }
-	if len(there) == 0 || !slices.EqualFunc(there, told, same) {
-		t.Errorf("told are %q, want %q", told, there)
+	if len(there) == 0 || !slices.EqualFunc(there, documented, same) {
+		t.Errorf("documented are %q, want %q", documented, there)
 	}
 }
 
@@ -250,8 +250,8 @@ func TestDefaultPort(t *testing.T) {
 
 var version = []string{"x-ms-version", "2025-11-05"}
 
-// The containers that flags name are there from the start, in every account, and again after a reset.
-// Nothing else is.
+// Every account has the containers of -container from the start, and again after a reset. Everything else
+// is deleted by a reset.
 func TestContainersAndReset(t *testing.T) {
 	p := start(t, "-container", "jobs", "-container", "$root", "-account", "one:a2V5", "-account", "two:a2V5", "-allow-anyone", "-quiet", "-clock", "manual")
 	base := p.endpoint[:strings.LastIndex(p.endpoint, "/")]
@@ -269,7 +269,7 @@ func TestContainersAndReset(t *testing.T) {
 	}
 }
 
-// The limits are flags.
+// The limits can be set by flags.
 func TestLimitFlags(t *testing.T) {
 	p := start(t, "-max-body", "10", "-max-blob", "20", "-max-total", "20000", "-timeout", "9s", "-container", "box", "-allow-anyone", "-quiet")
 	put := append(version, "x-ms-blob-type", "BlockBlob")
@@ -282,8 +282,8 @@ func TestLimitFlags(t *testing.T) {
 	}
 }
 
-// A page in a browser must not move the clock or delete what is there: neither one of another origin,
-// nor one whose own name was made to resolve to this machine.
+// A page in a browser cannot move the clock or reset the double. Neither can a page whose own name resolves
+// to this machine.
 func TestControlRefusesPages(t *testing.T) {
 	p := start(t, "-clock", "manual", "-container", "box", "-allow-anyone", "-quiet")
 	base, _ := strings.CutSuffix(p.clock, clockPath)
@@ -308,8 +308,8 @@ func TestControlRefusesPages(t *testing.T) {
 	}
 }
 
-// Where it can be reached from other machines, their names for this one are unknown, and no Host is
-// refused.
+// On the loopback interface, Host must be a name of this machine. Where other machines can connect, these
+// names are unknown, and every Host is accepted.
 func TestHosts(t *testing.T) {
 	for _, o := range []struct {
 		bound, addr, host string
@@ -334,7 +334,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// It serves HTTPS with a certificate of its own, which clients trust once they have the printed file.
+// With -tls the command makes a certificate, and clients that have the printed file trust it.
 func TestOwnCertificate(t *testing.T) {
 	p := start(t, "-tls", "-allow-anyone", "-container", "box", "-quiet")
 	if !strings.HasPrefix(p.endpoint, "https://127.0.0.1:") || !strings.HasPrefix(p.clock, "https://") || p.certificate == "" {
@@ -373,7 +373,7 @@ func TestOwnCertificate(t *testing.T) {
 	}
 }
 
-// It serves HTTPS with a certificate that it is given.
+// With -cert and -key the command serves the certificate in these files.
 func TestGivenCertificate(t *testing.T) {
 	dir := t.TempDir()
 	pair, err := makeCertificate("localhost")
@@ -400,7 +400,7 @@ func TestGivenCertificate(t *testing.T) {
 	}
 }
 
-// The real clock runs, and a break is answered with its period all the same.
+// On the real clock, a break is answered with its period.
 func TestBreakOnTheRealClock(t *testing.T) {
 	p := start(t, "-allow-anyone", "-quiet", "-container", "box")
 	lease := func(status int, h ...string) *http.Response {
@@ -438,8 +438,8 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// An interrupt waits for a client that is in the middle of a request, and for one that has sent
-// nothing, but not for ever; and it is no error that they came to nothing.
+// An interrupt waits for a client that is in the middle of a request, and for a client that has sent
+// nothing. It does not wait forever, and returns no error if they do not finish.
 func TestInterruptedRequests(t *testing.T) {
 	for name, sent := range map[string]string{
 		"nothing":        "",
