@@ -154,13 +154,16 @@ func (a *account) addContainer(name string, b *container) {
 	a.containers[name] = b
 }
 
-// removeContainer removes a container and returns its size.
+// removeContainer removes a container and returns its size, which is 0 if it does not exist.
 func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.containers[name]
+	k := a.containers[name]
+	if k == nil {
+		return 0
+	}
 	delete(a.containers, name)
-	return b.size()
+	return k.size()
 }
 
 func (a *account) setAttributes(b *container, attrs *attributes) {
