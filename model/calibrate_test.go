@@ -138,7 +138,10 @@ var corruptions = []corruption{
 // TestReplayRejects lies about real runs: each lie, told at places drawn from the seed, is
 // rejected wherever it is told.
 func TestReplayRejects(t *testing.T) {
-	const places = 3 // in every run
+	places := 3 // in every run
+	if testing.Short() {
+		places = 1
+	}
 	p := replayer(t)
 	var runs []Trace
 	for n := range uint64(2) {

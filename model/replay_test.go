@@ -24,6 +24,14 @@ var (
 	traces = flag.Int("traces", 40, "runs whose traces are replayed, a test")
 )
 
+// runs returns how many runs a test replays: with -short a quarter of -traces.
+func runs() int {
+	if testing.Short() {
+		return max(4, *traces/4)
+	}
+	return *traces
+}
+
 // An account is what came of the traces of a test.
 type account struct {
 	sync.Mutex
@@ -141,7 +149,7 @@ func draw(rng *rand.Rand) lease.Request {
 func TestReplayAuthority(t *testing.T) {
 	p, a := replayer(t), new(account)
 	t.Run("all", func(t *testing.T) {
-		for n := range uint64(*traces) {
+		for n := range uint64(runs()) {
 			t.Run(fmt.Sprint(*seed+n), func(t *testing.T) {
 				t.Parallel()
 				a.replay(t, p, contend(t, *seed+n), 0, 0)
@@ -259,7 +267,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 func TestReplaySessions(t *testing.T) {
 	p, a := replayer(t), new(account)
 	t.Run("all", func(t *testing.T) {
-		for n := range uint64(*traces) {
+		for n := range uint64(runs()) {
 			t.Run(fmt.Sprint(*seed+n), func(t *testing.T) {
 				t.Parallel()
 				a.replay(t, p, hold(t, *seed+n, nil), clockRate, margin)
