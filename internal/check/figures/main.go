@@ -1,0 +1,211 @@
+// Figures runs a command and keeps what it found in a file that a reader can compare with the last
+// one. RELIABILITY.md shows commands, and the file has the figures of each.
+//
+//	go run ./internal/check/figures -in pglease -- go test -run 'Histories$' .
+//
+// Of "go test" it keeps how many tests passed and what the tests of the first two levels logged. Of
+// any other command it keeps the output. The file has one block a command. A block replaces the one
+// of the same command, and a new block goes to the end. A command that fails leaves the file as it
+// was.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	file := flag.String("file", "RELIABILITY.figures", "the file to write the block into")
+	in := flag.String("in", ".", "the folder to run the command in")
+	title := flag.String("title", "", "what stands above the block, if not the command")
+	flag.Parse()
+	if err := run(*file, *in, *title, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "figures:", err)
+		os.Exit(1)
+	}
+}
+
+func run(file, in, title string, command []string) error {
+	if len(command) == 0 {
+		return fmt.Errorf("no command; say -- go test ...")
+	}
+	if title == "" {
+		title = line(in, command)
+	}
+	fmt.Println("$", title)
+	body, err := execute(in, command)
+	if err != nil {
+		return err
+	}
+	fmt.Print(body)
+	old, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(file, []byte(merge(string(old), title, body)), 0o644)
+}
+
+// line writes a command as one types it in the root of the repository.
+func line(in string, command []string) string {
+	var words []string
+	for _, w := range command {
+		if strings.ContainsAny(w, " $|*()^&;") {
+			w = "'" + w + "'"
+		}
+		words = append(words, w)
+	}
+	s := strings.Join(words, " ")
+	if in != "." {
+		s = "cd " + in + " && " + s
+	}
+	return s
+}
+
+// execute runs the command and returns its figures, one a line.
+func execute(in string, command []string) (string, error) {
+	tests := len(command) > 1 && command[0] == "go" && command[1] == "test"
+	if tests {
+		command = slices.Concat([]string{"go", "test", "-json", "-count=1"}, command[2:])
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir = in
+	var stderr bytes.Buffer
+	cmd.Stderr = io.MultiWriter(os.Stderr, &stderr)
+	out, err := cmd.Output()
+	if !tests {
+		return string(out), err
+	}
+	body, passed, failures := summarize(out)
+	switch {
+	case err != nil || failures != "":
+		return "", fmt.Errorf("%v\n%s%s", err, failures, body)
+	case passed == 0:
+		return "", fmt.Errorf("no test ran")
+	}
+	return body, nil
+}
+
+// An event is a line of "go test -json".
+type event struct {
+	Action, Package, Test, Output string
+}
+
+var logged = regexp.MustCompile(`^ +[a-z_0-9]+_test\.go:\d+: (.*)\n$`)
+
+// mostLogged is how many lines the tests inside one test may log. If there are more, none is kept.
+const mostLogged = 12
+
+// summarize returns what the tests logged, how many passed, and what those that failed printed.
+func summarize(stream []byte) (body string, passed int, failures string) {
+	type test struct {
+		name     string
+		inside   int
+		below    int // lines that tests inside logged, at any depth
+		logs     []string
+		sublogs  []string
+		finished bool
+	}
+	tests := map[string]*test{}
+	var order []string
+	outputs := map[string]string{}
+	var failed []string
+	wasLog := "" // the test whose log the next lines continue
+	for l := range bytes.Lines(stream) {
+		var e event
+		if json.Unmarshal(l, &e) != nil {
+			continue
+		}
+		id := e.Package + " " + e.Test
+		top, below, _ := strings.Cut(e.Test, "/")
+		key := e.Package + " " + top
+		if e.Test != "" && tests[key] == nil {
+			tests[key] = &test{name: top}
+			order = append(order, key)
+		}
+		switch e.Action {
+		case "output":
+			outputs[id] += e.Output
+			m := logged.FindStringSubmatch(e.Output)
+			if m == nil {
+				if t := tests[key]; wasLog == id && t != nil && below == "" && strings.HasPrefix(e.Output, "        ") {
+					t.logs = append(t.logs, strings.TrimSpace(e.Output)) // more lines of the same log
+				} else {
+					wasLog = ""
+				}
+				continue
+			}
+			if wasLog = id; e.Test == "" || strings.HasPrefix(m[1], "[rapid] OK") {
+				continue
+			}
+			if below == "" {
+				tests[key].logs = append(tests[key].logs, m[1])
+				continue
+			}
+			tests[key].below++
+			if !strings.Contains(below, "/") {
+				tests[key].sublogs = append(tests[key].sublogs, below+": "+m[1])
+			}
+		case "pass":
+			if e.Test == "" {
+				continue
+			}
+			passed++
+			if below == "" {
+				tests[key].finished = true
+			} else {
+				tests[key].inside++
+			}
+		case "fail":
+			failed = append(failed, id)
+		}
+	}
+	var b strings.Builder
+	for _, key := range order {
+		t := tests[key]
+		if !t.finished {
+			continue
+		}
+		fmt.Fprintf(&b, "%s passed", t.name)
+		if t.inside > 0 {
+			fmt.Fprintf(&b, ", with %d tests inside", t.inside)
+		}
+		b.WriteByte('\n')
+		if t.below <= mostLogged {
+			slices.Sort(t.sublogs)
+			t.logs = append(t.logs, t.sublogs...)
+		}
+		for _, l := range t.logs {
+			fmt.Fprintf(&b, "    %s\n", l)
+		}
+	}
+	for _, id := range failed {
+		failures += outputs[id]
+	}
+	return b.String(), passed, failures
+}
+
+// merge puts a block into the text of the file.
+func merge(text, title, body string) string {
+	block := "$ " + title + "\n" + strings.TrimRight(body, "\n") + "\n"
+	var blocks []string
+	for _, b := range strings.Split(text, "\n\n") {
+		if b = strings.Trim(b, "\n"); b != "" {
+			blocks = append(blocks, b+"\n")
+		}
+	}
+	i := slices.IndexFunc(blocks, func(b string) bool { return strings.HasPrefix(b, "$ "+title+"\n") })
+	if i >= 0 {
+		blocks[i] = block
+	} else {
+		blocks = append(blocks, block)
+	}
+	return strings.Join(blocks, "\n")
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A stream of two tests, one with two tests inside, and of one that fails.
+const stream = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: 3 things, 0 wrong\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"        and a second line\n"}
+{"Action":"output","Package":"p","Test":"TestA/y","Output":"    a_test.go:8: y is here\n"}
+{"Action":"output","Package":"p","Test":"TestA/x","Output":"    a_test.go:8: x is here\n"}
+{"Action":"output","Package":"p","Test":"TestA/x/deep","Output":"    a_test.go:9: not kept\n"}
+{"Action":"pass","Package":"p","Test":"TestA/x/deep"}
+{"Action":"pass","Package":"p","Test":"TestA/x"}
+{"Action":"pass","Package":"p","Test":"TestA/y"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"--- PASS: TestA (1.23s)\n"}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.23}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: [rapid] OK, passed 100 tests (3ms)\n"}
+{"Action":"pass","Package":"p","Test":"TestB","Elapsed":1.23}
+{"Action":"pass","Package":"p","Elapsed":1.23}
+`
+
+func TestSummarize(t *testing.T) {
+	const want = `TestA passed, with 3 tests inside
+    3 things, 0 wrong
+    and a second line
+    x: x is here
+    y: y is here
+TestB passed
+`
+	body, passed, failures := summarize([]byte(stream))
+	if body != want {
+		t.Errorf("the summary is\n%s\nwant\n%s", body, want)
+	}
+	if passed != 5 {
+		t.Errorf("%d tests passed, want 5", passed)
+	}
+	if failures != "" {
+		t.Errorf("failures: %q", failures)
+	}
+}
+
+func TestSummarizeFailure(t *testing.T) {
+	const failed = `{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:7: wrong\n"}
+{"Action":"fail","Package":"p","Test":"TestC"}
+`
+	body, passed, failures := summarize([]byte(failed))
+	if body != "" || passed != 0 {
+		t.Errorf("summary %q of %d tests", body, passed)
+	}
+	if !strings.Contains(failures, "wrong") {
+		t.Errorf("failures: %q", failures)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	text := merge("", "first", "1\n")
+	text = merge(text, "second", "2\n")
+	if want := "$ first\n1\n\n$ second\n2\n"; text != want {
+		t.Errorf("two blocks: %q, want %q", text, want)
+	}
+	text = merge(text, "first", "one\nuno\n\n")
+	if want := "$ first\none\nuno\n\n$ second\n2\n"; text != want {
+		t.Errorf("a new block: %q, want %q", text, want)
+	}
+}
+
+func TestLine(t *testing.T) {
+	if got, want := line("pglease", []string{"go", "test", "-run", "Histories$", "."}), "cd pglease && go test -run 'Histories$' ."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Every figure in the file belongs to a command that RELIABILITY.md shows.
+func TestEveryFigureIsShown(t *testing.T) {
+	document, err := os.ReadFile("../../../RELIABILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("../../../RELIABILITY.figures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles := regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(string(file), -1)
+	if len(titles) == 0 {
+		t.Fatal("RELIABILITY.figures has no figures")
+	}
+	for _, m := range titles {
+		if !strings.Contains(strings.ReplaceAll(string(document), `\|`, "|"), "`"+m[1]+"`") {
+			t.Errorf("RELIABILITY.md does not show %q", m[1])
+		}
+	}
+}
+
+// Every command that RELIABILITY.md shows in a table is one that .ci/deep runs.
+func TestEveryShownCommandIsRun(t *testing.T) {
+	document, err := os.ReadFile("../../../RELIABILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("../../../.ci/deep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^ *figure (\S+) (.*)$`).FindAllStringSubmatch(string(script), -1) {
+		command := m[2]
+		if m[1] != "." {
+			command = "cd " + m[1] + " && " + command
+		}
+		run[command] = true
+	}
+	if len(run) == 0 {
+		t.Fatal(".ci/deep runs no command")
+	}
+	rows := regexp.MustCompile("(?m)^\\|.*\\| `(.+?)` \\|$").FindAllStringSubmatch(string(document), -1)
+	if len(rows) == 0 {
+		t.Fatal("RELIABILITY.md has no rows with commands")
+	}
+	for _, m := range rows {
+		command := strings.ReplaceAll(m[1], `\|`, "|") // as a table has to write it
+		if !run[command] {
+			t.Errorf(".ci/deep does not run %q", command)
+		}
+	}
+}
