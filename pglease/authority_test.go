@@ -273,8 +273,13 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 func TestRenewalLocksAtTheEnd(t *testing.T) {
 	p := pool(t, shared.url(shared.database(t)))
 	a, ctx := store(t, p, nil).Authority(), t.Context()
+	renewals := 0
 	for range 60 {
 		end := do(t, a, "x", acquire(idA, 30*time.Millisecond), 0).Record.Until
+		if end.IsZero() {
+			continue // on a busy machine the lease was over before the answer
+		}
+		renewals++
 		tx, err := p.Begin(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -302,6 +307,9 @@ func TestRenewalLocksAtTheEnd(t *testing.T) {
 		if res := <-renewed; locked.After(end) && res.Now.Before(end) {
 			t.Errorf("renewed at %v, when the row was locked until %v, and the lease was over at %v", res.Now, locked, end)
 		}
+	}
+	if renewals == 0 {
+		t.Error("every lease was over before the answer to its acquire: that proves nothing")
 	}
 }
 
