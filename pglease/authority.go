@@ -27,6 +27,9 @@ func (s *rows) authority() authority { return authority{remembering{s, s.memory}
 
 // Do carries out one request.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRenew {
+		ctx = urgently(ctx)
+	}
 	switch req.Action {
 	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
 		snap, err := a.store.again(ctx, name, req)

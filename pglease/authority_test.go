@@ -89,12 +89,19 @@ func TestMemoryIsStale(t *testing.T) {
 
 // The until of a renewal is what the machine makes of the server's time, for all durations.
 func TestRenewalIsExact(t *testing.T) {
+	t.Run("one by one", func(t *testing.T) { renewalIsExact(t, func(*pglease.Store) {}) })
+	t.Run("together", func(t *testing.T) { renewalIsExact(t, (*pglease.Store).TogetherOnly) })
+}
+
+func renewalIsExact(t *testing.T, configure func(*pglease.Store)) {
 	p := pool(t, shared.url(shared.database(t)))
 	ctx := t.Context()
 	renewals := 0
 	exactly := func(s lease.Store) lease.Store { return exact{s, t, &renewals} }
 	whole := func(s lease.Store) lease.Store { return s }
-	a := store(t, p, nil).Through(whole, exactly)
+	s := store(t, p, nil)
+	configure(s)
+	a := s.Through(whole, exactly)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -526,8 +533,11 @@ func TestRenewalsWakeNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("taken over %v after the end", time.Since(last.Record.Until))
+	if err := waiter.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if !within(signals, func(open bool) bool { return open }) {
-		t.Error("the taking over was not signalled")
+		t.Error("the release was not signalled")
 	}
 }
 

@@ -2,8 +2,11 @@ package pglease
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/fencedlease/lease"
 )
 
 // The SQLSTATEs that something can be done about.
@@ -23,6 +26,9 @@ const (
 	readOnly             = "25006"
 	noCharacter          = "22P05"
 	tooManyConnections   = "53300"
+	protocolViolation    = "08P01"
+	noStatement          = "26000"
+	duplicateStatement   = "42P05"
 )
 
 // sqlState returns the SQLSTATE of an error of pgx or lib/pq, and "" if the server sent none.
@@ -34,34 +40,71 @@ func sqlState(err error) string {
 	return ""
 }
 
-// explain adds to an error which lease it is about and what can be done.
+// A connectError says that there was no connection to send a request over.
+type connectError struct{ err error }
+
+func (e *connectError) Error() string { return e.err.Error() }
+func (e *connectError) Unwrap() error { return e.err }
+
+// explain adds to an error which lease it is about and what can be done. It marks an error that no
+// retry can mend.
 func explain(what, name string, err error) error {
-	if advice := advice(err); advice != "" {
-		return fmt.Errorf("pglease: %s %q: %w; %s", what, name, err, advice)
+	advice, permanent := advise(err)
+	if advice != "" {
+		advice = "; " + advice
 	}
-	return fmt.Errorf("pglease: %s %q: %w", what, name, err)
+	err = fmt.Errorf("pglease: %s %q: %w%s", what, name, err, advice)
+	if permanent {
+		return lease.Permanent(err)
+	}
+	return err
 }
 
-func advice(err error) string {
+// advise returns what can be done about an error, and whether that has to be done by somebody
+// before a retry can succeed.
+func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
-	case undefinedTable, undefinedColumn:
-		return "run the statements of pglease.Schema once, or name the schema they were run in: Options.Schema"
+	case undefinedTable:
+		return "run the statements of pglease.Schema once, or name the schema they were run in: Options.Schema", true
+	case undefinedColumn:
+		return "the tables are older than this library: run the statements of pglease.Schema again, which keeps the leases", true
 	case noPrivilege:
-		return "as their owner: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor"
+		return "as their owner: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor", true
 	case badPassword, badAuthorization, noDatabase:
-		return "put the connection string right"
-	case readOnly:
-		return "leases are kept on the primary: connect to it, with target_session_attrs=read-write"
+		return "put the connection string right", true
 	case noCharacter:
-		return "the database needs the encoding UTF8"
+		return "the database needs the encoding UTF8", true
+	case readOnly:
+		return "leases are kept on the primary: connect to it, with target_session_attrs=read-write", false
 	case tooManyConnections:
-		return "raise max_connections, or make the pool smaller"
+		return "raise max_connections, or make the pool smaller", false
 	case notYet, adminShutdown, crashShutdown:
-		return "the server is starting or stopping: try again"
+		return "the server is starting or stopping: try again", false
+	case protocolViolation, noStatement, duplicateStatement:
+		return "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec", false
 	case "":
-		if !errors.Is(err, context.Canceled) {
-			return "no answer: see that the server is up and the connection string right"
-		}
+		return adviseSilence(err)
 	}
-	return ""
+	return "", false
+}
+
+// adviseSilence is advise for an error that the server did not send.
+func adviseSilence(err error) (advice string, permanent bool) {
+	var busy *busyError
+	var connect *connectError
+	switch {
+	case errors.As(err, new(*lease.PermanentError)):
+		return "", true
+	case errors.Is(err, sql.ErrNoRows):
+		return "lease_floor has no row: run the statements of pglease.Schema again", true
+	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):
+		return "", false
+	case errors.As(err, &busy):
+		return "give leases a pool of their own, or a larger one", false
+	case errors.As(err, &connect):
+		return "no connection: see that the server is up and the connection string right", false
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time: another transaction may have locked the row (in pg_stat_activity its wait_event_type is Lock), or the server is overloaded or out of reach", false
+	}
+	return "no answer: see that the server is up and the connection string right", false
 }

@@ -13,6 +13,12 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 	return authority{remembering{through{exchanges(&s.rows), renewals(renewer{&s.rows}), s}, newMemory(defaultNames)}}
 }
 
+// Mute makes s notify nobody, as if its process ended after each commit.
+func (s *Store) Mute() { s.notifier.send = func(context.Context, string) error { return nil } }
+
+// TogetherOnly makes s renew every lease as it does under load, with the statement for many.
+func (s *Store) TogetherOnly() { s.renewals.most = 0 }
+
 // Remembered returns how many names s remembers.
 func (s *Store) Remembered() int {
 	s.memory.mu.Lock()

@@ -25,6 +25,9 @@ func TestHistories(t *testing.T) {
 	stores := make([]*pglease.Store, clients)
 	for i := range stores {
 		stores[i] = store(t, pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
+		if i%2 == 1 {
+			stores[i].TogetherOnly()
+		}
 	}
 	t.Run("loading", func(t *testing.T) {
 		first, exchanges := rand.Uint64(), 0
@@ -105,6 +108,9 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	for i := range stores {
 		stores[i] = store(t, pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
 		bounded[i] = impatient{stores[i], patience}
+		if i%2 == 1 {
+			stores[i].TogetherOnly()
+		}
 	}
 	for what, run := range map[string]func(ctx context.Context, seed uint64, name string) *histories.History{
 		"loading": func(ctx context.Context, seed uint64, name string) *histories.History {

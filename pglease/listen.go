@@ -3,19 +3,21 @@ package pglease
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
 )
 
-// channel is the one that the triggers of the schema notify, with the name of the lease.
-const channel = "lease"
-
-// Watch returns a channel that is signalled when the row of that name changes, whoever
-// changes it, but for a renewal through [Store.Authority], and an until that was set past the
-// view. All watches of a Store share one connection of their own, which is made with the first and
-// ended by Close; when it is lost, so are they, and the next Watch makes another.
+// Watch returns a channel that is signalled after every change that somebody may wait for, see
+// [lease.Watcher], whoever makes it. The signal comes as soon as the change was committed. If the
+// process that made the change ended before it could notify, or the row was changed past the view,
+// the signal comes within a second, or within a second for each 10,000 names that are watched
+// through the Store: this often the Store looks at the rows itself.
+//
+// All watches of a Store share one connection of their own, which is made with the first and ended
+// by Close. When it is lost, all watches are lost, and the next Watch makes another.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -32,16 +34,13 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	signals := make(chan struct{}, 1)
 	if l == nil || !l.add(name, signals) {
 		conn, err := pgx.ConnectConfig(ctx, s.listening)
-		if err == nil {
-			_, err = conn.Exec(ctx, "listen "+channel)
-			if err != nil {
-				conn.Close(context.WithoutCancel(ctx))
-			}
-		}
 		if err != nil {
+			return nil, explain("watch", name, &connectError{err})
+		}
+		if l, err = listen(ctx, conn, s.sql.sweep); err != nil {
+			conn.Close(context.WithoutCancel(ctx))
 			return nil, explain("watch", name, err)
 		}
-		l = listen(conn)
 		l.add(name, signals)
 		s.mu.Lock()
 		s.listener, closed = l, s.closed
@@ -55,8 +54,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// Close ends the listening connection and with it all watches, and waits until nothing of the
-// Store runs any more. The Store can still load and swap; the pool belongs to whoever made it.
+// Close notifies those who wait of what was released and broken through the Store. It ends the
+// listening connection and with it all watches, and waits until nothing of the Store runs any more.
+// The Store can still load and swap; the pool belongs to whoever made it.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -65,34 +65,77 @@ func (s *Store) Close() {
 	if l != nil {
 		l.close()
 	}
+	s.close()
 }
 
-// A listener is a connection that listens, and who wants to know.
+// A listener is a connection that listens, and the watches that it signals.
 type listener struct {
+	conn   *pgx.Conn
+	query  string // of a sweep
 	cancel context.CancelFunc
 	ended  chan struct{}
 
 	mu      sync.Mutex
-	watches map[string]map[chan struct{}]struct{} // by name; nil: it is lost
+	watched map[string]*watched // by name; nil: the connection is lost
+	queue   []string            // what the next sweeps look at
+	time    serverTime
 }
 
-func listen(conn *pgx.Conn) *listener {
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &listener{cancel: cancel, ended: make(chan struct{}), watches: map[string]map[chan struct{}]struct{}{}}
+// watched is a name that is watched.
+type watched struct {
+	signals map[chan struct{}]struct{}
+	after   int64 // the time of the server in microseconds: changes until then need no signal any more
+}
+
+// listen makes a listener of a connection.
+func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error) {
+	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+		return nil, err
+	}
+	var micros int64
+	sent := time.Now()
+	if err := conn.QueryRow(ctx, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint").Scan(&micros); err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(context.Background())
+	l := &listener{conn: conn, query: query, cancel: cancel, ended: make(chan struct{}), watched: map[string]*watched{}}
+	l.setTime(micros, sent)
 	go func() {
 		defer close(l.ended)
 		defer l.lose()
-		defer conn.Close(ctx) // which is done, or the connection is: it does not wait
-		for {
-			n, err := conn.WaitForNotification(ctx)
-			if err != nil {
-				cancel()
+		defer conn.Close(running) // which is done, or the connection is: it does not wait
+		defer cancel()
+		l.run(running)
+	}()
+	return l, nil
+}
+
+// run signals what is notified and what sweeps find, until the connection is lost.
+func (l *listener) run(ctx context.Context) {
+	for {
+		due := time.Now().Add(sweepEvery)
+		for time.Now().Before(due) {
+			if !l.wait(ctx, due) {
 				return
 			}
-			l.signal(n.Payload)
 		}
-	}()
-	return l
+		if !l.sweep(ctx) {
+			return
+		}
+	}
+}
+
+// wait waits for one notification until due. It reports whether the connection is still there.
+func (l *listener) wait(ctx context.Context, due time.Time) bool {
+	bounded, cancel := context.WithDeadline(ctx, due)
+	defer cancel()
+	n, err := l.conn.WaitForNotification(bounded)
+	if err != nil {
+		return ctx.Err() == nil && bounded.Err() != nil && !l.conn.IsClosed()
+	}
+	micros, name := parsePayload(n.Payload)
+	l.signal(name, micros)
+	return true
 }
 
 func (l *listener) close() {
@@ -104,13 +147,15 @@ func (l *listener) close() {
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watches == nil {
+	if l.watched == nil {
 		return false
 	}
-	if l.watches[name] == nil {
-		l.watches[name] = map[chan struct{}]struct{}{}
+	w := l.watched[name]
+	if w == nil {
+		w = &watched{signals: map[chan struct{}]struct{}{}, after: l.time.now()}
+		l.watched[name] = w
 	}
-	l.watches[name][signals] = struct{}{}
+	w.signals[signals] = struct{}{}
 	return true
 }
 
@@ -118,19 +163,29 @@ func (l *listener) add(name string, signals chan struct{}) bool {
 func (l *listener) remove(name string, signals chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.watches[name][signals]; ok {
+	w := l.watched[name]
+	if w == nil {
+		return
+	}
+	if _, ok := w.signals[signals]; ok {
 		close(signals)
-		delete(l.watches[name], signals)
-		if len(l.watches[name]) == 0 {
-			delete(l.watches, name)
+		delete(w.signals, signals)
+		if len(w.signals) == 0 {
+			delete(l.watched, name)
 		}
 	}
 }
 
-func (l *listener) signal(name string) {
+// signal signals every watch of the name for a change that was made at the time given.
+func (l *listener) signal(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for signals := range l.watches[name] {
+	w := l.watched[name]
+	if w == nil {
+		return
+	}
+	w.after = max(w.after, micros)
+	for signals := range w.signals {
 		select {
 		case signals <- struct{}{}:
 		default:
@@ -142,10 +197,10 @@ func (l *listener) signal(name string) {
 func (l *listener) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, watches := range l.watches {
-		for signals := range watches {
+	for _, w := range l.watched {
+		for signals := range w.signals {
 			close(signals)
 		}
 	}
-	l.watches = nil
+	l.watched = nil
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
@@ -33,11 +32,10 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 		return nil, &lease.FieldError{Field: "New.pool", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
+	s.db, s.gate = pgxDatabase{pool}, newGate(int(pool.Config().MaxConns))
 	if err := s.init(o); err != nil {
 		return nil, err
 	}
-	s.query = func(ctx context.Context, sql string, args ...any) row { return pool.QueryRow(ctx, sql, args...) }
-	s.again = func(n int, err error) bool { return n <= int(pool.Config().MaxConns) && broken(err) }
 	s.listening = pool.Config().ConnConfig
 	if o != nil && o.Listen != nil {
 		s.listening = o.Listen.Copy()
@@ -62,13 +60,34 @@ type watchingAuthority struct {
 	lease.Watcher
 }
 
+// A pgxDatabase is a database over a pool of pgx, which keeps to contexts.
+type pgxDatabase struct{ pool *pgxpool.Pool }
+
+func (d pgxDatabase) ask(ctx context.Context, leave func(), sql string, args, dest []any) error {
+	defer leave()
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
+			return &busyError{int(stat.MaxConns()), err}
+		}
+		return &connectError{err}
+	}
+	defer conn.Release()
+	return conn.QueryRow(ctx, sql, args...).Scan(dest...)
+}
+
+func (d pgxDatabase) again(n int, err error) bool {
+	return n <= int(d.pool.Config().MaxConns) && broken(err)
+}
+
 // broken reports whether a connection broke that had been made: a pool hands out the
 // connections that a restart of the server has ended, each of them once.
 func broken(err error) bool {
-	var connect *pgconn.ConnectError
+	var connect *connectError
+	var busy *busyError
 	switch state := sqlState(err); {
-	case errors.As(err, &connect):
-		return false // there is no server to make one with
+	case errors.As(err, &connect), errors.As(err, &busy):
+		return false // there is no server to make one with, or no place for one
 	case state != "":
 		return state == adminShutdown || state == crashShutdown
 	}

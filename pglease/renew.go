@@ -41,14 +41,20 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	if err != nil || nanos != 0 || micros > longest || time.Duration(micros)*time.Microsecond != next.Duration {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	var now time.Time
-	if err := s.query(ctx, s.sql.renew, name, version, micros, end).Scan(&now); err != nil {
-		if sqlState(err) == noTime {
-			return lease.Snapshot{}, lease.ErrConflict
-		}
+	now, err := s.renewals.do(ctx, renewal{name, version, micros, end})
+	if sqlState(err) == noTime {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	if err != nil {
 		return lease.Snapshot{}, refused("renew", name, err)
 	}
 	now = now.UTC()
 	next.Until = now.Add(next.Duration)
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version+1, 10), Now: now}, nil
+}
+
+// renewOne makes one renewal and returns its time.
+func (s *rows) renewOne(ctx context.Context, r renewal) (now time.Time, err error) {
+	err = s.ask(urgently(ctx), s.sql.renew, []any{r.Name, r.Version, r.Micros, r.Until}, []any{&now})
+	return now, err
 }

@@ -1,5 +1,13 @@
 -- Leases in PostgreSQL: what package pglease reads and writes. Run it once, in the schema
--- of your choice, as the owner of that schema; running it again changes nothing.
+-- of your choice, as the owner of that schema. Run it again to bring older tables up to date. It
+-- keeps the leases and their tokens, and over tables that are up to date it changes nothing.
+
+-- In another encoding one name would be read as different ones by different drivers.
+do $$ begin
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception 'lease: the database has the encoding %, and must have UTF8', getdatabaseencoding();
+    end if;
+end $$;
 
 -- One row a lease. Read and change them by hand through the view lease, below.
 create table if not exists lease_row (
@@ -12,30 +20,40 @@ create table if not exists lease_row (
     id       uuid,                         -- in force, or the last one
     nanos    smallint not null default 0,  -- until is so many nanoseconds earlier
     version  bigint not null default 0,    -- another one after every change, but see below
-    changed  timestamptz not null default clock_timestamp()
+    changed  timestamptz not null default clock_timestamp(),
+    signalled timestamptz                  -- the last change that somebody may have waited for
 ) with (fillfactor = 70);                  -- room for a renewal to stay on its page
+
+alter table lease_row add column if not exists signalled timestamptz;
 
 -- What must outlive deleted rows, in one row: above every epoch and version of theirs.
 create table if not exists lease_floor (
     one     boolean primary key default true check (one),
     epoch   bigint not null default 0,
-    version bigint not null default 0
+    version bigint not null default 0,
+    schema  integer not null default 0     -- the version of these tables; the end of this file sets it
 );
+alter table lease_floor add column if not exists schema integer not null default 0;
 insert into lease_floor default values on conflict do nothing;
 
--- Whoever changes a row makes a new version of it and wakes those who watch. Time does not run
--- backward from one change of a row to the next, though the clock of the server be set.
+-- Every change of a row makes a new version of it. Time does not run backward from one change of a
+-- row to the next, even if the clock of the server is set back.
 --
--- A renewal makes its version itself, and sets nothing but until, version and changed: for these
--- the trigger does not run, and nobody is woken. Whoever waits for the until looks again when it
--- has come. The trigger does not see it either if somebody sets nothing else by hand, past the
--- view, and no version is made then.
+-- A commit that notifies waits for every other commit that notifies. So a change by package pglease
+-- notifies nobody: pglease does that afterwards, for many changes at once, and sets signalled for
+-- those whose notification is lost with its process. Such a change is known by the time that it
+-- says itself, in the column changed. A change by hand says none, and the trigger notifies. An
+-- insert notifies nobody: nobody waits for it.
+--
+-- A renewal makes its version itself, and sets nothing but until, version and changed. For these
+-- columns the trigger does not run. It does not run either if somebody sets nothing else by hand,
+-- past the view, and no version is made then.
 create or replace function lease_change() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' then
         execute format('update %I.lease_floor set epoch = greatest(epoch, $1), version = greatest(version, $2) + 1',
             tg_table_schema) using old.epoch, old.version;
-        perform pg_notify('lease', old.name);
+        perform pg_notify('lease', '0 ' || old.name);
         return old;
     end if;
     if new.state not in ('available', 'leased', 'expired', 'breaking', 'broken') or not isfinite(new.until) then
@@ -51,9 +69,10 @@ begin
         new.version := old.version + 1;
         if new.changed <= old.changed then -- it says no time of its own
             new.changed := greatest(clock_timestamp(), old.changed);
+            new.signalled := new.changed;
+            perform pg_notify('lease', (extract(epoch from new.changed) * 1000000)::bigint || ' ' || new.name);
         end if;
     end if;
-    perform pg_notify('lease', new.name);
     return new;
 end $$;
 
@@ -100,6 +119,12 @@ create table if not exists lease_mark (
     token text collate "C" not null default ''
 );
 
+update lease_floor set schema = 2 where schema < 2;
+
 -- What a user of leases needs, and no more:
 --   grant select, insert, update on lease_row, lease_mark to worker;
 --   grant select, update on lease_floor to worker;
+--
+-- What an operator needs, who lists leases and breaks them, with pglease or with psql:
+--   grant select, update on lease_row, lease to operator;
+--   grant select on lease_floor to operator;

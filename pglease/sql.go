@@ -8,22 +8,25 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore is a [Store] over database/sql. It has no notifications: whoever waits, polls.
-// The driver must take PostgreSQL's $1 for arguments, as those of pgx and lib/pq do.
+// An SQLStore is a [Store] over database/sql. It cannot watch, so its waiters poll. It notifies
+// those who wait through a [Store], in other processes. The driver must take PostgreSQL's $1 for
+// arguments, as those of pgx and lib/pq do.
+//
+// Its methods return when their context ends, even if the driver does not. A request that the
+// driver does not return from keeps its connection.
 type SQLStore struct{ rows }
 
 // NewSQL makes an SQLStore of a database. It makes no request. A nil database, and options out
-// of range, are a [*lease.FieldError].
+// of range, are a [*lease.FieldError]. Call db.SetMaxOpenConns before: a part of the connections is
+// kept for renewals.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
 		return nil, &lease.FieldError{Field: "NewSQL.db", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 	}
 	s := new(SQLStore)
+	s.db, s.gate = sqlDatabase{db}, newGate(db.Stats().MaxOpenConnections)
 	if err := s.init(o); err != nil {
 		return nil, err
-	}
-	s.query = func(ctx context.Context, query string, args ...any) row {
-		return db.QueryRowContext(ctx, query, args...)
 	}
 	return s, nil
 }
@@ -36,3 +39,31 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 
 // Authority returns an authority over the store, as [Store.Authority] does.
 func (s *SQLStore) Authority() lease.Authority { return s.authority() }
+
+// Close waits until those who wait have been notified of what was released and broken. The
+// SQLStore can still load and swap; the database belongs to whoever made it.
+func (s *SQLStore) Close() { s.close() }
+
+// An sqlDatabase is a database over database/sql. Its driver may not keep to contexts.
+type sqlDatabase struct{ db *sql.DB }
+
+func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, dest []any) error {
+	waited := d.db.Stats().WaitCount
+	answer := make(chan error, 1)
+	go func() {
+		defer leave()
+		answer <- d.db.QueryRowContext(ctx, query, args...).Scan(dest...)
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	if stats := d.db.Stats(); stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections {
+		return &busyError{stats.MaxOpenConnections, ctx.Err()}
+	}
+	return ctx.Err()
+}
+
+// again reports false: database/sql itself tries other connections.
+func (d sqlDatabase) again(int, error) bool { return false }

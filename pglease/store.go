@@ -40,15 +40,46 @@ type Options struct {
 // A row is what a query returned.
 type row interface{ Scan(...any) error }
 
-// rows is a [lease.Store] over whatever can run a query.
-type rows struct {
-	query  func(ctx context.Context, sql string, args ...any) row
-	limits lease.Limits
-	memory *memory
-	sql    struct{ load, put, putNew, renew string }
+// A database runs statements that return one row.
+type database interface {
+	// ask runs a statement and scans its row into dest. It returns when ctx ends, and calls leave
+	// when the connection is free, which may be later. If it returns an error, dest may still be
+	// written to.
+	ask(ctx context.Context, leave func(), sql string, args, dest []any) error
 
-	// again reports after a failed load whether another connection may do better, the n-th time.
-	again func(n int, err error) bool
+	// again reports after a failed statement whether another connection may do better, the n-th
+	// time. It is for statements that may be repeated.
+	again(n int, err error) bool
+}
+
+// rows is a [lease.Store] over a database.
+type rows struct {
+	db       database
+	gate     *gate
+	limits   lease.Limits
+	memory   *memory
+	notifier notifier
+	renewals renewals
+	tasks    tasks
+	sql      struct{ load, put, putNew, renew, renewMany, sweep string }
+}
+
+// ask runs one statement as soon as the gate lets it through.
+func (s *rows) ask(ctx context.Context, sql string, args, dest []any) error {
+	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
+		return err
+	}
+	return s.db.ask(ctx, s.gate.leave, sql, args, dest)
+}
+
+// askAgain is ask for a statement that may be repeated.
+func (s *rows) askAgain(ctx context.Context, sql string, args, dest []any) error {
+	for n := 1; ; n++ {
+		err := s.ask(ctx, sql, args, dest)
+		if err == nil || ctx.Err() != nil || !s.db.again(n, err) {
+			return err
+		}
+	}
 }
 
 func (s *rows) init(o *Options) error {
@@ -65,14 +96,27 @@ func (s *rows) init(o *Options) error {
 		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
 	s.limits, s.memory = o.Limits, newMemory(cmp.Or(o.Names, defaultNames))
+	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
+	s.renewals.one, s.renewals.many, s.renewals.most = s.renewOne, s.renewMany, defaultRenewals
+	if s.gate != nil {
+		s.renewals.most = max(1, s.gate.spare)
+	}
+	s.notifier.send = func(ctx context.Context, payloads string) error {
+		var n int
+		return s.askAgain(urgently(ctx), notify, []any{payloads}, []any{&n})
+	}
 	in := ""
 	if o.Schema != "" {
 		in = `"` + strings.ReplaceAll(o.Schema, `"`, `""`) + `".`
 	}
 	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor")
-	s.sql.load, s.sql.put, s.sql.putNew, s.sql.renew = name.Replace(load), name.Replace(put), name.Replace(putNew), name.Replace(renew)
+	s.sql.load, s.sql.put, s.sql.putNew = name.Replace(load), name.Replace(put), name.Replace(putNew)
+	s.sql.renew, s.sql.renewMany, s.sql.sweep = name.Replace(renew), name.Replace(renewMany), name.Replace(sweep)
 	return nil
 }
+
+// close waits until nothing is sent any more.
+func (s *rows) close() { s.tasks.wait() }
 
 // load reads a row and the time. Whether a row that has come to its until is still the
 // current one is found out under a lock of it: otherwise a swap that was decided before the
@@ -90,7 +134,8 @@ with seen as materialized (
 )
 select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, ''), coalesce(r.owner, ''),
 	coalesce(r.duration, ''), r.until, coalesce(r.nanos, 0),
-	coalesce(r.version, f.version), coalesce(greatest(r.now, r.changed), clock_timestamp())
+	coalesce(r.version, f.version), coalesce(greatest(r.now, r.changed), clock_timestamp()),
+	f.schema, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
 // absent begins the version of a name without a row.
@@ -105,16 +150,15 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 		return lease.Snapshot{}, err
 	}
 	var c columns
+	var d settings
 	var version int64
 	var now time.Time
-	for n := 1; ; n++ {
-		err := s.query(ctx, s.sql.load, name).Scan(append(c.pointers(), &version, &now)...)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil || s.again == nil || !s.again(n, err) {
-			return lease.Snapshot{}, explain("load", name, err)
-		}
+	dest := append(c.pointers(), &version, &now, &d.schema, &d.database, &d.client)
+	if err := s.askAgain(ctx, s.sql.load, []any{name}, dest); err != nil {
+		return lease.Snapshot{}, explain("load", name, err)
+	}
+	if err := d.check(); err != nil {
+		return lease.Snapshot{}, explain("load", name, err)
 	}
 	snap := lease.Snapshot{Version: strconv.FormatInt(version, 10), Now: now.UTC()}
 	if c.state == "" {

@@ -2,6 +2,7 @@ package pglease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -37,12 +38,17 @@ func do(t testing.TB, a lease.Authority, name string, req lease.Request, want le
 	return res
 }
 
-// A meter counts the statements of a pool, each is one exchange once it is prepared, and among them
-// the renewals that were taken back because of the time.
-type meter struct{ n, late atomic.Int64 }
+// A meter counts the statements of a pool. Each is one exchange once it is prepared. Apart from
+// them it counts notifications, and among them the renewals that were taken back because of the
+// time.
+type meter struct{ n, notified, late atomic.Int64 }
 
-func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	m.n.Add(1)
+func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, start pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(start.SQL, "pg_notify") {
+		m.notified.Add(1)
+	} else {
+		m.n.Add(1)
+	}
 	return ctx
 }
 
@@ -63,7 +69,8 @@ func (m *meter) count(f func()) int {
 }
 
 // One exchange for a renewal, a change and a release of what this client has taken, and for a
-// refusal; two for an acquire without contention.
+// refusal; two for an acquire without contention. A change and a release are notified before they
+// return, and nothing else is.
 func TestExchanges(t *testing.T) {
 	var m meter
 	p := pool(t, shared.url(shared.database(t)), m.trace)
@@ -97,8 +104,16 @@ func TestExchanges(t *testing.T) {
 		{"acquire for a time that the server cannot count", a, acquire(idB, time.Minute+1), 0, 2},
 		{"renewal for such a time", a, renew(idB), 0, 2},
 	} {
+		notified := m.notified.Load()
 		if n := m.count(func() { do(t, s.by, name, s.req, s.code) }); n != s.want {
 			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
+		}
+		want := int64(0)
+		if a := s.req.Action; s.code == 0 && (a == lease.ActionRelease || a == lease.ActionChange && s.what != "change again, which changes nothing") {
+			want = 1
+		}
+		if n := m.notified.Load() - notified; n != want {
+			t.Errorf("%s: %d notifications, want %d", s.what, n, want)
 		}
 	}
 }
@@ -420,6 +435,80 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	says(t, load(t, shared.url("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
 	says(t, load(t, shared.url("nowhere")), "jobs/nightly", "connection string")
 	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "see that the server is up")
+}
+
+// What no retry can mend is marked, and nothing else is.
+func TestPermanentErrors(t *testing.T) {
+	database := shared.database(t)
+	shared.exec(t, database, `create role "none_`+database+`" login`)
+	old, floorless := shared.database(t), shared.database(t)
+	shared.exec(t, old, "alter table lease_floor drop column schema")
+	shared.exec(t, floorless, "alter table lease_floor disable trigger all; delete from lease_floor")
+	older := shared.database(t)
+	shared.exec(t, older, "update lease_floor set schema = 1")
+	for what, s := range map[string]struct {
+		url       string
+		permanent bool
+		says      string
+	}{
+		"no tables":           {shared.url("postgres"), true, "run the statements of pglease.Schema once"},
+		"no permission":       {strings.Replace(shared.url(database), "postgres@", "none_"+database+"@", 1), true, "grant select"},
+		"no database":         {shared.url("nowhere"), true, "connection string"},
+		"a column is missing": {shared.url(old), true, "run the statements of pglease.Schema again, which keeps the leases"},
+		"an older schema":     {shared.url(older), true, "the tables have version 1, and must have 2 or newer"},
+		"no floor":            {shared.url(floorless), true, "lease_floor has no row"},
+		"not UTF8":            {shared.url(database) + "&client_encoding=latin1", true, "the connection has the client_encoding LATIN1"},
+		"a standby":           {shared.url(database) + "&default_transaction_read_only=on", false, "primary"},
+		"no server":           {"postgres://postgres@127.0.0.1:1/x?sslmode=disable", false, "see that the server is up"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for _, req := range []lease.Request{acquire(idA, time.Minute), release(idA)} {
+				_, err := store(t, pool(t, s.url), nil).Authority().Do(t.Context(), "x", req)
+				if req.Action == lease.ActionRelease && what == "a standby" {
+					continue // a refusal writes nothing
+				}
+				says(t, err, s.says)
+				var permanent *lease.PermanentError
+				if errors.As(err, &permanent) != s.permanent || lease.CodeOf(err) != 0 {
+					t.Errorf("permanent is %v of %v", !s.permanent, err)
+				}
+			}
+		})
+	}
+}
+
+// A row that is locked and a pool that is exhausted do not look like a server that is down.
+func TestWhatIsWaitedForIsSaid(t *testing.T) {
+	database := shared.database(t)
+	p := pool(t, shared.url(database), func(c *pgxpool.Config) { c.MaxConns = 2 })
+	a := store(t, p, nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	tx, err := pool(t, shared.url(database)).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "select from lease for update"); err != nil {
+		t.Fatal(err)
+	}
+	within := func(req lease.Request) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := a.Do(ctx, "x", req)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		return err
+	}
+	says(t, within(release(idA)), "another transaction may have locked the row", "out of reach")
+	for range 2 { // by somebody else who shares the pool
+		conn, err := p.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
+	says(t, within(renew(idA)), "all 2 connections of the pool are in use", "a pool of their own")
 }
 
 // says requires an error that says the words.

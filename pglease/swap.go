@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// put is the swap of a row. The time is read once the row is locked, and once: it is the one
+// put is the swap of a row. It says its own time in changed, so that the trigger does not notify:
+// see [notify]. The time is read once the row is locked, and once: it is the one
 // that the until, if there is one to come, is compared with, and that of the swap.
 const put = `
 with old as materialized (
@@ -20,7 +21,8 @@ with old as materialized (
 ), at as materialized (
 	select old.name, greatest(clock_timestamp(), old.changed) as now from old
 )
-update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, until = $8, nanos = $9, changed = at.now from at
+update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, until = $8, nanos = $9, changed = at.now,
+	signalled = case when $11 then at.now else l.signalled end from at
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
@@ -52,12 +54,16 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 		return lease.Snapshot{}, fmt.Errorf("pglease: version %q is not of this store", old.Version)
 	}
 	query, args := s.sql.putNew, append([]any{name, version}, values(next)...)
+	signal := mustSignal(old.Record.At(old.Now), next)
 	if !wasAbsent {
-		query, args = s.sql.put, append(args, ahead(old))
+		query, args = s.sql.put, append(args, ahead(old), signal)
 	}
 	var now time.Time
-	if err := s.query(ctx, query, args...).Scan(&version, &now); err != nil {
+	if err := s.ask(ctx, query, args, []any{&version, &now}); err != nil {
 		return lease.Snapshot{}, refused("swap", name, err)
+	}
+	if signal {
+		s.notifier.notify(ctx, name, now)
 	}
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
@@ -75,7 +81,7 @@ func ahead(old lease.Snapshot) *time.Time {
 // others do, or because of the time.
 func refused(what, name string, err error) error {
 	switch state := sqlState(err); {
-	case errors.Is(err, sql.ErrNoRows) || state == serializationFailure || state == deadlockDetected:
+	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:
 		return lease.ErrConflict
 	}
 	return explain(what, name, err)

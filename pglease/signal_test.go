@@ -1,0 +1,185 @@
+package pglease_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+)
+
+// SPEC S7: where a process ends between its commit and the notification, the watches are signalled
+// a second later.
+func TestSignalOfAnEndedProcess(t *testing.T) {
+	t.Parallel()
+	url := shared.url(shared.database(t))
+	ended, watching := store(t, pool(t, url), nil), store(t, pool(t, url), nil)
+	ended.Mute()
+	a := ended.Authority()
+	for what, req := range map[string]lease.Request{
+		"release":  release(idA),
+		"change":   {Action: lease.ActionChange, ID: idA, Proposed: idB},
+		"breaking": {Action: lease.ActionBreak, Period: lease.Grace(time.Minute)},
+		"broken":   {Action: lease.ActionBreak, Period: lease.Grace(0)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			do(t, a, what, acquire(idA, time.Hour), 0)
+			signals, err := watching.Watch(t.Context(), what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, a, what, renew(idA), 0)
+			select {
+			case <-signals:
+				t.Error("a renewal is signalled")
+			case <-time.After(2500 * time.Millisecond): // a real engine
+			}
+			began := time.Now()
+			do(t, a, what, req, 0)
+			if !within(signals, func(open bool) bool { return open }) {
+				t.Fatal("it was not signalled")
+			}
+			t.Logf("signalled after %v", time.Since(began))
+		})
+	}
+}
+
+// A change that was notified is signalled once: the sweep does not find it again.
+func TestSweepRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	s := store(t, pool(t, shared.url(shared.database(t))), nil)
+	a := s.Authority()
+	do(t, a, "x", acquire(idA, time.Hour), 0)
+	signals, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, a, "x", release(idA), 0)
+	if !within(signals, func(open bool) bool { return open }) {
+		t.Fatal("no signal of the release")
+	}
+	do(t, a, "x", acquire(idB, time.Hour), 0)
+	select {
+	case <-signals:
+		t.Error("a second signal, and nobody can do anything about a grant")
+	case <-time.After(2500 * time.Millisecond): // a real engine
+	}
+}
+
+// Renewals go on while every connection that they do not have of their own waits for a locked row.
+func TestRenewalsPassWhatWaits(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	s := store(t, pool(t, shared.url(database), func(c *pgxpool.Config) { c.MaxConns = 4 }), nil)
+	a, ctx := s.Authority(), t.Context()
+	do(t, a, "x", acquire(idA, time.Hour), 0)
+	do(t, a, "locked", acquire(idA, time.Hour), 0)
+	p := pool(t, shared.url(database))
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(ctx, "select from lease where name = 'locked' for update"); err != nil {
+		t.Fatal(err)
+	}
+	waiting, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, _ = a.Do(waiting, "locked", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+		})
+	}
+	waitFor(t, p, "for update")
+	for range 20 {
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		if _, err := a.Do(bounded, "x", renew(idA)); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+	bounded, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = a.Do(bounded, "y", acquire(idA, time.Minute))
+	says(t, err, "all 4 connections of the pool are in use", "a pool of their own")
+	stop()
+	all.Wait()
+}
+
+// A renewal for many leases does not wait for one that is locked, and renews no other than it should.
+func TestRenewalsTogether(t *testing.T) {
+	p := pool(t, shared.url(shared.database(t)), func(c *pgxpool.Config) { c.MaxConns = 64 })
+	s, other, ctx := store(t, p, nil), store(t, p, nil).Authority(), t.Context()
+	s.TogetherOnly()
+	a := s.Authority()
+	name := func(i int) string { return fmt.Sprint("x", i) }
+	const leases = 40
+	for i := range leases {
+		do(t, a, name(i), acquire(idA, time.Hour), 0)
+	}
+	for i := range leases {
+		switch i % 4 {
+		case 1:
+			do(t, other, name(i), release(idA), 0)
+		case 2:
+			do(t, other, name(i), renew(idA), 0) // it is begun anew
+		}
+	}
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(ctx, "select from lease where name = $1 for update", name(0)); err != nil {
+		t.Fatal(err)
+	}
+	results, errs := make([]lease.Result, leases), make([]error, leases)
+	var all, locked sync.WaitGroup
+	for i := range leases {
+		wait := &all
+		if i == 0 {
+			wait = &locked
+		}
+		wait.Go(func() { results[i], errs[i] = a.Do(ctx, name(i), renew(idA)) })
+	}
+	all.Wait()
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	locked.Wait()
+	for i, err := range errs {
+		want := lease.Code(0)
+		if i%4 == 1 {
+			want = lease.ErrIDMismatch
+		}
+		if lease.CodeOf(err) != want || want == 0 && err != nil {
+			t.Errorf("lease %d: %v, want %v", i, err, want)
+			continue
+		}
+		if snap, err := s.Load(ctx, name(i)); want == 0 && (err != nil || snap.Record != results[i].Record) {
+			t.Errorf("lease %d: the row has %v, %v, and the answer was %v", i, snap.Record, err, results[i].Record)
+		}
+	}
+}
+
+// A renewal whose context ends while it waits for its turn is not sent.
+func TestRenewalGivenUpIsNotSent(t *testing.T) {
+	var m meter
+	s := store(t, pool(t, shared.url(shared.database(t)), m.trace), nil)
+	s.TogetherOnly()
+	a := s.Authority()
+	do(t, a, "x", acquire(idA, time.Hour), 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n := m.count(func() { _, _ = a.Do(ctx, "x", renew(idA)) }); n != 0 {
+		t.Errorf("%d exchanges under a context that is done", n)
+	}
+	if n := m.count(func() { do(t, a, "x", renew(idA), 0) }); n != 1 {
+		t.Errorf("%d exchanges afterwards, want 1", n)
+	}
+}
