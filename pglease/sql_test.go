@@ -1,0 +1,88 @@
+package pglease_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease"
+)
+
+// A deaf driver does not return from a query, as lib/pq does not on a connection that has died
+// silently.
+type deaf struct {
+	driver.Conn
+	freed chan struct{}
+}
+
+func (d deaf) Connect(context.Context) (driver.Conn, error) { return d, nil }
+func (d deaf) Driver() driver.Driver                        { return nil }
+func (d deaf) Close() error                                 { return nil }
+
+func (d deaf) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	<-d.freed
+	return nil, errors.New("the connection was closed")
+}
+
+func TestSQLStoreReturnsWhenItsContextEnds(t *testing.T) {
+	d := deaf{freed: make(chan struct{})}
+	db := sql.OpenDB(d)
+	db.SetMaxOpenConns(2)
+	s, err := pglease.NewSQL(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.Authority()
+	for i, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), release(idA), {Action: lease.ActionRead}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		returned := make(chan error, 1)
+		go func() {
+			_, err := a.Do(ctx, "x", req)
+			returned <- err
+		}()
+		select {
+		case err := <-returned:
+			if !errors.Is(err, context.DeadlineExceeded) || lease.CodeOf(err) != 0 {
+				t.Errorf("%v: %v", req.Action, err)
+			}
+			if i > 1 { // both connections are kept by what the driver has not returned from
+				says(t, err, "all 2 connections of the pool are in use")
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%v does not return", req.Action)
+		}
+		cancel()
+	}
+	close(d.freed)
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who waits through a Store is signalled by what is released through an SQLStore.
+func TestSQLStoreSignals(t *testing.T) {
+	url := shared.url(shared.database(t))
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := pglease.NewSQL(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	signals, err := store(t, pool(t, url), nil).Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, s.Authority(), "x", release(idA), 0)
+	if !within(signals, func(open bool) bool { return open }) {
+		t.Error("no signal")
+	}
+}
