@@ -12,12 +12,18 @@ import (
 
 // renewMany is [renew] for many leases. It reads the time once, when it has locked all of them. It
 // does not wait for a row that somebody else has locked: the renewal of that one is begun anew.
+//
+// It is written so that the planner, which knows nothing of how many leases there are to renew,
+// cannot but look each of them up: by the index to lock it, and by its place to write it. A row
+// that is locked stays in its place.
 const renewMany = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
 ), locked as materialized (
-	select w.i, l.name, w.micros from wanted w join {row} l on l.name = w.name
-	where l.version = w.version and l.until = w.until for update of l skip locked
+	select w.i, l.place, w.micros from wanted w cross join lateral (
+		select l.ctid as place from {row} l
+		where l.name = w.name and l.version = w.version and l.until = w.until for update skip locked
+	) l
 ), at as materialized (
 	select clock_timestamp() as now from (select count(*) from locked) all_locked
 ), renewed as (
@@ -26,7 +32,7 @@ with wanted as (
 		changed = greatest(at.now, l.changed),
 		version = l.version + 1
 	from locked, at
-	where l.name = locked.name and greatest(at.now, l.changed) < l.until
+	where l.ctid = any (array(select place from locked)) and l.ctid = locked.place and greatest(at.now, l.changed) < l.until
 	returning locked.i, l.changed
 )
 select coalesce(json_agg(json_build_array(i, (extract(epoch from changed) * 1000000)::bigint)), '[]')::text from renewed`
