@@ -20,7 +20,7 @@ import (
 // Whatever others have done since, a request that begins with what is remembered ends as one that
 // begins with a load.
 func TestMemoryIsStale(t *testing.T) {
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	p := pool(t, url)
 	other := store(t, p, nil).Authority()
 	by := func(req lease.Request) func(*testing.T, string) {
@@ -94,7 +94,7 @@ func TestRenewalIsExact(t *testing.T) {
 }
 
 func renewalIsExact(t *testing.T, configure func(*pglease.Store)) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	ctx := t.Context()
 	renewals := 0
 	exactly := func(s lease.Store) lease.Store { return exact{s, t, &renewals} }
@@ -168,7 +168,7 @@ func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 // SPEC S5: what is remembered as leased may be over. A renewal then is one of an expired lease, and
 // not of one that somebody else has written since.
 func TestRenewalAfterTheEnd(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
 	for name, wants := range map[string]map[lease.Action]lease.Code{
 		"expired": {lease.ActionRenew: 0, lease.ActionChange: lease.ErrNotPresent, lease.ActionRelease: 0},
@@ -213,7 +213,7 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			var m meter
-			p := pool(t, shared.url(shared.database(t)), m.trace)
+			p := pool(t, shared.URL(shared.Database(t)), m.trace)
 			duration := time.Minute
 			if s.wait > 0 {
 				duration = 300 * time.Millisecond
@@ -278,7 +278,7 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 
 // SPEC S5: the same where the lease ends while the renewal waits for less than what is too long.
 func TestRenewalLocksAtTheEnd(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	a, ctx := store(t, p, nil).Authority(), t.Context()
 	renewals := 0
 	for range 60 {
@@ -333,7 +333,7 @@ func (s counting) Load(ctx context.Context, name string) (lease.Snapshot, error)
 
 // SPEC S8, A2: whoever finds a lease over waits for a renewal under way.
 func TestLoadWaitsForARenewalUnderWay(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
 	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
 	tx, err := p.Begin(ctx)
@@ -363,7 +363,7 @@ func TestLoadWaitsForARenewalUnderWay(t *testing.T) {
 
 // SPEC S4: the clock of the server was ahead when the row was written.
 func TestRenewalsDoNotRunBackward(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s := store(t, p, nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
 	if _, err := p.Exec(t.Context(), "update lease_row set changed = changed + interval '20 s'"); err != nil {
@@ -384,7 +384,7 @@ func TestRenewalsDoNotRunBackward(t *testing.T) {
 // A renewal in one exchange looks at the until also where it was set past the view, without a new
 // version, and at the time of the row also where that is ahead of the clock.
 func TestRenewalPastTheView(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	for _, set := range []string{"until = until + interval '1 h'", "changed = until"} {
 		loads := 0
 		count := func(s lease.Store) lease.Store { return counting{s, &loads} }
@@ -404,7 +404,7 @@ func TestRenewalPastTheView(t *testing.T) {
 // SPEC A3: an answer that does not come leaves unknown whether the lease was renewed, and nothing
 // else: the next request finds out.
 func TestUnknownRenewal(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	other := store(t, p, nil).Authority()
 	lost := errors.New("the answer is lost")
 	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
@@ -461,7 +461,7 @@ func (s losing) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 // SPEC A6: a context that is done already makes no request.
 func TestRenewalWithoutContext(t *testing.T) {
 	var m meter
-	a := store(t, pool(t, shared.url(shared.database(t)), m.trace), nil).Authority()
+	a := store(t, pool(t, shared.URL(shared.Database(t)), m.trace), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -481,7 +481,7 @@ func TestRenewalWithoutContext(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	const most = 8
 	var m meter
-	s := store(t, pool(t, shared.url(shared.database(t)), m.trace), &pglease.Options{Names: most})
+	s := store(t, pool(t, shared.URL(shared.Database(t)), m.trace), &pglease.Options{Names: most})
 	a := s.Authority()
 	for i := range 3 * most {
 		do(t, a, fmt.Sprint("x", i), acquire(idA, time.Minute), 0)
@@ -500,7 +500,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // SPEC S7: renewals wake nobody, and whoever waits takes over nevertheless when they end.
 func TestRenewalsWakeNobody(t *testing.T) {
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	s := store(t, pool(t, url), nil)
 	holder := s.Authority()
 	do(t, holder, "x", acquire(idA, time.Second), 0)
@@ -543,7 +543,7 @@ func TestRenewalsWakeNobody(t *testing.T) {
 
 // In a database whose transactions are serializable, whatever is overtaken is a conflict.
 func TestSerializable(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)), func(c *pgxpool.Config) {
+	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease/internal/pgserver"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -42,15 +43,15 @@ func must(b *testing.B, err error) {
 // servers are one that writes nothing to the disk, which shows what a lease costs besides, and
 // one as it is used.
 func servers(b *testing.B, f func(b *testing.B, url string)) {
-	b.Run("fsync=off", func(b *testing.B) { f(b, shared.url(shared.database(b))) })
+	b.Run("fsync=off", func(b *testing.B) { f(b, shared.URL(shared.Database(b))) })
 	b.Run("fsync=on", func(b *testing.B) {
 		dir, err := os.MkdirTemp("", "pglease")
 		must(b, err)
 		defer os.RemoveAll(dir)
-		s, err := newServer(dir, "fsync=on")
+		s, err := pgserver.New(dir, "fsync=on")
 		must(b, err)
-		defer s.stop()
-		f(b, s.url(s.database(b)))
+		defer s.Stop()
+		f(b, s.URL(s.Database(b)))
 	})
 }
 
@@ -127,7 +128,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 // machine of its holder is still there. Run it with -benchtime 5x.
 func BenchmarkTakeOver(b *testing.B) {
 	ctx := context.Background()
-	url := shared.url(shared.database(b))
+	url := shared.URL(shared.Database(b))
 	p := pool(b, url)
 	compare(b, "advisory", func() {
 		a := store(b, p, nil).Authority()

@@ -21,8 +21,8 @@ const unit = 400 * time.Millisecond
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	database := shared.database(t)
-	url := shared.url(database)
+	database := shared.Database(t)
+	url := shared.URL(database)
 	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 64 }) // as many as run at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 // corrupt makes a lease of no ID of what is leased, as somebody may by hand.
 func corrupt(database string) func(testing.TB, lease.Store, string) {
 	return func(t testing.TB, _ lease.Store, name string) {
-		shared.exec(t, database, "update lease set id = null where name = $1", name)
+		shared.Exec(t, database, "update lease set id = null where name = $1", name)
 	}
 }
 
@@ -75,8 +75,8 @@ func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 // The same over database/sql, which cannot watch.
 func TestSQLConformance(t *testing.T) {
 	t.Parallel()
-	database := shared.database(t)
-	db, err := sql.Open("pgx", shared.url(database))
+	database := shared.Database(t)
+	db, err := sql.Open("pgx", shared.URL(database))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestEditIsOfTheRowThatWasSeen(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p := pool(t, shared.url(shared.database(t)))
+			p := pool(t, shared.URL(shared.Database(t)))
 			a, ctx := store(t, p, nil).Authority(), t.Context()
 			do(t, a, "x", acquire(idA, time.Hour), 0)
 			tx, err := p.Begin(ctx)
@@ -81,7 +81,7 @@ func code(err error) string {
 
 // SPEC A2, A5: what was acknowledged stays so, however often somebody edits another column.
 func TestEditsUndoNothing(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
 	a := s.Authority()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
@@ -139,7 +139,7 @@ func TestEditsUndoNothing(t *testing.T) {
 
 // Edits that lock the rows first are never refused.
 func TestEditAfterALock(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	a, ctx := store(t, p, nil).Authority(), t.Context()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
 	ended := make(chan error, 1)

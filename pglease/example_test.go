@@ -14,7 +14,7 @@ func TestExampleSaysWhatFails(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "./examples/takeover").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-url", shared.url("postgres"), "-copy", "first")
+	cmd := exec.CommandContext(t.Context(), program, "-url", shared.URL("postgres"), "-copy", "first")
 	said, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestExampleSaysWhatFails(t *testing.T) {
 
 // The examples do what they say.
 func TestExamples(t *testing.T) {
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	for name, want := range map[string]string{
 		"takeover": "second holds it with token",
 		"guard":    "is refused: fencing: stale token",

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,42 +17,43 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/pglease/internal/pgserver"
 	"github.com/fencedlease/lease/session"
 )
 
 // ownServer is a server for a test that does harm to it.
-func ownServer(t *testing.T) *server {
+func ownServer(t *testing.T) *pgserver.Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pglease") // others must be able to enter it
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s, err := newServer(dir, "fsync=off")
+	s, err := pgserver.New(dir, "fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.stop)
+	t.Cleanup(s.Stop)
 	return s
 }
 
 // harm does one of the things that happen to a server, and says which.
-func (s *server) harm(t *testing.T, r *rand.Rand) string {
+func harm(s *pgserver.Server, t *testing.T, r *rand.Rand) string {
 	t.Helper()
 	switch r.IntN(3) {
 	case 0:
-		s.pause()
+		s.Signal(syscall.SIGSTOP)
 		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-		s.resume()
+		s.Signal(syscall.SIGCONT)
 		return "stop and continue"
 	case 1:
-		s.kill()
-		if err := s.restart(); err != nil {
+		s.Kill()
+		if err := s.Restart(); err != nil {
 			t.Error(err)
 		}
 		return "kill and restart"
 	}
-	conn, err := pgx.Connect(t.Context(), s.url("postgres"))
+	conn, err := pgx.Connect(t.Context(), s.URL("postgres"))
 	if err != nil {
 		t.Error(err)
 		return "nothing"
@@ -67,15 +69,15 @@ func (s *server) harm(t *testing.T, r *rand.Rand) string {
 // finds out.
 func TestTimedOutWriteIsApplied(t *testing.T) {
 	server := ownServer(t)
-	a := store(t, pool(t, server.url(server.database(t))), nil).Authority()
+	a := store(t, pool(t, server.URL(server.Database(t))), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	server.pause()
+	server.Signal(syscall.SIGSTOP)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an answer that does not come: %v", err)
 	}
-	server.resume()
+	server.Signal(syscall.SIGCONT)
 	eventually(t, "renewal", func(ctx context.Context) error {
 		_, err := a.Do(ctx, "x", renew(idA))
 		return err
@@ -84,14 +86,14 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 
 // SPEC S7: a watch that is lost is closed, and the next one works. Changes by hand wake too.
 func TestWatchIsLostAndFound(t *testing.T) {
-	database := shared.database(t)
-	p := pool(t, shared.url(database))
+	database := shared.Database(t)
+	p := pool(t, shared.URL(database))
 	s := store(t, p, nil)
 	signals, err := s.Watch(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared.exec(t, database, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query like '%clock_timestamp()) * 1000000%'")
+	shared.Exec(t, database, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query like '%clock_timestamp()) * 1000000%'")
 	if !within(signals, func(open bool) bool { return !open }) {
 		t.Error("the watch was lost and is not closed")
 	}
@@ -103,7 +105,7 @@ func TestWatchIsLostAndFound(t *testing.T) {
 	if !within(signals, func(open bool) bool { return open }) {
 		t.Error("no signal after the release")
 	}
-	shared.exec(t, database, "delete from lease")
+	shared.Exec(t, database, "delete from lease")
 	if !within(signals, func(open bool) bool { return open }) {
 		t.Error("no signal after a deletion by hand")
 	}
@@ -137,7 +139,7 @@ func within(signals <-chan struct{}, want func(open bool) bool) bool {
 
 // A holder that is killed is succeeded by a waiter, that was not told by anybody.
 func TestWaiterTakesOver(t *testing.T) {
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	holder := store(t, pool(t, url), nil).Authority()
 	before := do(t, holder, "x", acquire(idA, 1500*time.Millisecond), 0)
 	waiter, err := store(t, pool(t, url), nil).Lease("x", nil)
@@ -231,26 +233,26 @@ func TestNoUpdateIsLost(t *testing.T) {
 		rounds = 4
 	}
 	server := ownServer(t)
-	database := server.database(t)
-	server.exec(t, database, "create table counter (n bigint not null); insert into counter values (0)")
+	database := server.Database(t)
+	server.Exec(t, database, "create table counter (n bigint not null); insert into counter values (0)")
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &counters{T: t}
 	var all sync.WaitGroup
 	for range 3 {
-		p := pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 4 })
+		p := pool(t, server.URL(database), func(c *pgxpool.Config) { c.MaxConns = 4 })
 		a := store(t, p, nil).Authority()
 		all.Go(func() { c.work(ctx, p, a) })
 	}
 	for range rounds {
 		time.Sleep(time.Duration(500+r.IntN(700)) * time.Millisecond) // a real engine
-		server.harm(t, r)
+		harm(server, t, r)
 	}
 	cancel()
 	all.Wait()
 	var n int64
-	if err := pool(t, server.url(database)).QueryRow(t.Context(), "select n from counter").Scan(&n); err != nil {
+	if err := pool(t, server.URL(database)).QueryRow(t.Context(), "select n from counter").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("seed %d: %d grants, %d increments acknowledged, %d unknown, %d holders refused as stale, counter at %d",

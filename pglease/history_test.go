@@ -21,7 +21,7 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		runs = 50
 	}
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	stores := make([]*pglease.Store, clients)
 	for i := range stores {
 		stores[i] = store(t, pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
@@ -102,11 +102,11 @@ func TestHistoriesUnderFaults(t *testing.T) {
 		runs = 3
 	}
 	server := ownServer(t)
-	database := server.database(t)
+	database := server.Database(t)
 	stores := make([]*pglease.Store, 4)
 	bounded := make([]lease.Store, len(stores))
 	for i := range stores {
-		stores[i] = store(t, pool(t, server.url(database), func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
+		stores[i] = store(t, pool(t, server.URL(database), func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
 		bounded[i] = impatient{stores[i], patience}
 		if i%2 == 1 {
 			stores[i].TogetherOnly()
@@ -130,7 +130,7 @@ func TestHistoriesUnderFaults(t *testing.T) {
 				go func() { done <- run(t.Context(), seed+uint64(i), fmt.Sprint(what, "-", i)) }()
 				for range 4 {
 					time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
-					faults[server.harm(t, r)]++
+					faults[harm(server, t, r)]++
 				}
 				h := <-done
 				if err := h.Check(histories.Options{OwnClock: true}); err != nil {

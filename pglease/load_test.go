@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/pglease/internal/pgserver"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -37,13 +38,13 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	server, err := newServer(dir, "fsync=on")
+	server, err := pgserver.New(dir, "fsync=on")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.stop)
+	t.Cleanup(server.Stop)
 	for run := range *loadRuns {
-		t.Run(fmt.Sprint(run), func(t *testing.T) { load(t, server.url(server.database(t))) })
+		t.Run(fmt.Sprint(run), func(t *testing.T) { load(t, server.URL(server.Database(t))) })
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // SPEC G1, G3, G4, G5.
 func TestMark(t *testing.T) {
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	p := pool(t, url)
 	db, err := sql.Open("pgx", url)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestMark(t *testing.T) {
 // Equal and older tokens too wait for the transaction that has the mark, so that what it read
 // stays as it is.
 func TestMarkExcludes(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	ctx := t.Context()
 	admit := func(tok uint64) (pgx.Tx, error) {
 		tx, err := p.Begin(ctx)

@@ -30,7 +30,7 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 		rounds = 8
 	}
 	server := ownServer(t)
-	url := server.url(server.database(t))
+	url := server.URL(server.Database(t))
 	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: []string{url, url, url}, Duration: time.Second}, rounds,
-		func(r *rand.Rand) string { return server.harm(t, r) })
+		func(r *rand.Rand) string { return harm(server, t, r) })
 }

@@ -21,19 +21,19 @@ var schema1 string
 
 // Older tables are refused with advice, and running the schema over them keeps leases and tokens.
 func TestMigration(t *testing.T) {
-	database := fmt.Sprint("old", shared.databases.Add(1))
-	shared.exec(t, "postgres", "create database "+database)
-	shared.exec(t, database, schema1)
-	shared.exec(t, database, `insert into lease values
+	database := shared.Name()
+	shared.Exec(t, "postgres", "create database "+database)
+	shared.Exec(t, database, schema1)
+	shared.Exec(t, database, `insert into lease values
 		('held', 'leased', 'worker-1', now() + interval '1 h', '1h0m0s', 41, '`+idA.String()+`'),
 		('free', 'available', '', null, '', 51, null), ('gone', 'available', '', null, '', 61, null);
 		delete from lease where name = 'gone'`)
-	s := store(t, pool(t, shared.url(database)), nil)
+	s := store(t, pool(t, shared.URL(database)), nil)
 	a := s.Authority()
 	_, err := a.Do(t.Context(), "held", renew(idA))
 	says(t, err, "held", "the tables are older than this library", "run the statements of pglease.Schema again")
 	for range 2 { // the second time changes nothing
-		shared.exec(t, database, pglease.Schema)
+		shared.Exec(t, database, pglease.Schema)
 	}
 	signals, err := s.Watch(t.Context(), "held")
 	if err != nil {
@@ -55,11 +55,11 @@ func TestMigration(t *testing.T) {
 
 // A newer schema serves this library too, and running an older one over it does not bring it back.
 func TestNewerSchema(t *testing.T) {
-	database := shared.database(t)
-	shared.exec(t, database, "update lease_floor set schema = 3")
-	shared.exec(t, database, pglease.Schema)
+	database := shared.Database(t)
+	shared.Exec(t, database, "update lease_floor set schema = 3")
+	shared.Exec(t, database, pglease.Schema)
 	var version int
-	p := pool(t, shared.url(database))
+	p := pool(t, shared.URL(database))
 	if err := p.QueryRow(t.Context(), "select schema from lease_floor").Scan(&version); err != nil || version != 3 {
 		t.Errorf("version %d, %v", version, err)
 	}
@@ -68,9 +68,9 @@ func TestNewerSchema(t *testing.T) {
 
 // In a database that is not UTF8 two drivers would make two leases of one name.
 func TestEncoding(t *testing.T) {
-	database := fmt.Sprint("latin", shared.databases.Add(1))
-	shared.exec(t, "postgres", "create database "+database+" template template0 encoding latin1 locale 'C'")
-	conn, err := pgx.Connect(t.Context(), shared.url(database))
+	database := shared.Name()
+	shared.Exec(t, "postgres", "create database "+database+" template template0 encoding latin1 locale 'C'")
+	conn, err := pgx.Connect(t.Context(), shared.URL(database))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, encoding := range []string{"utf8", "latin1"} {
-		a := store(t, pool(t, shared.url(database)+"&client_encoding="+encoding), nil).Authority()
+		a := store(t, pool(t, shared.URL(database)+"&client_encoding="+encoding), nil).Authority()
 		_, err := a.Do(t.Context(), "jobs/nächtlich", acquire(idA, time.Minute))
 		says(t, err, "encoding LATIN1", "must have UTF8")
 	}
@@ -110,10 +110,10 @@ func grants(t *testing.T, role, to string) (sql string) {
 // An operator with the grants that the schema states lists and breaks leases, through the library and
 // in psql. It makes and deletes no row.
 func TestOperator(t *testing.T) {
-	database := shared.database(t)
+	database := shared.Database(t)
 	worker, operator := "worker_"+database, "operator_"+database
-	shared.exec(t, database, fmt.Sprintf("create role %s login; create role %s login;", worker, operator)+grants(t, "worker", worker)+grants(t, "operator", operator))
-	as := func(role string) string { return strings.Replace(shared.url(database), "postgres@", role+"@", 1) }
+	shared.Exec(t, database, fmt.Sprintf("create role %s login; create role %s login;", worker, operator)+grants(t, "worker", worker)+grants(t, "operator", operator))
+	as := func(role string) string { return strings.Replace(shared.URL(database), "postgres@", role+"@", 1) }
 	working := store(t, pool(t, as(worker)), nil).Authority()
 	p := pool(t, as(operator))
 	operating := store(t, p, nil).Authority()

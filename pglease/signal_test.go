@@ -16,7 +16,7 @@ import (
 // a second later.
 func TestSignalOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	ended, watching := store(t, pool(t, url), nil), store(t, pool(t, url), nil)
 	ended.Mute()
 	a := ended.Authority()
@@ -52,7 +52,7 @@ func TestSignalOfAnEndedProcess(t *testing.T) {
 // A change that was notified is signalled once: the sweep does not find it again.
 func TestSweepRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	s := store(t, pool(t, shared.url(shared.database(t))), nil)
+	s := store(t, pool(t, shared.URL(shared.Database(t))), nil)
 	a := s.Authority()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
 	signals, err := s.Watch(t.Context(), "x")
@@ -74,12 +74,12 @@ func TestSweepRepeatsNothing(t *testing.T) {
 // Renewals go on while every connection that they do not have of their own waits for a locked row.
 func TestRenewalsPassWhatWaits(t *testing.T) {
 	t.Parallel()
-	database := shared.database(t)
-	s := store(t, pool(t, shared.url(database), func(c *pgxpool.Config) { c.MaxConns = 4 }), nil)
+	database := shared.Database(t)
+	s := store(t, pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 4 }), nil)
 	a, ctx := s.Authority(), t.Context()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
 	do(t, a, "locked", acquire(idA, time.Hour), 0)
-	p := pool(t, shared.url(database))
+	p := pool(t, shared.URL(database))
 	tx, err := p.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestRenewalsPassWhatWaits(t *testing.T) {
 
 // A renewal for many leases does not wait for one that is locked, and renews no other than it should.
 func TestRenewalsTogether(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)), func(c *pgxpool.Config) { c.MaxConns = 64 })
+	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) { c.MaxConns = 64 })
 	s, other, ctx := store(t, p, nil), store(t, p, nil).Authority(), t.Context()
 	s.TogetherOnly()
 	a := s.Authority()
@@ -170,7 +170,7 @@ func TestRenewalsTogether(t *testing.T) {
 // A renewal whose context ends while it waits for its turn is not sent.
 func TestRenewalGivenUpIsNotSent(t *testing.T) {
 	var m meter
-	s := store(t, pool(t, shared.url(shared.database(t)), m.trace), nil)
+	s := store(t, pool(t, shared.URL(shared.Database(t)), m.trace), nil)
 	s.TogetherOnly()
 	a := s.Authority()
 	do(t, a, "x", acquire(idA, time.Hour), 0)

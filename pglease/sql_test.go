@@ -65,7 +65,7 @@ func TestSQLStoreReturnsWhenItsContextEnds(t *testing.T) {
 
 // Who waits through a Store is signalled by what is released through an SQLStore.
 func TestSQLStoreSignals(t *testing.T) {
-	url := shared.url(shared.database(t))
+	url := shared.URL(shared.Database(t))
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func (m *meter) count(f func()) int {
 // return, and nothing else is.
 func TestExchanges(t *testing.T) {
 	var m meter
-	p := pool(t, shared.url(shared.database(t)), m.trace)
+	p := pool(t, shared.URL(shared.Database(t)), m.trace)
 	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
 	const name = "x"
 	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
@@ -119,7 +119,7 @@ func TestExchanges(t *testing.T) {
 }
 
 func TestReadable(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	a := store(t, p, nil).Authority()
 	do(t, a, t.Name(), acquire(idA, 15*time.Second), 0)
 	res := do(t, a, t.Name(), renew(idA), 0)
@@ -139,7 +139,7 @@ func TestReadable(t *testing.T) {
 // SPEC S3, S2: tokens are newer through deletion, restoration and whatever is done by hand, and
 // no version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
 	a := s.Authority()
 	exec := func(sql string) {
@@ -218,7 +218,7 @@ func TestTokensOutliveTheRow(t *testing.T) {
 
 // The swap from an absence that a deletion has ended, while the deletion is not yet committed.
 func TestInsertWaitsForADeletion(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
 	absent, err := s.Load(ctx, "x")
 	if err != nil {
@@ -283,7 +283,7 @@ func eventually(t testing.TB, what string, f func(context.Context) error) {
 
 // SPEC S5: a swap that waited for a lock until the lease was over is a conflict.
 func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
 	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
 	old, err := s.Load(ctx, "x")
@@ -320,7 +320,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 // SPEC S8, A2: whoever finds a lease over waits for a swap that was decided before, and commits
 // after.
 func TestLoadWaitsForASwapUnderWay(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
 	do(t, s.Authority(), "x", acquire(idA, 200*time.Millisecond), 0)
 	tx, err := p.Begin(ctx)
@@ -356,10 +356,10 @@ func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 
 // SPEC S4: the clock of the server was ahead when the row was written.
 func TestTimeDoesNotRunBackward(t *testing.T) {
-	database := shared.database(t)
-	s := store(t, pool(t, shared.url(database)), nil)
+	database := shared.Database(t)
+	s := store(t, pool(t, shared.URL(database)), nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-	shared.exec(t, database, "update lease_row set changed = changed + interval '20 s'")
+	shared.Exec(t, database, "update lease_row set changed = changed + interval '20 s'")
 	ahead, err := s.Load(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
@@ -376,10 +376,10 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 
 // The tables need not be where the search path finds them.
 func TestSchema(t *testing.T) {
-	database := shared.database(t)
-	shared.exec(t, database, `drop view lease; drop table lease_row, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
-	shared.exec(t, database, `set search_path to "my ""leases";`+pglease.Schema) // again: nothing changes
-	p := pool(t, shared.url(database))
+	database := shared.Database(t)
+	shared.Exec(t, database, `drop view lease; drop table lease_row, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
+	shared.Exec(t, database, `set search_path to "my ""leases";`+pglease.Schema) // again: nothing changes
+	p := pool(t, shared.URL(database))
 	a := store(t, p, &pglease.Options{Schema: `my "leases`}).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
 	if _, err := p.Exec(t.Context(), `delete from "my ""leases".lease`); err != nil {
@@ -392,7 +392,7 @@ func TestSchema(t *testing.T) {
 
 // A pooler gives every statement another connection, and keeps none of its state.
 func TestPooler(t *testing.T) {
-	p := pool(t, shared.url(shared.database(t)), func(c *pgxpool.Config) {
+	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		c.AfterRelease = func(*pgx.Conn) bool { return false }
 	})
@@ -411,54 +411,54 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		_, err := store(t, pool(t, url), nil).Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
 		return err
 	}
-	database := shared.database(t)
-	shared.exec(t, database, `create role "`+database+`" login`)
-	worker := strings.Replace(shared.url(database), "postgres@", database+"@", 1)
+	database := shared.Database(t)
+	shared.Exec(t, database, `create role "`+database+`" login`)
+	worker := strings.Replace(shared.URL(database), "postgres@", database+"@", 1)
 	says(t, load(t, worker), "jobs/nightly", "42501", "grant select, insert, update on lease_row", "on lease_floor")
-	shared.exec(t, database, fmt.Sprintf(`grant select, insert, update on lease_row, lease_mark to %s; grant select, update on lease_floor to %[1]s`, database))
+	shared.Exec(t, database, fmt.Sprintf(`grant select, insert, update on lease_row, lease_mark to %s; grant select, update on lease_floor to %[1]s`, database))
 	if err := load(t, worker); err != nil {
 		t.Errorf("with the permissions that are asked for: %v", err)
 	}
-	says(t, load(t, shared.url(database)+"&default_transaction_read_only=on"), "jobs/nightly", "primary")
+	says(t, load(t, shared.URL(database)+"&default_transaction_read_only=on"), "jobs/nightly", "primary")
 	for _, wrong := range []string{"id = null", "duration = '15 s'", "until = null", "until = '10000-01-02'"} {
-		shared.exec(t, database, "update lease set "+wrong)
+		shared.Exec(t, database, "update lease set "+wrong)
 		err := load(t, worker)
 		says(t, err, "jobs/nightly", "put it right, or delete it")
 		if lease.CodeOf(err) != lease.ErrCorrupt {
 			t.Errorf("the code of %v", err)
 		}
-		shared.exec(t, database, "delete from lease")
+		shared.Exec(t, database, "delete from lease")
 		if err := load(t, worker); err != nil {
 			t.Errorf("after the row was deleted: %v", err)
 		}
 	}
-	says(t, load(t, shared.url("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
-	says(t, load(t, shared.url("nowhere")), "jobs/nightly", "connection string")
+	says(t, load(t, shared.URL("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
+	says(t, load(t, shared.URL("nowhere")), "jobs/nightly", "connection string")
 	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "see that the server is up")
 }
 
 // What no retry can mend is marked, and nothing else is.
 func TestPermanentErrors(t *testing.T) {
-	database := shared.database(t)
-	shared.exec(t, database, `create role "none_`+database+`" login`)
-	old, floorless := shared.database(t), shared.database(t)
-	shared.exec(t, old, "alter table lease_floor drop column schema")
-	shared.exec(t, floorless, "alter table lease_floor disable trigger all; delete from lease_floor")
-	older := shared.database(t)
-	shared.exec(t, older, "update lease_floor set schema = 1")
+	database := shared.Database(t)
+	shared.Exec(t, database, `create role "none_`+database+`" login`)
+	old, floorless := shared.Database(t), shared.Database(t)
+	shared.Exec(t, old, "alter table lease_floor drop column schema")
+	shared.Exec(t, floorless, "alter table lease_floor disable trigger all; delete from lease_floor")
+	older := shared.Database(t)
+	shared.Exec(t, older, "update lease_floor set schema = 1")
 	for what, s := range map[string]struct {
 		url       string
 		permanent bool
 		says      string
 	}{
-		"no tables":           {shared.url("postgres"), true, "run the statements of pglease.Schema once"},
-		"no permission":       {strings.Replace(shared.url(database), "postgres@", "none_"+database+"@", 1), true, "grant select"},
-		"no database":         {shared.url("nowhere"), true, "connection string"},
-		"a column is missing": {shared.url(old), true, "run the statements of pglease.Schema again, which keeps the leases"},
-		"an older schema":     {shared.url(older), true, "the tables have version 1, and must have 2 or newer"},
-		"no floor":            {shared.url(floorless), true, "lease_floor has no row"},
-		"not UTF8":            {shared.url(database) + "&client_encoding=latin1", true, "the connection has the client_encoding LATIN1"},
-		"a standby":           {shared.url(database) + "&default_transaction_read_only=on", false, "primary"},
+		"no tables":           {shared.URL("postgres"), true, "run the statements of pglease.Schema once"},
+		"no permission":       {strings.Replace(shared.URL(database), "postgres@", "none_"+database+"@", 1), true, "grant select"},
+		"no database":         {shared.URL("nowhere"), true, "connection string"},
+		"a column is missing": {shared.URL(old), true, "run the statements of pglease.Schema again, which keeps the leases"},
+		"an older schema":     {shared.URL(older), true, "the tables have version 1, and must have 2 or newer"},
+		"no floor":            {shared.URL(floorless), true, "lease_floor has no row"},
+		"not UTF8":            {shared.URL(database) + "&client_encoding=latin1", true, "the connection has the client_encoding LATIN1"},
+		"a standby":           {shared.URL(database) + "&default_transaction_read_only=on", false, "primary"},
 		"no server":           {"postgres://postgres@127.0.0.1:1/x?sslmode=disable", false, "see that the server is up"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -479,11 +479,11 @@ func TestPermanentErrors(t *testing.T) {
 
 // A row that is locked and a pool that is exhausted do not look like a server that is down.
 func TestWhatIsWaitedForIsSaid(t *testing.T) {
-	database := shared.database(t)
-	p := pool(t, shared.url(database), func(c *pgxpool.Config) { c.MaxConns = 2 })
+	database := shared.Database(t)
+	p := pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 2 })
 	a := store(t, p, nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	tx, err := pool(t, shared.url(database)).Begin(t.Context())
+	tx, err := pool(t, shared.URL(database)).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +522,7 @@ func says(t *testing.T, err error, words ...string) {
 }
 
 func TestOptions(t *testing.T) {
-	p := pool(t, shared.url("postgres"))
+	p := pool(t, shared.URL("postgres"))
 	for what, o := range map[string]*pglease.Options{
 		"Options.Schema": {Schema: "a\x00b"}, "Options.Names": {Names: -1}, "Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
 	} {

@@ -1,0 +1,217 @@
+// Package pgserver starts PostgreSQL for tests.
+package pgserver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencedlease/lease/pglease"
+)
+
+// A Server is a PostgreSQL of its own, on a free port of the loopback, in a folder that goes
+// away. It does not outlive the tests.
+type Server struct {
+	dir, data string
+	port      int
+	settings  []string
+	child     *exec.Cmd
+	ended     chan struct{}
+	databases atomic.Int64
+}
+
+// binaries is where the programs of the newest installed version are.
+func binaries() (string, error) {
+	if path, err := exec.LookPath("postgres"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if len(found) == 0 {
+		return "", fmt.Errorf("there is no postgres in the PATH or in /usr/lib/postgresql: apt-get install postgresql-15")
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+// nobody is whom a server is run as, which refuses to run as root.
+func nobody() (*syscall.SysProcAttr, int, error) {
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		return attr, os.Getuid(), nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, 0, err
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return attr, uid, nil
+}
+
+// New makes a server with settings such as "fsync=off", in dir, and starts it.
+func New(dir string, settings ...string) (*Server, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	attr, uid, err := nobody()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chown(dir, uid, -1); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, data: filepath.Join(dir, "data"), settings: settings}
+	init := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data, "-U", "postgres", "-A", "trust", "-N", "--no-instructions", "-E", "UTF8", "--locale=C")
+	init.SysProcAttr, init.Dir = attr, dir
+	if out, err := init.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %v\n%s", err, out)
+	}
+	if s.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	return s, s.Start()
+}
+
+// Start starts the server, also again, and returns when it answers.
+func (s *Server) Start() error {
+	bin, err := binaries()
+	if err != nil {
+		return err
+	}
+	args := []string{"-D", s.data, "-k", s.dir, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"}
+	for _, set := range s.settings {
+		args = append(args, "-c", set)
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.child = exec.Command(filepath.Join(bin, "postgres"), args...)
+	s.child.SysProcAttr, _, _ = nobody()
+	s.child.Dir, s.child.Stdout, s.child.Stderr = s.dir, log, log
+	s.ended = make(chan struct{})
+	started := make(chan error)
+	go startAndWait(s.child, started, s.ended)
+	if err := <-started; err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		conn, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			conn.Close(ctx)
+			cancel()
+			return nil
+		}
+		cancel()
+		select {
+		case <-s.ended:
+			out, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("postgres ended: %s", out)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("postgres does not answer: %v", err)
+		}
+	}
+}
+
+// URL returns the address of a database.
+func (s *Server) URL(database string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+}
+
+// Signal sends a signal to every process of the server.
+func (s *Server) Signal(sig syscall.Signal) {
+	for _, pid := range append(children(s.child.Process.Pid), s.child.Process.Pid) {
+		_ = syscall.Kill(pid, sig)
+	}
+}
+
+// children returns the processes that pid has started.
+func children(pid int) (found []int) {
+	out, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, word := range strings.Fields(string(out)) {
+		if child, err := strconv.Atoi(word); err == nil {
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// Kill ends the server as a crash does.
+func (s *Server) Kill() {
+	s.Signal(syscall.SIGKILL)
+	<-s.ended
+}
+
+// Restart starts a server that was killed. Its children may hold on to what it had for a while.
+func (s *Server) Restart() error {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		err := s.Start()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// Stop ends the server.
+func (s *Server) Stop() {
+	s.Signal(syscall.SIGCONT)
+	_ = s.child.Process.Signal(syscall.SIGQUIT)
+	<-s.ended
+}
+
+// Name returns a name for a database that no other one has.
+func (s *Server) Name() string { return fmt.Sprint("d", s.databases.Add(1)) }
+
+// Database makes a database with the schema of leases in it, and returns its name.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name := s.Name()
+	s.Exec(t, "postgres", "create database "+name)
+	s.Exec(t, name, pglease.Schema)
+	return name
+}
+
+// Exec runs SQL as the superuser.
+func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// startAndWait runs a child to its end. Its thread must live as long: the child dies with it.
+func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := child.Start()
+	started <- err
+	if err == nil {
+		_ = child.Wait()
+	}
+	close(ended)
+}

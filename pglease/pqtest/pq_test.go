@@ -1,0 +1,282 @@
+// Package pqtest tests pglease over lib/pq and behind pgbouncer. It is a module of its own, so that
+// pglease does not require lib/pq.
+package pqtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/lib/pq"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/pglease/internal/pgserver"
+)
+
+var shared *pgserver.Server
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "pqtest")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		if shared, err = pgserver.New(dir, "fsync=off"); err != nil {
+			fmt.Fprintln(os.Stderr, "these tests need PostgreSQL 14 or newer: ", err)
+			return 1
+		}
+		defer shared.Stop()
+		return m.Run()
+	}())
+}
+
+func open(t testing.TB, url string) *pglease.SQLStore {
+	t.Helper()
+	db, err := sql.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	s, err := pglease.NewSQL(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func openPgx(t testing.TB, url string) *pglease.Store {
+	t.Helper()
+	p, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	s, err := pglease.New(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	url := shared.URL(shared.Database(t))
+	o := &leasetest.Options{Unit: 400 * time.Millisecond, Lacks: leasetest.Forgetting | leasetest.Watching,
+		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return open(t, url) },
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t, url) }}
+	leasetest.TestStore(t, func(t testing.TB) lease.Store { return open(t, url) }, o)
+}
+
+func number(i int) lease.ID {
+	return lease.MustParseID(fmt.Sprintf("aaaaaaaa-0000-4000-8000-%012d", i+1))
+}
+
+// takeAndGive has many clients take leases, renew them and give them back at once, and returns the
+// errors.
+func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			id, name := number(i), fmt.Sprint("näme ", i)
+			for range 3 {
+				for _, req := range []lease.Request{
+					{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: time.Minute},
+					{Action: lease.ActionRenew, ID: id}, {Action: lease.ActionRelease, ID: id},
+				} {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					_, err := a.Do(ctx, name, req)
+					cancel()
+					if err != nil {
+						mu.Lock()
+						failed = append(failed, fmt.Errorf("%v %s: %w", req.Action, name, err))
+						mu.Unlock()
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	return failed
+}
+
+// Behind a pooler both drivers work as the README says, and otherwise the errors say what to set.
+func TestPooler(t *testing.T) {
+	database := shared.Database(t)
+	url := shared.Pooler(t)(database)
+	for what, s := range map[string]struct {
+		authority lease.Authority
+		works     bool
+	}{
+		"pgx, exec":                  {openPgx(t, url+"&default_query_exec_mode=exec").Authority(), true},
+		"lib/pq, binary parameters":  {open(t, url+"&binary_parameters=yes").Authority(), true},
+		"pgx, statements prepared":   {openPgx(t, url).Authority(), false},
+		"lib/pq, no such parameters": {open(t, url).Authority(), false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			failed := takeAndGive(t, s.authority)
+			t.Logf("%d of 180 requests failed", len(failed))
+			if s.works && len(failed) > 0 {
+				t.Error(failed[0])
+			}
+			said := 0
+			for _, err := range failed {
+				if strings.Contains(err.Error(), "lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec") {
+					said++
+				}
+			}
+			if !s.works && said == 0 {
+				t.Errorf("no error says what to set: %v", failed)
+			}
+		})
+	}
+}
+
+// One store listens past the pooler and is signalled by another that goes through it.
+func TestListenPastThePooler(t *testing.T) {
+	database := shared.Database(t)
+	url := shared.Pooler(t)(database) + "&default_query_exec_mode=exec"
+	p, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	direct, err := pgxpool.ParseConfig(shared.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := pglease.New(p, &pglease.Options{Listen: direct.ConnConfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	id := number(1)
+	signals, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range []lease.Request{{Action: lease.ActionAcquire, Proposed: id, Duration: time.Minute}, {Action: lease.ActionRelease, ID: id}} {
+		if _, err := openPgx(t, url).Authority().Do(t.Context(), "x", req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case _, open := <-signals:
+		if !open {
+			t.Error("the watch is lost")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no signal")
+	}
+}
+
+// A dialer makes connections that can be made to die silently: nothing is read or written any more,
+// and they are not closed.
+type dialer struct {
+	dead atomic.Bool
+
+	mu   sync.Mutex
+	made []net.Conn
+}
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialTimeout(network, address, 0)
+}
+
+func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	m := &mortal{Conn: conn, dead: &d.dead, closed: make(chan struct{})}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made = append(d.made, m)
+	return m, nil
+}
+
+// close closes all connections.
+func (d *dialer) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, conn := range d.made {
+		conn.Close()
+	}
+}
+
+type mortal struct {
+	net.Conn
+	dead   *atomic.Bool
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *mortal) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.dead.Load() {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *mortal) Write(b []byte) (int, error) {
+	if c.dead.Load() {
+		return len(b), nil // into the void
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *mortal) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// lib/pq does not return from a query on a connection that has died silently. The store does.
+func TestSilentDeath(t *testing.T) {
+	connector, err := pq.NewConnector(shared.URL(shared.Database(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := new(dialer)
+	connector.Dialer(d)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { d.close(); db.Close() })
+	s, err := pglease.NewSQL(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, id := s.Authority(), number(1)
+	if _, err := a.Do(t.Context(), "x", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	d.dead.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = a.Do(ctx, "x", lease.Request{Action: lease.ActionRenew, ID: id})
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+	d.dead.Store(false) // new connections live
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := a.Do(ctx, "x", lease.Request{Action: lease.ActionRenew, ID: id}); err != nil {
+		t.Errorf("over another connection: %v", err)
+	}
+}
