@@ -3,6 +3,7 @@ package pglease
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -63,7 +64,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) error {
 	default:
 		queue.Remove(place)
 	}
-	return &busyError{g.size, ctx.Err()}
+	return &busyError{g.size, false, ctx.Err()}
 }
 
 // leave gives a connection back.
@@ -94,15 +95,25 @@ func (g *gate) pass(queue *list.List) {
 
 // A busyError says that a request got no connection in time.
 type busyError struct {
-	size int // of the pool
+	size int  // of the pool; zero: nothing is known of it
+	sent bool // it may have got one, and may have been sent
 	err  error
 }
 
 func (e *busyError) Error() string {
+	if e.size == 0 {
+		return "other renewals are under way: " + e.err.Error()
+	}
 	return fmt.Sprintf("all %d connections of the pool are in use: %v", e.size, e.err)
 }
 
 func (e *busyError) Unwrap() error { return e.err }
+
+// unsent reports whether a request was certainly not sent.
+func unsent(err error) bool {
+	var busy *busyError
+	return errors.As(err, &busy) && !busy.sent
+}
 
 // urgentKey marks the context of a renewal.
 type urgentKey struct{}

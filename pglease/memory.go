@@ -26,8 +26,12 @@ func (m *memory) recall(name string) (snap lease.Snapshot, known bool) {
 	return snap, known
 }
 
-// note takes note of how a swap ended. If there are too many names it forgets another one.
+// note takes note of how a swap ended. If there are too many names it forgets another one. A swap
+// that was not sent has changed nothing.
 func (m *memory) note(name string, snap lease.Snapshot, err error) {
+	if unsent(err) {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil || snap.Record.State != lease.Leased {

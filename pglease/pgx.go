@@ -68,7 +68,7 @@ func (d pgxDatabase) ask(ctx context.Context, leave func(), sql string, args, de
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
-			return &busyError{int(stat.MaxConns()), err}
+			return &busyError{int(stat.MaxConns()), false, err}
 		}
 		return &connectError{err}
 	}

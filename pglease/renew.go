@@ -41,16 +41,21 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	if err != nil || nanos != 0 || micros > longest || time.Duration(micros)*time.Microsecond != next.Duration {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	now, err := s.renewals.do(ctx, renewal{name, version, micros, end})
+	renewed := func(now time.Time) lease.Snapshot {
+		now = now.UTC()
+		next.Until = now.Add(next.Duration)
+		return lease.Snapshot{Record: next, Version: strconv.FormatInt(version+1, 10), Now: now}
+	}
+	now, err := s.renewals.do(ctx, renewal{name, version, micros, end}, func(now time.Time) {
+		s.memory.note(name, renewed(now), nil)
+	})
 	if sqlState(err) == noTime {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	if err != nil {
 		return lease.Snapshot{}, refused("renew", name, err)
 	}
-	now = now.UTC()
-	next.Until = now.Add(next.Duration)
-	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version+1, 10), Now: now}, nil
+	return renewed(now), nil
 }
 
 // renewOne makes one renewal and returns its time.

@@ -55,6 +55,7 @@ type renewal struct {
 type renewals struct {
 	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
+	size  int // connections of the pool; zero: nothing is known of it
 	most  int // statements at once
 	tasks *tasks
 
@@ -66,8 +67,9 @@ type renewals struct {
 // A waitingRenewal is one that is sent together with others.
 type waitingRenewal struct {
 	renewal
-	ctx    context.Context // of whoever waits for it; it is not sent once that is done
+	ctx    context.Context // of the caller; it is not sent once that is done
 	answer chan renewalAnswer
+	late   func(now time.Time) // is called when it is granted after the caller has given up
 }
 
 type renewalAnswer struct {
@@ -75,8 +77,9 @@ type renewalAnswer struct {
 	err error
 }
 
-// do makes a renewal and returns its time.
-func (r *renewals) do(ctx context.Context, one renewal) (time.Time, error) {
+// do makes a renewal and returns its time. If it returns because the context ended, the renewal may
+// still be granted, and then late is called. See [unsent].
+func (r *renewals) do(ctx context.Context, one renewal, late func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
 		r.running++
@@ -84,7 +87,7 @@ func (r *renewals) do(ctx context.Context, one renewal) (time.Time, error) {
 		defer r.sent()
 		return r.one(ctx, one)
 	}
-	w := &waitingRenewal{one, ctx, make(chan renewalAnswer, 1)}
+	w := &waitingRenewal{one, ctx, make(chan renewalAnswer), late}
 	r.waiting = append(r.waiting, w)
 	if r.running == 0 {
 		r.running++
@@ -95,8 +98,14 @@ func (r *renewals) do(ctx context.Context, one renewal) (time.Time, error) {
 	case a := <-w.answer:
 		return a.now, a.err
 	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.waiting, w); i >= 0 {
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+		return time.Time{}, &busyError{r.size, false, ctx.Err()}
+	}
+	return time.Time{}, ctx.Err()
 }
 
 // sent gives the place of a statement to those that wait.
@@ -134,7 +143,10 @@ func (r *renewals) send(all []*waitingRenewal) {
 	if len(all) == 0 {
 		return
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), lastDeadline(all))
+	// A statement that is cancelled takes its connection along, and nobody learns what it did. So it
+	// has half as much time again as its callers have.
+	patience := time.Until(lastDeadline(all))
+	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
 	batch := make([]renewal, len(all))
 	for i, w := range all {
@@ -142,13 +154,20 @@ func (r *renewals) send(all []*waitingRenewal) {
 	}
 	times, err := r.many(ctx, batch)
 	for i, w := range all {
+		answer := renewalAnswer{err: err}
 		switch {
 		case err != nil:
-			w.answer <- renewalAnswer{err: err}
 		case times[i].IsZero():
-			w.answer <- renewalAnswer{err: lease.ErrConflict}
+			answer.err = lease.ErrConflict
 		default:
-			w.answer <- renewalAnswer{now: times[i]}
+			answer.now = times[i]
+		}
+		select {
+		case w.answer <- answer:
+		case <-w.ctx.Done():
+			if answer.err == nil {
+				w.late(answer.now)
+			}
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, 
 	case <-ctx.Done():
 	}
 	if stats := d.db.Stats(); stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections {
-		return &busyError{stats.MaxOpenConnections, ctx.Err()}
+		return &busyError{stats.MaxOpenConnections, true, ctx.Err()}
 	}
 	return ctx.Err()
 }

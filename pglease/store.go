@@ -99,7 +99,7 @@ func (s *rows) init(o *Options) error {
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
 	s.renewals.one, s.renewals.many, s.renewals.most = s.renewOne, s.renewMany, defaultRenewals
 	if s.gate != nil {
-		s.renewals.most = max(1, s.gate.spare)
+		s.renewals.size, s.renewals.most = s.gate.size, max(1, s.gate.spare)
 	}
 	s.notifier.send = func(ctx context.Context, payloads string) error {
 		var n int

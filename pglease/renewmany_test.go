@@ -1,0 +1,78 @@
+package pglease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Renewals that come while others are sent are sent together. One that is given up before is not
+// sent, and one that is given up later is remembered.
+func TestRenewalsAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		going, together := make(chan struct{}), make(chan []string, 10)
+		at := time.Now()
+		r := &renewals{size: 4, most: 1, tasks: new(tasks),
+			one: func(context.Context, renewal) (time.Time, error) { <-going; return at, nil },
+			many: func(_ context.Context, all []renewal) (times []time.Time, err error) {
+				var names []string
+				for _, one := range all {
+					names, times = append(names, one.Name), append(times, at)
+				}
+				together <- names
+				<-going
+				return times, nil
+			}}
+		type answer struct {
+			name string
+			err  error
+		}
+		answers, late := make(chan answer, 10), make(chan string, 10)
+		do := func(ctx context.Context, name string) {
+			go func() {
+				_, err := r.do(ctx, renewal{Name: name}, func(now time.Time) { late <- fmt.Sprint(name, now.Equal(at)) })
+				answers <- answer{name, err}
+			}()
+			synctest.Wait()
+		}
+		before, giveUpBefore := context.WithCancel(t.Context())
+		after, giveUpAfter := context.WithCancel(t.Context())
+		do(t.Context(), "alone")
+		do(t.Context(), "a")
+		do(before, "given up before")
+		do(after, "given up after")
+		do(t.Context(), "b")
+		giveUpBefore()
+		if a := <-answers; a.name != "given up before" || !unsent(a.err) || !errors.Is(a.err, context.Canceled) {
+			t.Errorf("%v", a)
+		}
+		going <- struct{}{}
+		if a := <-answers; a.name != "alone" || a.err != nil {
+			t.Errorf("%v", a)
+		}
+		if names := <-together; !slices.Equal(names, []string{"a", "given up after", "b"}) {
+			t.Errorf("%q are sent together", names)
+		}
+		giveUpAfter()
+		if a := <-answers; a.name != "given up after" || unsent(a.err) || !errors.Is(a.err, context.Canceled) {
+			t.Errorf("%v", a)
+		}
+		going <- struct{}{}
+		for range 2 {
+			if a := <-answers; a.err != nil {
+				t.Errorf("%v", a)
+			}
+		}
+		if name := <-late; name != "given up aftertrue" || len(late) > 0 {
+			t.Errorf("%q was granted late, and %d others", name, len(late))
+		}
+		r.tasks.wait()
+		if r.running != 0 || len(r.waiting) != 0 {
+			t.Errorf("%d run and %d wait", r.running, len(r.waiting))
+		}
+	})
+}
