@@ -21,9 +21,14 @@ type engine interface {
 // its until has not come. So what is committed is what [lease.Step] makes at the server's
 // time. A refusal, and a result that writes nothing, are decided on a load, as is whatever
 // conflicts.
-type authority struct{ store remembering }
+type authority struct {
+	store remembering
+	lease.Lister
+}
 
-func (s *rows) authority() authority { return authority{remembering{s, s.memory}} }
+func (s *rows) authority() authority {
+	return authority{remembering{s, s.memory}, lease.NewAuthority(s).(lease.Lister)}
+}
 
 // Do carries out one request.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 64 }) // as many as run at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
-		Unit: unit, Lacks: leasetest.Forgetting | leasetest.Listing,
+		Unit: unit, Lacks: leasetest.Forgetting,
 		Reopen: func(t testing.TB, s lease.Store) lease.Store {
 			s.(*pglease.Store).Close()
 			return store(t, pool(t, url), nil)
@@ -88,7 +88,7 @@ func TestSQLConformance(t *testing.T) {
 		}
 		return s
 	}
-	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching | leasetest.Listing,
+	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
 		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
 		Another: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
 		Corrupt: corrupt(database)}

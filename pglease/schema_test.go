@@ -123,6 +123,11 @@ func TestOperator(t *testing.T) {
 	if err := p.QueryRow(t.Context(), "select count(*) from lease where state = 'leased'").Scan(&rows); err != nil || rows != 2 {
 		t.Errorf("psql lists %d rows, %v", rows, err)
 	}
+	for e, err := range operating.(lease.Lister).List(t.Context(), "") {
+		if err != nil || e.Record.Owner != "worker-1" || e.Record.State != lease.Leased {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
 	do(t, operating, "x", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Minute)}, 0)
 	do(t, operating, "x", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
 	if _, err := p.Exec(t.Context(), "update lease set state = 'broken', until = null where name = 'y'"); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +60,7 @@ type rows struct {
 	notifier notifier
 	renewals renewals
 	tasks    tasks
-	sql      struct{ load, put, putNew, renew, renewMany, sweep string }
+	sql      struct{ load, put, putNew, renew, renewMany, sweep, list string }
 }
 
 // ask runs one statement as soon as the gate lets it through.
@@ -110,7 +109,7 @@ func (s *rows) init(o *Options) error {
 		in = `"` + strings.ReplaceAll(o.Schema, `"`, `""`) + `".`
 	}
 	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor")
-	s.sql.load, s.sql.put, s.sql.putNew = name.Replace(load), name.Replace(put), name.Replace(putNew)
+	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(load), name.Replace(put), name.Replace(putNew), name.Replace(listRows)
 	s.sql.renew, s.sql.renewMany, s.sql.sweep = name.Replace(renew), name.Replace(renewMany), name.Replace(sweep)
 	return nil
 }
@@ -167,7 +166,7 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	}
 	var err error
 	if snap.Record, err = c.record(); err != nil {
-		return lease.Snapshot{}, fmt.Errorf("pglease: row %q: %w; put it right, or delete it to free the lease", name, err)
+		return lease.Snapshot{}, unreadable(name, err)
 	}
 	return snap, nil
 }

@@ -1,0 +1,112 @@
+package pglease
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// page is how many rows a list reads at once.
+const page = 500
+
+// listRows returns the next rows of a list in one JSON array, so that any driver can read it. Each
+// row has the time of its own at which it was read.
+const listRows = `
+select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
+	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
+	((extract(epoch from greatest(clock_timestamp(), r.changed)) * 1000000)::bigint)::text) order by r.name), '[]')::text,
+	(select f.schema from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
+from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
+
+// List returns the leases whose names begin with prefix, sorted by name, some hundred rows in an
+// exchange. A row that cannot be read is an error of its entry. See [lease.Lister]. Unlike a load, a
+// list locks no row: a lease whose renewal is being committed at the very end of the lease may be
+// shown as expired.
+func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		for after, first := prefix, true; ; first = false {
+			listed, err := s.nextRows(ctx, after, first)
+			if err != nil {
+				yield(lease.Entry{}, explain("list from", after, err))
+				return
+			}
+			for _, r := range listed {
+				after = r[0]
+				if !strings.HasPrefix(after, prefix) { // no name that is sorted later begins with it
+					return
+				}
+				if !yield(r.entry()) {
+					return
+				}
+			}
+			if len(listed) < page {
+				return
+			}
+		}
+	}
+}
+
+// nextRows reads the rows that follow a name, and the row of that name too if it is the first.
+func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
+	var text string
+	var d settings
+	if err := s.askAgain(ctx, s.sql.list, []any{after, first, page}, []any{&text, &d.schema, &d.database, &d.client}); err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(text), &listed); err != nil {
+		return nil, err
+	}
+	return listed, nil
+}
+
+// A listedRow is name, state, epoch, id, owner, duration, until, nanos and the time.
+type listedRow [9]string
+
+// entry reads a row.
+func (r listedRow) entry() (lease.Entry, error) {
+	c := columns{state: r[1], id: r[3], owner: r[4], duration: r[5]}
+	var micros int64
+	for _, number := range []struct {
+		text string
+		to   *int64
+	}{{r[2], &c.epoch}, {r[7], &c.nanos}, {r[8], &micros}} {
+		var err error
+		if *number.to, err = strconv.ParseInt(number.text, 10, 64); err != nil {
+			return lease.Entry{Name: r[0]}, unreadable(r[0], err)
+		}
+	}
+	if r[6] != "" {
+		until, err := strconv.ParseInt(r[6], 10, 64)
+		if err != nil {
+			return lease.Entry{Name: r[0]}, unreadable(r[0], err)
+		}
+		end := time.UnixMicro(until)
+		c.until = &end
+	}
+	record, err := c.record()
+	if err != nil {
+		return lease.Entry{Name: r[0]}, unreadable(r[0], err)
+	}
+	now := time.UnixMicro(micros).UTC()
+	return lease.Entry{Name: r[0], Record: record.At(now), Now: now}, nil
+}
+
+// unreadable is the error of a row that is no record.
+func unreadable(name string, err error) error {
+	return fmt.Errorf("pglease: row %q: %w; put it right, or delete it to free the lease", name, err)
+}
