@@ -64,20 +64,22 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// sights are the last sights of a bounded number of names.
+// sights are the last sights of a bounded number of names, and of those that are pinned.
 type sights struct {
 	most   int
-	byName map[string]*list.Element
-	recent *list.List // of *named, the most recently used first
+	byName map[string]*named
+	recent *list.List     // of *named that are not pinned, the most recently used first
+	pins   map[string]int // by name, how often it is pinned
 }
 
 type named struct {
 	name string
 	sight
+	place *list.Element // nil: it is pinned
 }
 
 func newSights(most int) sights {
-	return sights{most, map[string]*list.Element{}, list.New()}
+	return sights{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
 // full reports whether the next name takes the place of another.
@@ -86,23 +88,51 @@ func (s *sights) full() bool { return s.recent.Len() >= s.most }
 // get returns the last sight under a name, or nil. A name that is used becomes the most recently
 // used one.
 func (s *sights) get(name string, used bool) *sight {
-	e := s.byName[name]
-	if e == nil {
+	n := s.byName[name]
+	if n == nil {
 		return nil
 	}
-	if used {
-		s.recent.MoveToFront(e)
+	if used && n.place != nil {
+		s.recent.MoveToFront(n.place)
 	}
-	return &e.Value.(*named).sight
+	return &n.sight
 }
 
 // put keeps the first sight under a name, and forgets another if there are too many.
 func (s *sights) put(name string, l sight) *sight {
+	n := &named{name: name, sight: l}
+	s.byName[name] = n
+	if s.pins[name] == 0 {
+		s.use(n)
+	}
+	return &n.sight
+}
+
+// use makes a name that is not pinned the most recently used one. It takes the place of another if
+// there are too many.
+func (s *sights) use(n *named) {
 	if s.full() {
 		oldest := s.recent.Back()
 		delete(s.byName, s.recent.Remove(oldest).(*named).name)
 	}
-	n := &named{name, l}
-	s.byName[name] = s.recent.PushFront(n)
-	return &n.sight
+	n.place = s.recent.PushFront(n)
+}
+
+// pin keeps the sight of a name from being forgotten until it is unpinned as often.
+func (s *sights) pin(name string) {
+	s.pins[name]++
+	if n := s.byName[name]; n != nil && n.place != nil {
+		s.recent.Remove(n.place)
+		n.place = nil
+	}
+}
+
+func (s *sights) unpin(name string) {
+	if s.pins[name]--; s.pins[name] > 0 {
+		return
+	}
+	delete(s.pins, name)
+	if n := s.byName[name]; n != nil {
+		s.use(n)
+	}
 }

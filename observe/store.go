@@ -23,8 +23,8 @@
 //
 // # Memory
 //
-// First sights are remembered, for a bounded number of names. What is forgotten counts anew
-// from the next sight, which again is late and never early. The memory also saves exchanges:
+// First sights are remembered, for a bounded number of names and for those that are watched. What is
+// forgotten counts anew from the next sight, which again is late and never early. The memory also saves exchanges:
 // an [Authority] begins a request that will write from the version last seen, so that a
 // renewal is one swap.
 package observe
@@ -70,8 +70,8 @@ type Options struct {
 	// counts as having that much left from its first sight. Default: none.
 	Limits lease.Limits
 
-	// Names is for how many names first sights are remembered; the name that was not used
-	// for the longest time is forgotten first. Default: [DefaultNames].
+	// Names is for how many names first sights are remembered, besides those that are watched.
+	// The name that was not used for the longest time is forgotten first. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift bounds e: the clocks of all observers run at rates from 1-e to 1+e. It is what
@@ -165,9 +165,22 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.committed(name, e, sent), nil
 }
 
-// Watch is that of the engine.
+// Watch is that of the engine. Until ctx ends, the Store does not forget the name: what it is watched
+// for is mostly its end, and that would begin anew with another first sight.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	return s.engine.Watch(ctx, name)
+	signals, err := s.engine.Watch(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.sights.pin(name)
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sights.unpin(name)
+	})
+	return signals, nil
 }
 
 // List shows what the engine lists, with the time that each lease has left as far as this Store has

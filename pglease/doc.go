@@ -7,11 +7,14 @@
 //
 // From there on it is any other [lease.Lease]. All that [lease.Authority] offers is there:
 // breaking with grace, changing, infinite leases, taking over by owner and fencing tokens. Over
-// database/sql it is [NewSQL]; there are no notifications then, and whoever waits, polls.
+// database/sql it is [NewSQL]. An SQLStore notifies others but cannot listen, so its waiters poll.
 //
 // # Tables
 //
-// [Schema] is the SQL that makes them, to be run once. A lease is a row that psql shows:
+// [Schema] is the SQL that makes them. Run it once, and again with a newer version of this package
+// if an error says that the tables are older: it keeps the leases and their tokens. The database must
+// have the encoding UTF8. In another one, two drivers read one name as two leases. A lease is a row
+// that psql shows:
 //
 //	app=> select name, state, owner, until, epoch from lease;
 //	     name     | state  |  owner   |             until             | epoch
@@ -25,10 +28,17 @@
 // lease for update. Past the view, on lease_row, and so by an insert with on conflict do update,
 // a change of nothing but until, version or changed makes no version and wakes nobody: do not.
 //
-// A deleted row is a lease that nobody has; delete those that are not needed any more. A user of
-// leases needs the permissions select, insert and update on lease_row, which is the table behind
-// the view, and select and update on lease_floor (and on lease_mark what [Mark] does). Every valid
-// name fits.
+// A deleted row is a lease that nobody has; delete those that are not needed any more. Every valid
+// name fits. A user of leases needs these permissions on the table behind the view, and those on
+// lease_mark only for [Mark]:
+//
+//	grant select, insert, update on lease_row, lease_mark to worker;
+//	grant select, update on lease_floor to worker;
+//
+// An operator who lists leases and breaks them needs these:
+//
+//	grant select, update on lease_row, lease to operator;
+//	grant select on lease_floor to operator;
 //
 // # Time
 //
@@ -68,10 +78,24 @@
 // follow. (A pool of pgx makes one more exchange to see whether a connection that was idle for a
 // second is still there, unless its ShouldPing says otherwise.)
 //
-// A renewal through [Store.Authority] notifies nobody, since nobody waits for it: whoever waits
-// for the until looks again when it has come.
-//
 // Nothing depends on the state of a connection, so that a pooler that shares connections between
-// transactions may stand between, if pgx is told not to prepare statements
-// (default_query_exec_mode=exec) and where to listen ([Options.Listen]).
+// transactions may stand between. Then pgx must not prepare statements
+// (default_query_exec_mode=exec) and must know where to listen ([Options.Listen]), and lib/pq needs
+// binary_parameters=yes.
+//
+// # Notifications
+//
+// A commit that notifies takes a lock of the whole database until it is on the disk. So no change of
+// a lease notifies in its own commit, unless it is made by hand. A release, a break and a change to
+// another ID are followed by a statement that notifies, for all those that were committed meanwhile.
+// The release returns when that was sent, so that a program may end after it. An acquire and a
+// renewal notify nobody, since nobody waits for them. If a process ends between its commit and the
+// notification, those who wait are signalled within a second: see [Store.Watch].
+//
+// # Pools and load
+//
+// Give leases a pool of their own. What else uses the pool delays renewals, and a renewal that is
+// delayed for long loses its lease. A Store lets renewals through before everything else, and keeps
+// a quarter of the connections for them, at least one unless the pool has only one. While as many
+// renewals are under way as that, the next ones are gathered and sent in one statement.
 package pglease

@@ -1,0 +1,98 @@
+package observe_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/session"
+)
+
+// A watchable engine has watches that last as long as their contexts.
+type watchable struct{ *engine }
+
+func (watchable) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	signals := make(chan struct{}, 1)
+	context.AfterFunc(ctx, func() { close(signals) })
+	return signals, nil
+}
+
+// Dead holders of more names than the Store remembers are replaced by those that wait for them.
+func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := watchable{newEngine()}
+		holder, waits := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{Names: 1}).Authority()
+		names := []string{"a", "b", "c", "d"}
+		for _, name := range names {
+			if _, err := holder.Do(t.Context(), name, acquire(idA, 10*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		acquired := make(chan error, len(names))
+		for i, name := range names {
+			l, err := session.New(waits, name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close(context.Background())
+			go func() {
+				time.Sleep(time.Duration(i) * time.Second) // they look at different times
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, err := session.AcquireWait(ctx, l, nil)
+				acquired <- err
+			}()
+		}
+		for range names {
+			if err := <-acquired; err != nil {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("replaced after %v, and the leases were of 10 s", took)
+		}
+	})
+}
+
+// What is no longer watched is forgotten as any other name.
+func TestWatchesArePinsUntilTheyEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := watchable{newEngine()}
+		holder, s := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{Names: 1})
+		for _, name := range []string{"a", "b"} {
+			if _, err := holder.Do(t.Context(), name, acquire(idA, time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, endFirst := context.WithCancel(t.Context())
+		second, endSecond := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{first, second} {
+			if _, err := s.Watch(ctx, "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until := func(name string) time.Time {
+			snap, err := s.Load(t.Context(), name)
+			if err != nil || snap.Record.State != lease.Leased {
+				t.Fatal(snap.Record, err)
+			}
+			return snap.Record.Until
+		}
+		seen := until("a")
+		for i, step := range []struct {
+			end       func()
+			forgotten bool
+		}{{func() {}, false}, {endFirst, false}, {endSecond, true}} {
+			step.end()
+			time.Sleep(time.Second)
+			until("b") // takes the place of another, if there is one
+			if forgotten := until("a") != seen; forgotten != step.forgotten {
+				t.Errorf("step %d: forgotten %v", i, forgotten)
+			}
+		}
+	})
+}
