@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -42,9 +41,9 @@ func harm(s *pgserver.Server, t *testing.T, r *rand.Rand) string {
 	t.Helper()
 	switch r.IntN(3) {
 	case 0:
-		s.Signal(syscall.SIGSTOP)
+		s.Pause()
 		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-		s.Signal(syscall.SIGCONT)
+		s.Resume()
 		return "stop and continue"
 	case 1:
 		s.Kill()
@@ -71,13 +70,13 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 	server := ownServer(t)
 	a := store(t, pool(t, server.URL(server.Database(t))), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	server.Signal(syscall.SIGSTOP)
+	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an answer that does not come: %v", err)
 	}
-	server.Signal(syscall.SIGCONT)
+	server.Resume()
 	eventually(t, "renewal", func(ctx context.Context) error {
 		_, err := a.Do(ctx, "x", renew(idA))
 		return err

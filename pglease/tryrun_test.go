@@ -85,6 +85,6 @@ func TestJobRunsOnce(t *testing.T) {
 
 // newProcess returns what makes the authority of a new process.
 func newProcess(t *testing.T) func() lease.Authority {
-	p := pool(t, shared.url(shared.database(t)))
+	p := pool(t, shared.URL(shared.Database(t)))
 	return func() lease.Authority { return store(t, p, nil).Authority() }
 }

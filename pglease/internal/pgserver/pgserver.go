@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -42,22 +39,6 @@ func binaries() (string, error) {
 		return "", fmt.Errorf("there is no postgres in the PATH or in /usr/lib/postgresql: apt-get install postgresql-15")
 	}
 	return filepath.Dir(found[len(found)-1]), nil
-}
-
-// nobody is whom a server is run as, which refuses to run as root.
-func nobody() (*syscall.SysProcAttr, int, error) {
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		return attr, os.Getuid(), nil
-	}
-	u, err := user.Lookup("nobody")
-	if err != nil {
-		return nil, 0, err
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return attr, uid, nil
 }
 
 // New makes a server with settings such as "fsync=off", in dir, and starts it.
@@ -138,27 +119,9 @@ func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
-// Signal sends a signal to every process of the server.
-func (s *Server) Signal(sig syscall.Signal) {
-	for _, pid := range append(children(s.child.Process.Pid), s.child.Process.Pid) {
-		_ = syscall.Kill(pid, sig)
-	}
-}
-
-// children returns the processes that pid has started.
-func children(pid int) (found []int) {
-	out, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, word := range strings.Fields(string(out)) {
-		if child, err := strconv.Atoi(word); err == nil {
-			found = append(found, child)
-		}
-	}
-	return found
-}
-
 // Kill ends the server as a crash does.
 func (s *Server) Kill() {
-	s.Signal(syscall.SIGKILL)
+	s.killAll()
 	<-s.ended
 }
 
@@ -174,8 +137,7 @@ func (s *Server) Restart() error {
 
 // Stop ends the server.
 func (s *Server) Stop() {
-	s.Signal(syscall.SIGCONT)
-	_ = s.child.Process.Signal(syscall.SIGQUIT)
+	s.quit()
 	<-s.ended
 }
 

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package pglease_test
+package pgserver
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ func nobody() (*syscall.SysProcAttr, int, error) {
 }
 
 // No server is ever started, so that none can be paused or killed.
-func (s *server) pause()   { panic("unreachable: there is no server") }
-func (s *server) resume()  { panic("unreachable: there is no server") }
-func (s *server) killAll() { panic("unreachable: there is no server") }
-func (s *server) quit()    { panic("unreachable: there is no server") }
+func (s *Server) Pause()   { panic("unreachable: there is no server") }
+func (s *Server) Resume()  { panic("unreachable: there is no server") }
+func (s *Server) killAll() { panic("unreachable: there is no server") }
+func (s *Server) quit()    { panic("unreachable: there is no server") }

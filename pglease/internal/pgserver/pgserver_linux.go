@@ -1,4 +1,4 @@
-package pglease_test
+package pgserver
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func nobody() (*syscall.SysProcAttr, int, error) {
 }
 
 // signal sends a signal to every process of the server.
-func (s *server) signal(sig syscall.Signal) {
+func (s *Server) signal(sig syscall.Signal) {
 	for _, pid := range append(children(s.child.Process.Pid), s.child.Process.Pid) {
 		_ = syscall.Kill(pid, sig)
 	}
@@ -43,17 +43,17 @@ func children(pid int) (found []int) {
 	return found
 }
 
-// pause stops every process of the server until resume is called.
-func (s *server) pause() { s.signal(syscall.SIGSTOP) }
+// Pause stops every process of the server until Resume is called.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
-// resume continues a server that was paused.
-func (s *server) resume() { s.signal(syscall.SIGCONT) }
+// Resume continues a server that was paused.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 // killAll kills every process of the server.
-func (s *server) killAll() { s.signal(syscall.SIGKILL) }
+func (s *Server) killAll() { s.signal(syscall.SIGKILL) }
 
 // quit asks the server to end at once, even if it is paused.
-func (s *server) quit() {
-	s.resume()
+func (s *Server) quit() {
+	s.Resume()
 	_ = s.child.Process.Signal(syscall.SIGQUIT)
 }
