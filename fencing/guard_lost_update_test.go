@@ -148,7 +148,7 @@ func TestLostUpdateWithoutAdvance(t *testing.T) {
 	}
 }
 
-// The interleavings find guards whose Advance does not wait or does not raise the mark.
+// The interleavings find a guard whose Advance does nothing, and a missing guard.
 func TestInterleavingsFindBrokenGuards(t *testing.T) {
 	holders := []holder{{token: tok(9), advances: true, sections: 1}, {token: tok(10), advances: true, sections: 1}}
 	for name, broken := range map[string]func() guard{

@@ -130,7 +130,7 @@ func TestAuthorityIsThatOfNewAuthority(t *testing.T) {
 	})
 }
 
-// A renewal, a read and a refusal by a bare Code allocate nothing but the error.
+// A renewal, an acquire of a known name and a read allocate nothing. A refusal allocates its error.
 func TestAuthorityAllocates(t *testing.T) {
 	a, ctx := memory.New(nil).Authority(), context.Background()
 	do(t, a, "a", acquire)
@@ -149,8 +149,8 @@ func TestAuthorityAllocates(t *testing.T) {
 	}
 }
 
-// What an authority of the Store's own wrote is a version that a Swap can compare, and a Swap of
-// what was there before is a conflict, whether or not anybody had seen its version.
+// A Swap can compare the version of a record that the authority wrote. A Swap of an earlier record is a
+// conflict, even if its version was never shown.
 func TestSwapBesideTheAuthority(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

@@ -22,7 +22,7 @@ func names(n int) []string {
 	return names
 }
 
-// shuffled is an order of all names in which few are near the one before.
+// shuffled returns the names in a random order.
 func shuffled(names []string) []string {
 	order := slices.Clone(names)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -45,7 +45,7 @@ func do(tb testing.TB, a lease.Authority, name string, req lease.Request) lease.
 	return res
 }
 
-// held is an authority over a Store in which all names are leased.
+// held returns an authority over a Store in which all names are leased.
 func held(tb testing.TB, names []string) lease.Authority {
 	a := memory.New(nil).Authority()
 	for _, name := range names {
@@ -54,10 +54,10 @@ func held(tb testing.TB, names []string) lease.Authority {
 	return a
 }
 
-// BenchmarkRenew is a renewal through the one decision path: Load, Step, Swap. Between each
-// thousand of them it does a thousand times what no store can be faster than, a mutex, a
-// look-up in a map and a reading of the clock, and reports the medians: limit-ns, and how
-// many times that a renewal takes, x-limit. So whatever slows the machine slows both.
+// BenchmarkRenew measures a renewal through the Store's authority. After every thousand renewals it
+// measures a thousand times what no store can be faster than: a mutex, a look-up in a map and a reading
+// of the clock. It reports the median of that, limit-ns, and how many times as long a renewal takes,
+// x-limit. So whatever slows the machine slows both. The module memory/bench compares more.
 func BenchmarkRenew(b *testing.B) {
 	const batch = 1_000
 	for _, n := range []int{1_000, 1_000_000} {
@@ -113,9 +113,8 @@ func median(d []time.Duration) float64 {
 	return float64(d[len(d)/2])
 }
 
-// BenchmarkGrant is the first Acquire of a name, and what it keeps on the heap besides the
-// bytes of the name and the owner, which are the caller's. Beside it is a plain map of as much
-// under a mutex, which decides nothing and remembers no order.
+// BenchmarkGrant measures the first acquire of a name, and the memory that it keeps besides the text of
+// the name and the owner. For comparison it measures a plain map of the same size under a mutex.
 func BenchmarkGrant(b *testing.B) {
 	all := names(1_000_000)
 	b.Run("store", func(b *testing.B) {
@@ -141,7 +140,7 @@ func BenchmarkGrant(b *testing.B) {
 	})
 }
 
-// benchmarkGrant grants all names, and begins anew with another store after the last.
+// benchmarkGrant grants all names, and starts again with another store after the last.
 func benchmarkGrant(b *testing.B, all []string, store func() func(name string)) {
 	var grant func(string)
 	var before uint64
@@ -179,9 +178,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkCores is renewing on as many cores as there are (-cpu 1,2), each with names of
-// its own, in one Store, and for comparison each in a Store of its own, which is what the
-// machine can do where nothing is shared: the time per renewal of all together.
+// BenchmarkCores measures renewals on all cores (-cpu 1,2), each with names of its own, in one Store. For
+// comparison it measures a Store for each core, where nothing is shared.
 func BenchmarkCores(b *testing.B) {
 	const each = 1_000
 	type part struct {
@@ -217,8 +215,7 @@ func BenchmarkCores(b *testing.B) {
 	}
 }
 
-// BenchmarkOnce is the life of a name that is leased once, released and forgotten, on as
-// many cores as there are.
+// BenchmarkOnce measures a name that is leased once, released and forgotten, on all cores.
 func BenchmarkOnce(b *testing.B) {
 	a := memory.New(nil).Authority()
 	b.ReportAllocs()

@@ -43,7 +43,7 @@ func Example() {
 	// worker-2: 00000000000000000002 true <nil>
 }
 
-// What an operator sees, and a lease that is revoked with notice.
+// An operator lists the leases and breaks one with a period.
 func ExampleStore_List() {
 	ctx := context.Background()
 	store := memory.New(&memory.Options{Floor: lease.TokenOf(41)})

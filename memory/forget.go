@@ -7,23 +7,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle is how many records that are Available a [Store] remembers at most. Whatever else
-// happens, the last Idle/64 of them are remembered.
+// Idle is the largest number of records that are Available that a [Store] remembers. It always remembers
+// at least the Idle/64 records that became Available last.
 const Idle = 64 * shards
 
-// absent makes an absence: an entry without a name, which is shown under every name that
-// the Store does not know and is never changed.
+// absent makes an absence: an entry without a name that stands for every name that the Store does not
+// know. It never changes.
 func (s *Store) absent(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.term.version(ofAbsence, s.forgotten.Add(1))}
 }
 
 func (e *entry) absent() bool { return e.name == "" }
 
-// forget takes the entry out. Before anybody can see that it is gone, a new absence is
-// shown, with an Epoch not below the entry's and a version of its own: so tokens do not
-// fall, and a swap that was decided on an absence from before the name came and went is a
-// conflict. It is one for every other unknown name as well: the price of remembering
-// nothing about any of them.
+// forget removes the entry. Before that it replaces the absence by one with a new version and an Epoch
+// that is not below the entry's. So tokens do not fall, and a swap that was decided on an older absence
+// is a conflict. Such a swap is a conflict even if it is for another unknown name, because the Store
+// remembers nothing about unknown names.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -35,17 +34,17 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep forgets the records that became Available the longest ago, if there are more than
-// the shard's part of Idle, and those of the next few others that are due. Once every entry was
-// looked at in its turn, none is looked at again before the first of them can be due.
-func (s *Store) sweep(sh *shard, looks int, now time.Time, elapsed time.Duration) {
+// sweep forgets the oldest records that are Available, if there are more than the shard's part of Idle.
+// Then it checks some of the other entries in turn, and forgets those that are due. When all were
+// checked once, it checks none until the first of them can be due.
+func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
-	for ; looks > 0 && elapsed >= sh.rest && sh.used.head != nil; looks-- {
+	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// What is put from now on, be it in the place of what this turn has looked at, is due
-			// after the retention at the earliest.
+			// A record that is put from now on is due after the retention at the earliest, even if it
+			// replaces one that this turn has checked.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -71,8 +70,7 @@ func (e *entry) due(retention time.Duration, now time.Time, elapsed time.Duratio
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// add returns t+d, and the longest Duration if that is less. The retention and the time elapsed are
-// not negative.
+// add returns t+d, or the longest Duration if that is less.
 func add(t, d time.Duration) time.Duration {
 	if d > math.MaxInt64-max(t, 0) {
 		return math.MaxInt64

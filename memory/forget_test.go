@@ -49,8 +49,8 @@ func states(tb testing.TB, s *memory.Store) map[lease.State]int {
 	return n
 }
 
-// A million names that were leased and released once do not stay in memory, though the
-// clock never advances.
+// A million names that were leased and released once do not stay in memory, even if the clock stands
+// still.
 func TestMillionNames(t *testing.T) {
 	n := 1_000_000
 	if raced() {
@@ -71,7 +71,7 @@ func TestMillionNames(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// So it is when they are all leased before the first is released: the maps shrink again.
+// The same holds if all names are leased before the first is released: the maps shrink again.
 func TestManyNamesAtOnce(t *testing.T) {
 	const n = 200_000
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
@@ -93,9 +93,9 @@ func TestManyNamesAtOnce(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// SPEC S9: a record in force is never forgotten, one that expired or was broken only after
-// the retention, and of those that are Available the last stay.
-func TestWhatIsForgotten(t *testing.T) {
+// SPEC S9: a locked record is never forgotten. A record that expired or was broken is forgotten after the
+// retention. Of the records that are Available, the last ones are remembered.
+func TestForgetting(t *testing.T) {
 	const retention, d = time.Minute, time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: retention})
@@ -131,7 +131,7 @@ func TestWhatIsForgotten(t *testing.T) {
 }
 
 // The last Idle/64 records that became Available are remembered, whatever their names.
-func TestLastIdleStay(t *testing.T) {
+func TestLastIdleAreRemembered(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
 	once(t, a, "old-", 2*memory.Idle)
@@ -150,7 +150,7 @@ func TestLastIdleStay(t *testing.T) {
 	}
 }
 
-// Without a Retention it is five minutes.
+// The default of Retention is five minutes.
 func TestDefaultRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
@@ -183,8 +183,8 @@ func TestLongestRetention(t *testing.T) {
 	})
 }
 
-// A record that has been over for the retention when it is put there may be forgotten by
-// the very swap that commits it. Then it is gone, and can be put there again.
+// If a record has been over for the retention when it is swapped in, the same swap may forget it. Then it
+// can be swapped in again.
 func TestForgottenAtOnce(t *testing.T) {
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0)), Retention: time.Minute})
 	var epoch uint64
@@ -205,7 +205,7 @@ func TestForgottenAtOnce(t *testing.T) {
 	}
 }
 
-// A Store that gets no new name forgets as well, in the course of renewals.
+// A Store without new names forgets in the course of renewals.
 func TestForgettingByRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})
@@ -228,7 +228,7 @@ func TestForgettingByRenewals(t *testing.T) {
 	})
 }
 
-// A Store in which names only come and expire remembers about twice what it must.
+// A Store whose names are leased once and expire remembers about twice as many records as it must.
 func TestMemoryOfExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})
@@ -249,8 +249,8 @@ func TestMemoryOfExpired(t *testing.T) {
 	})
 }
 
-// SPEC S2, S3: forgetting loses neither the order of tokens nor the difference of two
-// absences; and a swap that was decided on an earlier one conflicts.
+// SPEC S2, S3: forgetting keeps the order of tokens, and gives the absence a new version. A swap that was
+// decided on an older absence is a conflict.
 func TestAbsence(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

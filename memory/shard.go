@@ -8,27 +8,27 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A shard is the part of a Store that holds the names whose hashes end alike. It is two cache
-// lines, which no other shard shares, and what a renewal touches is in the first of them.
+// A shard is the part of a Store that holds the names whose hashes have the same last bits. It fills
+// two cache lines, and a renewal uses mainly the first one.
 type shard struct {
 	mu      sync.Mutex
 	swaps   uint64                        // numbers the versions of the entries
-	recent  *entry                        // found last: a Swap mostly follows a Load of the same name
+	recent  *entry                        // found last: a Swap usually follows a Load of the same name
 	entries map[uint64]*entry             // by the hash of the name, the first of each
 	watches map[string]map[watch]struct{} // by name, of names that have any
-	idle    queue                         // entries that are Available, the longest so at the head
+	idle    queue                         // entries that are Available; the head became so first
 	_       [8]byte
 
-	used queue // entries that are not Available; the head is looked at next
-	peak int   // most entries since the map was made, which does not shrink by itself
+	used queue // entries that are not Available; the head is checked next
+	peak int   // most entries since the map was made; a map does not shrink by itself
 
-	turn    int           // entries of used that are still to be looked at before rest is known
-	soonest time.Duration // when the first of those that were looked at is due, in time elapsed
-	rest    time.Duration // none of used is due before
+	turn    int           // how many entries of used are to be checked before rest is known
+	soonest time.Duration // when the first of the checked entries is due, in time elapsed
+	rest    time.Duration // no entry of used is due earlier
 	_       [16]byte
 }
 
-// entry returns the entry of the name, which has that hash, nil if there is none.
+// entry returns the entry of the name with that hash, or nil.
 func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
 		e := sh.entries[hash]
@@ -45,10 +45,10 @@ type entry struct {
 	name       string
 	record     lease.Record
 	number     uint64        // of the swap that put the record here, unlike any other of the shard
-	version    string        // empty: it was not shown yet, and nobody can have it
+	version    string        // empty until it is first shown
 	swapped    time.Duration // when the record was put here, in time elapsed
-	same       *entry        // the next of the same hash, which there hardly ever is
-	prev, next *entry        // in the queue that follows from the record's State; nil: in none yet
+	same       *entry        // the next entry with the same hash, which is rare
+	prev, next *entry        // in the queue for the record's State; nil if in none yet
 }
 
 // ended reports whether the record has come to its Until.
@@ -56,7 +56,7 @@ func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
 
-// add makes an entry, in no queue yet.
+// add adds an entry that is in no queue yet.
 func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
 		sh.entries = make(map[uint64]*entry)
@@ -67,7 +67,7 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// put gives the entry its next record, and its place in the queue of it.
+// put sets the record of the entry and moves the entry to the right queue.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed
@@ -82,7 +82,7 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove takes the entry out.
+// remove removes the entry.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)
@@ -116,7 +116,7 @@ func (sh *shard) queue(e *entry) *queue {
 	return &sh.used
 }
 
-// A queue is a ring of entries. To turn it by one is to move the head.
+// A queue is a ring of entries. Moving the head turns it.
 type queue struct {
 	head *entry
 	size int

@@ -2,8 +2,7 @@ package memory
 
 import "testing"
 
-// Names of one hash, which nobody finds by asking for them, are entries of their own in
-// whatever order they go.
+// Names with the same hash have entries of their own, in whatever order they are removed.
 func TestNamesOfOneHash(t *testing.T) {
 	type key struct {
 		hash uint64

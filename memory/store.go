@@ -1,34 +1,32 @@
-// Package memory is the embedded default [lease.Store]: it keeps the leases of one process.
+// Package memory keeps the leases of one process in memory.
 //
 //	store := memory.New(nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// It does not outlive the process and is not seen by another one. Within the process it is
-// linearizable, keeps what it acknowledged until it may forget it, and never hands out a
-// token twice; a process that starts again stays above its old tokens with [Options.Floor].
+// The leases end with the process, and other processes do not see them. Within the process a Store
+// is linearizable and never issues a token twice. A process that restarts uses [Options.Floor] to
+// issue only newer tokens than before.
 //
 // # Time
 //
-// A Store runs on elapsed time: its time is the wall clock's at [New] plus what has elapsed
-// since by the monotonic clock. Setting the machine's wall clock moves no lease. (Where the
-// monotonic clock stands still while a machine is suspended, as on Linux, so do the leases.)
-// Inside a testing/synctest bubble a Store made there follows the bubble's clock by itself.
+// The time of a Store is the wall clock's at [New] plus what has elapsed since by the monotonic clock.
+// Setting the wall clock does not move a lease. On Linux the monotonic clock stops while the machine is
+// suspended, and so does the time of the Store. A Store that is made inside a testing/synctest bubble
+// follows the clock of the bubble.
 //
 // # Forgetting
 //
-// A Store starts no goroutine and forgets in the course of its swaps, a bounded number of
-// records each, so that a swap takes a bounded time and a Store that nobody calls costs
-// nothing but the memory that it has. It forgets
+// A Store has no goroutine. It forgets records in the course of its writes, a bounded number each, so
+// that every write takes a bounded time. It forgets
 //
-//   - the records that became Available the longest ago, of more than [Idle]: a million names
-//     leased and released once leave no more than that behind, though no time passes;
-//   - a record that has been Expired or Broken for [Options.Retention], when its turn to be
-//     looked at comes. Every new name has two others looked at, if any can be due, so that a
-//     Store remembers at most about twice as many records as it must.
+//   - records that are Available, the oldest first, when there are more than [Idle]. A million names
+//     that are leased and released once leave at most Idle records behind, even if no time passes.
+//   - records that have been Expired or Broken for [Options.Retention]. Every new name checks two
+//     other records, if any can be due. So a Store remembers at most about twice as many records as
+//     it must.
 //
-// With the record the last ID is gone, as if the resource had been written to. The order of
-// tokens is not: a name that the Store does not know begins above every token of every name
-// that it forgot.
+// With a record its last ID is forgotten, as if the resource had been written. Tokens still do not
+// fall: the first token of an unknown name is above every token of every name that was forgotten.
 package memory
 
 import (
@@ -45,53 +43,50 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Store keeps leases in memory. It is a [lease.Store] with a clock of its own, a
-// [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by any number of
-// goroutines. Make one with [New]: the zero Store panics.
+// A Store keeps leases in memory. It is a [lease.Store] with a clock of its own, a [lease.Watcher], a
+// [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at once. Make one
+// with [New]: the methods of the zero Store panic.
 type Store struct {
 	shards    [shards]shard // first, and so at the start of a cache line
 	limits    lease.Limits
 	retention time.Duration
 	clock     clock
-	absence   atomic.Pointer[entry] // what every unknown name shows; see forget
+	absence   atomic.Pointer[entry] // stands for every unknown name; see forget
 	forgotten atomic.Uint64         // numbers the versions of absences
-	seed      maphash.Seed          // of the hash that chooses a name's shard
-	term      term                  // tells the versions of this Store from those of any other
+	seed      maphash.Seed          // of the hash that selects a name's shard
+	term      term                  // distinguishes the versions of this Store from those of others
 }
 
-// The number of shards is a power of two, and such that two cores seldom meet in one.
+// shards is the number of shards. With 64, two cores seldom need the same one.
 const shards = 64
 
-// DefaultRetention is the [Options.Retention] that zero stands for.
+// DefaultRetention is the default of [Options.Retention].
 const DefaultRetention = 5 * time.Minute
 
-// Options are the settings of a [Store]. Zero fields have the defaults that they state.
+// Options are the settings of a [Store]. Nil Options mean the defaults, and so does every zero field.
 type Options struct {
-	// Clock tells the time, which is after the zero time; nil is package time. What counts is
-	// the time between two of its readings, on the monotonic clock if they carry it; while it
-	// goes backward, the Store's time stands still. Now is called with a part of the Store
-	// locked: it must not call the Store. The Leases of the Store run on the same clock.
+	// Clock is the clock of the Store and of its Leases. Its time must be after the zero time.
+	// While it goes backward, the Store's time stands still. Now is called with a part of the
+	// Store locked, and must not call the Store. Default: package time.
 	Clock lease.Clock
 
-	// Limits are the durations that an authority over this Store grants; zero fields set no
-	// limit.
+	// Limits are the durations that an authority over this Store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is a token that every token of this Store is newer than: the newest that any
-	// resource has seen from an earlier Store. Empty is below all. It must be below the newest
-	// token there is, beyond which nothing could be granted.
+	// Floor is a token. Every token of this Store is newer. After a restart, set it to the newest
+	// token that any resource has seen. It must be older than the newest possible token, above
+	// which nothing can be granted. Default: the empty token, which is older than all.
 	Floor lease.Token
 
-	// Retention is how long a record is remembered at least after it became Expired or
-	// Broken, and may still be renewed, or still tells its last ID; zero is
-	// [DefaultRetention].
+	// Retention is how long a record is remembered at least after it became Expired or Broken. In
+	// that time an expired lease can still be renewed. Default: [DefaultRetention].
 	Retention time.Duration
 }
 
-// newest is the newest token there is.
+// newest is the newest possible token.
 var newest = lease.TokenOf(math.MaxInt64)
 
-// Validate returns nil if [New] takes the options, and otherwise a [*lease.FieldError] that
+// Validate returns nil if [New] accepts the options. Otherwise it returns a [*lease.FieldError] that
 // names the field, its value and its bound. Nil options are valid.
 func (o *Options) Validate() error {
 	if o == nil {
@@ -106,7 +101,7 @@ func (o *Options) Validate() error {
 		bad.Field = "Options.Floor"
 		return bad
 	case o.Floor == newest:
-		return &lease.FieldError{Field: "Options.Floor", Value: strconv.Quote(string(o.Floor)), Bound: "must be below that, the newest token there is", Code: lease.ErrOption}
+		return &lease.FieldError{Field: "Options.Floor", Value: strconv.Quote(string(o.Floor)), Bound: "must be older than that, the newest possible token", Code: lease.ErrOption}
 	case o.Retention < 0:
 		return &lease.FieldError{Field: "Options.Retention", Value: o.Retention.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	case o.Clock != nil && !o.Clock.Now().After(time.Time{}):
@@ -115,9 +110,9 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// New returns an empty Store. Nil options mean the defaults. It panics with the error of
-// [Options.Validate] if there is one; options that are not written in the program, such as a
-// Floor that was read from a file, should be checked with that first.
+// New returns an empty Store. Nil options mean the defaults. New panics with the error of
+// [Options.Validate] if there is one. Call Validate first if an option does not come from the program
+// itself, such as a Floor that was read from a file.
 func New(o *Options) *Store {
 	if err := o.Validate(); err != nil {
 		panic(err)
@@ -136,11 +131,11 @@ func New(o *Options) *Store {
 	return s
 }
 
-// Limits returns the Limits that the Store was made with.
+// Limits returns the Limits of the Store.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record under name and the Store's time. It fails only if the context is
-// done or the name is not one.
+// Load returns the record under name and the Store's time. Its errors are that of a context that is done
+// and that of [lease.CheckName].
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -158,13 +153,12 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap puts next in the place of the record that old shows, if it is still there and in the
-// same state: a record that has come to its Until since old.Now is a conflict, so that no
-// decision takes effect after a moment at which another was possible. A conflict comes with
-// the current Snapshot.
+// Swap replaces the record that old shows by next. It returns [lease.ErrConflict] and the current
+// Snapshot if the record has changed since, or if it has come to its Until since old.Now.
 //
-// A done context, a name that is not one, a next that [lease.Record.Validate] refuses, and one
-// with a lower Epoch than the record's are errors that change nothing.
+// All other errors also mean that nothing was changed: that of a context that is done, those of
+// [lease.CheckName] and of [lease.Record.Validate] of next, and a [*lease.FieldError] with the code
+// [lease.ErrCorrupt] if the Epoch of next is lower than the record's.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -190,33 +184,33 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 			Bound: fmt.Sprintf("must not fall below %d", e.record.Epoch), Code: lease.ErrCorrupt}
 	}
 	if !next.Until.IsZero() && !now.Before(next.Until) {
-		sh.rest = 0 // a record that is over already, as a machine that was asleep may write it
+		sh.rest = 0 // a record that is over already, such as a machine writes that was suspended
 	}
 	e = s.put(sh, hash, name, e, next, now, elapsed)
 	s.show(e, &snap, now)
 	return snap, nil
 }
 
-// put puts next in the place of the record of e, or of the absence that e is, and signals the
-// watches of the name. It forgets what is due in the course of that, which may be the entry that
-// it returns. The mutex is held.
+// put replaces the record of e by next, or adds an entry for the name if e is the absence. It signals
+// the watches of the name, and forgets some records that are due. One of them may be the entry that it
+// returns. The mutex is held.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
-	looks := 0
+	checks := 0
 	switch {
 	case e.absent():
-		e, looks = sh.add(hash, name), 2
+		e, checks = sh.add(hash, name), 2
 	case sh.swaps%8 == 0:
-		looks = 1 // where no new name comes, old ones are forgotten too
+		checks = 1 // forget old names even if there are no new ones
 	}
 	sh.put(e, next, sh.swaps, elapsed)
 	sh.signal(name)
-	s.sweep(sh, looks, now, elapsed)
+	s.sweep(sh, checks, now, elapsed)
 	return e
 }
 
-// show fills the snapshot, where it is: copies of one are dear. The text of a version is made when
-// the version is first shown. The mutex of the entry's shard is held.
+// show fills the snapshot in place, because copying one is slow. The text of a version is made when the
+// version is first shown. The mutex of the entry's shard is held.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.term.version(ofSwap, e.number)
@@ -224,7 +218,7 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash chooses the shard of a name, and its place there.
+// hash returns the hash of a name, which selects its shard and its place there.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
@@ -241,7 +235,7 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name, or the absence if there is none.
+// find returns the entry of the name, or the absence if there is none. The mutex is held.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

@@ -39,12 +39,12 @@ func swap(tb testing.TB, s *memory.Store, name string, old lease.Snapshot, next 
 	return snap
 }
 
-// leased is a record that holder has for d from the snapshot's time on.
+// leased returns a record that is leased to holder for d from the snapshot's time on.
 func leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return lease.Record{State: lease.Leased, ID: holder, Owner: "worker-1", Duration: d, Until: on.Now.Add(d), Epoch: on.Record.Epoch + 1}
 }
 
-// SPEC S1 to S9: the store keeps the contract of every store.
+// SPEC S1 to S10: the Store keeps the contract of every store.
 func TestConformance(t *testing.T) {
 	const retention = time.Second
 	leasetest.TestStore(t, func(testing.TB) lease.Store {
@@ -59,8 +59,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// A name that nobody used is a lease that nobody held; a swap replaces what was loaded, and
-// nothing else.
+// An unknown name has a zero record. A swap replaces the record that was loaded and no other.
 func TestSwap(t *testing.T) {
 	s := memory.New(nil)
 	absent := load(t, s, "a")
@@ -101,7 +100,7 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-// SPEC S2: no version of a Store means anything to another one, as after a restart.
+// SPEC S2: no Store accepts a version of another one, such as one from before a restart.
 func TestVersionsOfAnotherStore(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 100 {
@@ -117,7 +116,7 @@ func TestVersionsOfAnotherStore(t *testing.T) {
 	}
 }
 
-// SPEC S5: checked just before and at the end of each state that ends.
+// SPEC S5: a swap conflicts from the Until of the record on, and not before.
 func TestSwapAtUntil(t *testing.T) {
 	const d = time.Minute
 	for _, c := range []struct {
@@ -154,7 +153,7 @@ func TestSwapAtUntil(t *testing.T) {
 	}
 }
 
-// What does not end by itself has no end to miss.
+// Time makes no conflict for a record without an Until.
 func TestSwapOfWhatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
@@ -171,7 +170,7 @@ func TestSwapOfWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// SPEC S6, and bad input: a clear error, and nothing changed.
+// SPEC S6: bad input is an error and changes nothing.
 func TestBadInput(t *testing.T) {
 	s := memory.New(nil)
 	ctx, done := context.Background(), func() context.Context {
@@ -244,7 +243,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// SPEC S3, over a restart: every token of a Store is newer than its floor.
+// SPEC S3: after a restart every token of a Store is newer than its floor.
 func TestFloor(t *testing.T) {
 	floor := lease.TokenOf(41)
 	s := memory.New(&memory.Options{Floor: floor})
@@ -327,7 +326,7 @@ func TestZeroStore(t *testing.T) {
 	}
 }
 
-// The limits of the Store are the ones of an authority over it.
+// An authority over the Store has the Store's limits.
 func TestLimits(t *testing.T) {
 	a := memory.New(&memory.Options{Limits: lease.AzureLimits}).Authority()
 	if _, err := a.Do(t.Context(), "a", acquire); lease.CodeOf(err) != lease.ErrDuration {

@@ -1,18 +1,18 @@
 package memory
 
-// What a version numbers: the swaps of a shard, or the absences of a Store. Since a name
-// is always in the same shard, no version recurs for it.
+// The two kinds of versions: numbers of the writes of a shard, and numbers of the absences of a Store. A
+// name is always in the same shard, so that no version recurs for it.
 const (
 	ofSwap    = '.'
 	ofAbsence = '~'
 )
 
-// term is text such as "3kt0m9qz" that tells the versions of one Store from another's.
+// term is text such as "3kt0m9qz" that distinguishes the versions of a Store from those of others.
 type term [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// newTerm takes 40 bits of random.
+// newTerm uses 40 bits of random.
 func newTerm(random uint64) (t term) {
 	for i := range t {
 		t[i] = digits[random%32]
@@ -21,8 +21,7 @@ func newTerm(random uint64) (t term) {
 	return t
 }
 
-// version returns text such as "3kt0m9qz.1f": the term, what n numbers, and n, the digits
-// of which are in no order that means anything.
+// version returns text such as "3kt0m9qz.1f": the term, the kind, and n with its lowest digit first.
 func (t term) version(kind byte, n uint64) string {
 	var b [22]byte // 13 digits are all of n
 	copy(b[:], t[:])

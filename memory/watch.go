@@ -9,13 +9,13 @@ import (
 // A watch is the channel of one call of Watch.
 type watch chan struct{}
 
-// Watch returns a channel of capacity 1 that gets at least one signal after any swap of the
-// record under name since Watch returned, and after the name was forgotten. The watch stays
-// with the name, whether the Store knows it or not. It is closed once the context is done,
-// and never lost before; until then it costs memory but no goroutine.
+// Watch returns a channel of capacity 1 that gets a signal after every write of the record under name,
+// and when the Store forgets the name. Several writes may share a signal. The name need not be known to
+// the Store. The channel is closed when ctx ends, and not before. A watch has no goroutine.
 //
-// The passing of time changes no record and sends nothing, and neither does the rise of the
-// Epoch that all unknown names share.
+// The passing of time sends no signal. Neither does a rise of the Epoch that all unknown names share.
+//
+// The errors are that of a context that is done and that of [lease.CheckName].
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -55,15 +55,15 @@ func (sh *shard) unwatch(name string, w watch) {
 	close(w) // under the mutex, as every signal is sent
 }
 
-// signal tells the watches of name. The mutex is held.
+// signal sends a signal to the watches of name. The mutex is held.
 func (sh *shard) signal(name string) {
-	if sh.watches == nil { // and mostly it is
+	if sh.watches == nil { // as usual
 		return
 	}
 	for w := range sh.watches[name] {
 		select {
 		case w <- struct{}{}:
-		default: // one is there that nobody has taken yet
+		default: // the last signal was not received yet
 		}
 	}
 }

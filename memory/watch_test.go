@@ -23,7 +23,7 @@ func watch(tb testing.TB, s *memory.Store, ctx context.Context, name string) <-c
 	return signals
 }
 
-// signalled takes the signal that is there, if one is.
+// signalled receives a signal if there is one, and reports whether the channel is open.
 func signalled(signals <-chan struct{}) (is, open bool) {
 	select {
 	case _, open := <-signals:
@@ -33,7 +33,7 @@ func signalled(signals <-chan struct{}) (is, open bool) {
 	}
 }
 
-// SPEC S7: every change signals every watch of that name, and no other.
+// SPEC S7: every write signals every watch of that name, and no other watch.
 func TestWatch(t *testing.T) {
 	s := memory.New(nil)
 	t.Run("Authority", func(t *testing.T) { testWatch(t, s, s.Authority()) })
@@ -82,7 +82,7 @@ func testWatch(t *testing.T, s *memory.Store, a lease.Authority) {
 	}
 }
 
-// A watch is of a name, not of what is remembered of it.
+// A watch goes on when the Store forgets the name.
 func TestWatchOverForgetting(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -103,7 +103,7 @@ func TestWatchOverForgetting(t *testing.T) {
 	}
 }
 
-// A watch has no goroutine, is closed once its context is done and then leaves nothing.
+// A watch has no goroutine. It is closed when its context ends, and keeps no memory then.
 func TestWatchEnds(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -154,14 +154,14 @@ func TestWatchEnds(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// goroutines counts those that are not over. (runtime.NumGoroutine counts too many for as long
-// as the runtime is freeing the stacks of dead ones.)
+// goroutines returns how many goroutines are running. runtime.NumGoroutine counts dead goroutines too,
+// until the runtime has freed their stacks.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return 1 + bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\ngoroutine "))
 }
 
-// A watch that ends while its name changes: nothing is sent on a closed channel.
+// If a watch ends while its name changes, nothing is sent on the closed channel.
 func TestWatchRace(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

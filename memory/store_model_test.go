@@ -12,10 +12,9 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A dumb is a store as one would write it without a thought for speed or memory: everything
-// that ever happened under one name. It does not know what the clever one has forgotten,
-// but it does know what may be.
-type dumb struct {
+// A simple store to compare with: everything that ever happened under one name. It does not know what the
+// Store has forgotten, but it knows what the Store may forget.
+type simple struct {
 	record   lease.Record
 	version  string
 	since    time.Time       // of the last swap; zero: unknown, or forgotten
@@ -23,10 +22,10 @@ type dumb struct {
 	absent   bool
 }
 
-const dumbRetention = time.Minute
+const simpleRetention = time.Minute
 
 // over reports whether the record may be forgotten at now.
-func (d *dumb) over(now time.Time) bool {
+func (d *simple) over(now time.Time) bool {
 	switch r := d.record.At(now); r.State {
 	case lease.Available:
 		return true
@@ -35,13 +34,13 @@ func (d *dumb) over(now time.Time) bool {
 		if !d.record.Until.IsZero() {
 			ended = d.record.Until
 		}
-		return now.Sub(ended) >= dumbRetention
+		return now.Sub(ended) >= simpleRetention
 	}
 	return false
 }
 
-// saw holds what the store showed against the history.
-func (d *dumb) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
+// saw checks a snapshot of the Store against the history.
+func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 	if snap.Now != now || snap.Uncertainty != 0 || snap.Version == "" {
 		t.Fatalf("at %v: %+v", now, snap)
 	}
@@ -66,18 +65,18 @@ func (d *dumb) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 	d.record, d.version, d.absent = snap.Record, snap.Version, true
 }
 
-// The Store, against the dumb one: random loads, swaps of any snapshot that was ever seen,
-// requests, the passing of time, and so many other names that what may be is forgotten.
+// The Store and the simple one agree over random loads, swaps of any earlier snapshot, requests and lists,
+// while time passes and so many other names are used that the Store forgets.
 func TestModel(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		clock := &hand{now: time.Unix(0, 0)}
 		s := memory.New(&memory.Options{
-			Clock: clock, Retention: dumbRetention, Floor: lease.TokenOf(rapid.Uint64Range(0, 3).Draw(t, "floor")),
+			Clock: clock, Retention: simpleRetention, Floor: lease.TokenOf(rapid.Uint64Range(0, 3).Draw(t, "floor")),
 		})
 		authorities := []lease.Authority{s.Authority(), lease.NewAuthority(s)}
 		names := []string{"a", "b", "c"}
-		model := make(map[string]*dumb)
+		model := make(map[string]*simple)
 		seen := make(map[string][]lease.Snapshot)
 		now := func() time.Time { return clock.Now().UTC() }
 		see := func(t *rapid.T, name string, snap lease.Snapshot) {
@@ -89,7 +88,7 @@ func TestModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			model[name] = &dumb{record: snap.Record, version: snap.Version, absent: true, versions: map[string]bool{}}
+			model[name] = &simple{record: snap.Record, version: snap.Version, absent: true, versions: map[string]bool{}}
 			seen[name] = []lease.Snapshot{snap}
 		}
 		name := rapid.SampledFrom(names)
@@ -171,7 +170,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"time passes": func(t *rapid.T) {
-				clock.add(rapid.SampledFrom([]time.Duration{1, time.Second, 2*time.Second - 1, 2 * time.Second, dumbRetention - 1, dumbRetention}).Draw(t, "by"))
+				clock.add(rapid.SampledFrom([]time.Duration{1, time.Second, 2*time.Second - 1, 2 * time.Second, simpleRetention - 1, simpleRetention}).Draw(t, "by"))
 			},
 			"others come and go": func(t *rapid.T) {
 				if churned {
@@ -190,7 +189,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"list": func(t *rapid.T) {
-				// What is listed is what is loaded, in order, but for names that are forgotten.
+				// A list shows what a load shows, in order, except names that are forgotten.
 				var last string
 				for e, err := range s.List(ctx, "") {
 					if err != nil {

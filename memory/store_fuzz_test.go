@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// FuzzSwap swaps whatever record in for another, under whatever name and from whatever
-// snapshot: what is refused changes nothing, and what is committed is what was given, is
-// valid and has no lower epoch.
+// FuzzSwap swaps arbitrary records under arbitrary names from arbitrary snapshots. A swap that is refused
+// changes nothing. A record that is committed is the one that was given, is valid, and has no lower
+// epoch.
 func FuzzSwap(f *testing.F) {
 	f.Add("a", true, uint8(lease.Leased), []byte{1}, "worker-1", int64(time.Hour), int64(3600), uint64(2), int64(0))
 	f.Add("a", true, uint8(lease.Breaking), []byte{1}, "", int64(lease.Infinite), int64(1), uint64(1), int64(time.Hour))

@@ -40,9 +40,8 @@ func (c *hand) set(t time.Time) {
 
 func (c *hand) add(d time.Duration) { c.set(c.Now().Add(d)) }
 
-// step is what a reading of a machine's clock would have been if its wall clock, and only
-// that, had been set forward by s seconds, or back. Nothing in package time does this to a
-// Time, so it adds to the seconds in the word that holds them, and checks itself.
+// step returns the reading now as if the wall clock, but not the monotonic clock, had been set forward by
+// s seconds. Package time cannot do that, so step changes the word with the seconds and checks the result.
 func step(t *testing.T, now time.Time, s int64) time.Time {
 	stepped := now
 	word := (*uint64)(unsafe.Pointer(&stepped))
@@ -53,7 +52,7 @@ func step(t *testing.T, now time.Time, s int64) time.Time {
 	return stepped
 }
 
-// Setting the wall clock moves no lease, forward or back: elapsed time does.
+// Setting the wall clock forward or back does not move a lease.
 func TestWallClockStep(t *testing.T) {
 	for _, seconds := range []int64{-24 * 3600, -1, 1, 24 * 3600} {
 		clock := &hand{now: time.Now()}
@@ -72,8 +71,7 @@ func TestWallClockStep(t *testing.T) {
 	}
 }
 
-// SPEC S4: while an injected clock goes backward, the Store's time stands still, under all
-// names at once.
+// SPEC S4: while an injected clock goes backward, the Store's time stands still for all names.
 func TestClockBackward(t *testing.T) {
 	start := time.Date(2012, 1, 26, 23, 30, 18, 5, time.FixedZone("", 3600))
 	clock := &hand{now: start}
@@ -90,7 +88,7 @@ func TestClockBackward(t *testing.T) {
 	}
 }
 
-// Without a clock a Store follows the time of its bubble, and starts at the wall clock's.
+// A Store without a clock starts at the time of its bubble and follows it.
 func TestTimeOfTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
@@ -104,7 +102,7 @@ func TestTimeOfTheBubble(t *testing.T) {
 	})
 }
 
-// A clock that shows more than a Duration can count, or the last year that can be written.
+// The clock may advance by more than the longest Duration, and may show the last year.
 func TestClockAtItsEnds(t *testing.T) {
 	clock := &hand{now: time.Unix(0, 0)}
 	s := memory.New(&memory.Options{Clock: clock})
@@ -122,7 +120,7 @@ func TestClockAtItsEnds(t *testing.T) {
 	}
 }
 
-// A holder runs on the Store's clock, unless it is given its own.
+// A holder uses the Store's clock unless its options have another.
 func TestLeaseClock(t *testing.T) {
 	start := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
 	s := memory.New(&memory.Options{Clock: fixed(start)})
