@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumbStore keeps one snapshot a name, counts the calls, and lets a test come in between.
-type dumbStore struct {
+// A fakeStore keeps one snapshot a name, records the calls, and runs functions of the test in between.
+type fakeStore struct {
 	mu          sync.Mutex
 	kept        map[string]lease.Snapshot
 	writes      int
@@ -26,11 +26,11 @@ type dumbStore struct {
 	shows       bool                                         // a conflict comes with the current snapshot
 }
 
-func newStore(r lease.Record) *dumbStore {
-	return &dumbStore{kept: map[string]lease.Snapshot{"a": {Record: r, Version: "0"}}, now: noon}
+func newStore(r lease.Record) *fakeStore {
+	return &fakeStore{kept: map[string]lease.Snapshot{"a": {Record: r, Version: "0"}}, now: noon}
 }
 
-func (s *dumbStore) snapshot(name string) lease.Snapshot {
+func (s *fakeStore) snapshot(name string) lease.Snapshot {
 	kept := s.kept[name]
 	if kept.Version == "" {
 		kept.Version = "0"
@@ -39,7 +39,7 @@ func (s *dumbStore) snapshot(name string) lease.Snapshot {
 	return kept
 }
 
-func (s *dumbStore) Load(_ context.Context, name string) (lease.Snapshot, error) {
+func (s *fakeStore) Load(_ context.Context, name string) (lease.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, "load")
@@ -51,7 +51,7 @@ func (s *dumbStore) Load(_ context.Context, name string) (lease.Snapshot, error)
 	return s.snapshot(name), nil
 }
 
-func (s *dumbStore) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+func (s *fakeStore) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, "swap")
@@ -78,8 +78,8 @@ func (s *dumbStore) Swap(_ context.Context, name string, old lease.Snapshot, nex
 	return s.snapshot(name), nil
 }
 
-// did returns the calls since the last did.
-func (s *dumbStore) did() string {
+// did returns the calls since the last call of did.
+func (s *fakeStore) did() string {
 	calls := strings.Join(s.calls, " ")
 	s.calls = nil
 	return calls
@@ -94,7 +94,7 @@ var (
 )
 
 // do carries out a request on the name a and checks which calls it took, and the code.
-func do(t *testing.T, s *dumbStore, auth lease.Authority, req lease.Request, calls string, code lease.Code) lease.Result {
+func do(t *testing.T, s *fakeStore, auth lease.Authority, req lease.Request, calls string, code lease.Code) lease.Result {
 	t.Helper()
 	res, err := auth.Do(t.Context(), "a", req)
 	if got := s.did(); got != calls {
@@ -177,7 +177,7 @@ func TestBreakInfinite(t *testing.T) {
 	}
 }
 
-// The time passes between the load and the commit. SPEC A5.
+// Time passes between the load and the commit. SPEC A5.
 func TestCommitIsLater(t *testing.T) {
 	for after, want := range map[time.Duration]lease.Result{
 		10 * time.Second: {Record: leasedA, Now: noon.Add(10 * time.Second), MinRemaining: 50 * time.Second},
@@ -197,7 +197,7 @@ func TestCommitIsLater(t *testing.T) {
 	}
 }
 
-// Where a store only observes, what is certain is less than what may be left. SPEC A5.
+// If the Uncertainty of a store is not zero, MinRemaining is less than MaxRemaining. SPEC A5.
 func TestUncertainty(t *testing.T) {
 	for uncertainty, sure := range map[time.Duration]time.Duration{time.Second: 59 * time.Second, time.Minute: 0, time.Hour: 0} {
 		s := newStore(leasedA)
@@ -215,8 +215,8 @@ func TestUncertainty(t *testing.T) {
 	}
 }
 
-// SPEC A4, S1: a conflict begins again, from the snapshot that came with it or from a load,
-// and what it then returns was decided on that.
+// SPEC A4, S1: after a conflict the authority starts again, from the snapshot beside it or from a load, and
+// decides on that.
 func TestConflicts(t *testing.T) {
 	for shows, calls := range map[bool]string{true: "load swap", false: "load swap load"} {
 		s := newStore(lease.Record{Epoch: 6})
@@ -250,14 +250,14 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// SPEC A1, A3: after any other error the outcome is unknown, and nothing is tried again.
+// SPEC A1, A3: after any other error the outcome is unknown, and the authority does not retry.
 func TestUnknownOutcomes(t *testing.T) {
 	broken := errors.New("connection lost")
-	for name, set := range map[string]func(*dumbStore){
-		"load":                  func(s *dumbStore) { s.loads = func() error { return broken } },
-		"swap that was applied": func(s *dumbStore) { s.swaps = func(lease.Record) (error, error) { return nil, broken } },
-		"swap that was not":     func(s *dumbStore) { s.swaps = func(lease.Record) (error, error) { return broken, nil } },
-		"load of a corrupt record": func(s *dumbStore) {
+	for name, set := range map[string]func(*fakeStore){
+		"load":                  func(s *fakeStore) { s.loads = func() error { return broken } },
+		"swap that was applied": func(s *fakeStore) { s.swaps = func(lease.Record) (error, error) { return nil, broken } },
+		"swap that was not":     func(s *fakeStore) { s.swaps = func(lease.Record) (error, error) { return broken, nil } },
+		"load of a corrupt record": func(s *fakeStore) {
 			s.loads = func() error { return fmt.Errorf("key a: %w: %w", lease.ErrCorrupt, broken) }
 		},
 	} {
@@ -295,7 +295,7 @@ func TestDoneContext(t *testing.T) {
 	}
 }
 
-// Bad arguments make no call, and are refused before anything else. SPEC A7, M18, R6.
+// Bad arguments are refused before any call of the store. SPEC A7, M18, R6.
 func TestBadRequests(t *testing.T) {
 	s := newStore(leasedA)
 	auth := lease.NewAuthority(s)
@@ -318,8 +318,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// A limited store has limits.
-// A store with Limits that admit nothing is a mistake in the program. SPEC A7.
+// Limits that are out of range panic. SPEC A7.
 func TestLimitsThatAreNone(t *testing.T) {
 	defer func() {
 		if err, ok := recover().(*lease.FieldError); !ok || err.Field != "Limits.MinDuration" {
@@ -330,14 +329,14 @@ func TestLimitsThatAreNone(t *testing.T) {
 }
 
 type limitedStore struct {
-	*dumbStore
+	*fakeStore
 	limits lease.Limits
 }
 
 func (s limitedStore) Limits() lease.Limits { return s.limits }
 
-// SPEC A7: what a record claims beyond the limits counts as ending after the longest duration
-// from first sight, which is written down.
+// SPEC A7: a record that claims more than the limits is cut to the longest duration from first sight, and
+// written.
 func TestHostileRecords(t *testing.T) {
 	minute := lease.Limits{MaxDuration: time.Minute, MaxPeriod: time.Minute}
 	hostile := leasedA
@@ -414,8 +413,8 @@ func TestHostileRecords(t *testing.T) {
 	})
 }
 
-// A watchedStore can be watched.
-type watchedStore struct{ *dumbStore }
+// A watchedStore is a Watcher.
+type watchedStore struct{ *fakeStore }
 
 func (s watchedStore) Watch(_ context.Context, name string) (<-chan struct{}, error) {
 	return nil, errors.New("watching " + name)
@@ -436,7 +435,7 @@ func TestWatcherIsPassedOn(t *testing.T) {
 	}
 }
 
-// Of many that ask at once one gets it, whatever conflicts there are. SPEC A2.
+// Of many concurrent acquires one is granted, whatever conflicts there are. SPEC A2.
 func TestContention(t *testing.T) {
 	s := newStore(lease.Record{})
 	auth := lease.NewAuthority(s)

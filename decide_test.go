@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// limits draws limits, of which each field may be none.
+// limits draws limits. Each field may be zero.
 func limits() *rapid.Generator[lease.Limits] {
 	return rapid.Custom(func(t *rapid.T) lease.Limits {
 		some := rapid.SampledFrom([]time.Duration{0, time.Nanosecond, 10 * time.Second, time.Minute})
@@ -23,7 +23,7 @@ func limits() *rapid.Generator[lease.Limits] {
 	})
 }
 
-// bounded is r as it may stand at now within the limits, and whether its end was cut.
+// bounded returns r at now within the limits, and whether its end was cut.
 func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool) {
 	r = r.At(now)
 	infinite, was := r.Duration == lease.Infinite, r.Until
@@ -94,8 +94,8 @@ func TestDecideAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A failingSwap cannot write.
-type failingSwap struct{ *dumbStore }
+// A failingSwap is a store whose swaps fail.
+type failingSwap struct{ *fakeStore }
 
 func (failingSwap) Limits() lease.Limits { return lease.Limits{MaxDuration: time.Minute} }
 
@@ -103,8 +103,8 @@ func (failingSwap) Swap(context.Context, string, lease.Snapshot, lease.Record) (
 	return lease.Snapshot{}, errors.New("cannot write")
 }
 
-// A refusal stands even if the record, which claims too much, cannot be written down. A grant does
-// not: nothing says that the holder's end is what the answer would show.
+// If a record claims too much and cannot be written, a refusal stands, but the outcome of a grant is
+// unknown: its answer would show an end that is not stored.
 func TestClaimThatCannotBeWritten(t *testing.T) {
 	s := newStore(lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Hour, Until: noon.Add(time.Hour), Epoch: 1})
 	a := lease.NewAuthority(failingSwap{s})

@@ -347,13 +347,13 @@ func TestArguments(t *testing.T) {
 }
 
 // FuzzStep throws arbitrary bytes at the machine: from a record that is valid every step
-// keeps what checkStep says, and agrees with the dumb machine. SPEC M1, M2, R1.
+// keeps what checkStep says, and agrees with the reference machine. SPEC M1, M2, R1.
 func FuzzStep(f *testing.F) {
 	f.Add([]byte{0x01, 0x10, 0x3c, 0x82, 0x10, 0x05, 0x03, 0x21, 0x00})
 	f.Add([]byte("acquire, renew, break and write"))
 	f.Fuzz(func(t *testing.T, commands []byte) {
 		var r lease.Record
-		var d dumb
+		var d reference
 		var now int64
 		some := []lease.ID{{}, ids["A"], ids["B"], ids["C"]}
 		for len(commands) >= 3 {

@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is a record up to what cannot matter: which ID and owner it has, where the clock
-// stands, and how many grants there were.
+// A kind is a record without what cannot matter: the values of its ID and owner, the time, and the number
+// of grants.
 type kind struct {
 	state    lease.State
 	known    bool          // an ID
@@ -35,8 +35,8 @@ func kindOf(r lease.Record, now time.Time) kind {
 	return k
 }
 
-// soon returns how far time goes from k to the next moment that counts: a nanosecond
-// before, at or after a whole second that is left.
+// soon returns the time from k to the next instant to test: a nanosecond before, at or after a whole second
+// that is left.
 func (k kind) soon() time.Duration {
 	switch k.left % time.Second {
 	case 0, 1:
@@ -80,16 +80,20 @@ func azure() []lease.Request {
 	return all
 }
 
-// raced says that the race detector is on. It slows the closure down tenfold and has nothing
-// to find in a function of values, so there the requests at each record's end are left out.
+// raced is true under the race detector, which makes the closure ten times slower and has nothing to find
+// in a pure function. Then the requests at the end of each record are left out.
 var raced bool
 
-// Every record that can be reached with the durations of the Blob service, 15 to 60 seconds
-// or infinite, and its break periods, 0 to 60 seconds, in whole seconds; every request in
-// both dialects; every moment a nanosecond before, at and after each whole second that is
-// left; and each request also at the record's end and a nanosecond to both sides of it, as
-// found in a store, without the passing of time having been noticed in between. What Step
-// says is what the dumb machine says, and nothing is reached that is not valid.
+// Step agrees with the reference machine, and every record is valid, for
+//
+//   - every record that can be reached with the durations of the Blob service, 15 to 60 seconds or
+//     infinite, and its break periods, 0 to 60 seconds, in whole seconds;
+//   - every request in both dialects;
+//   - every instant a nanosecond before, at and after each whole second that is left.
+//
+// Each request is also tried at the record's end, and a nanosecond before and after it, on the record as
+// a store keeps it, to which At was not applied.
+//
 // SPEC M1, M2, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M16, M17, M18, M19, R1.
 func TestClosure(t *testing.T) {
 	states, transitions := 10_672, 11_463_532
@@ -122,7 +126,7 @@ func TestClosure(t *testing.T) {
 			reach(kindOf(r.At(later), later))
 			steps++
 		}
-		from := dumbOf(r, -1)
+		from := referenceOf(r, -1)
 		for _, after := range times {
 			now := noon.Add(after)
 			for i := range requests {

@@ -36,14 +36,14 @@ func durations() *rapid.Generator[time.Duration] {
 	)
 }
 
-// Over long histories Step and the dumb machine are in the same record and give the same
+// Over long histories Step and the reference machine are in the same record and give the same
 // answers; and the record never looks different if it was looked at, or not, in between.
 // SPEC M1, M4, M6, M16.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (
 			r       lease.Record
-			d       dumb
+			d       reference
 			now     int64
 			highest uint64
 		)

@@ -7,10 +7,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumb machine is written from the document, as Step is, but in another way: it keeps
-// flags and one end instead of a state, looks its verdicts up in the tables instead of
-// deciding them, and lets no time pass: what state it is in is asked when it matters.
-type dumb struct {
+// A reference is a second implementation of the document, to compare Step with. It keeps flags and one end
+// instead of a state. It looks outcomes up in the tables instead of deciding them. It computes its state
+// when the state is needed.
+type reference struct {
 	id       lease.ID // zero: no lease is remembered
 	owner    string
 	duration time.Duration
@@ -33,7 +33,7 @@ const (
 
 var columns = [...]lease.State{lease.Available, lease.Leased, lease.Breaking, lease.Broken, lease.Expired}
 
-func (d *dumb) column(now int64) int {
+func (d *reference) column(now int64) int {
 	unlocked := d.end != never && now >= d.end
 	switch {
 	case d.id == lease.ID{} || d.released:
@@ -50,8 +50,8 @@ func (d *dumb) column(now int64) int {
 
 const ok lease.Code = 0
 
-// The tables: for each row the codes of its five columns. A row of an ID other than that of
-// the last lease is the row (B); with no lease remembered every ID is another.
+// The tables: the codes of the five columns of each row. An ID that is not the last one has the row (B).
+// If no lease is remembered, every ID has it.
 var (
 	rowWriteA   = &[5]lease.Code{lease.ErrOver, ok, ok, lease.ErrOver, lease.ErrOver}
 	rowWriteB   = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
@@ -70,8 +70,8 @@ var (
 	rowReleaseA = &[5]lease.Code{lease.ErrIDMismatch, ok, ok, ok, ok}
 )
 
-// row finds the row of a request whose arguments are good.
-func (d *dumb) row(req *lease.Request, old bool) *[5]lease.Code {
+// row returns the row of a request with good arguments.
+func (d *reference) row(req *lease.Request, old bool) *[5]lease.Code {
 	none := lease.ID{}
 	same := func(id lease.ID) bool { return id == d.id && d.id != none }
 	choose := func(yes bool, a, b *[5]lease.Code) *[5]lease.Code {
@@ -117,7 +117,7 @@ func arguments(req *lease.Request, old bool) lease.Code {
 	return ok
 }
 
-func (d *dumb) do(req lease.Request, now int64) lease.Code {
+func (d *reference) do(req lease.Request, now int64) lease.Code {
 	old := req.Version == lease.Version20110818
 	if code := arguments(&req, old); code != ok {
 		return code
@@ -128,7 +128,7 @@ func (d *dumb) do(req lease.Request, now int64) lease.Code {
 	}
 	switch req.Action {
 	case lease.ActionAcquire:
-		*d = dumb{id: req.Proposed, owner: req.Owner, duration: req.Duration, epoch: d.epoch + 1}
+		*d = reference{id: req.Proposed, owner: req.Owner, duration: req.Duration, epoch: d.epoch + 1}
 		if old {
 			d.duration = time.Minute
 		}
@@ -161,21 +161,21 @@ func (d *dumb) do(req lease.Request, now int64) lease.Code {
 		d.broken, d.released, d.end = true, false, now+left
 	case lease.ActionWrite:
 		if column == broken || column == expired || column == available {
-			*d = dumb{epoch: d.epoch}
+			*d = reference{epoch: d.epoch}
 		}
 	}
 	return ok
 }
 
-func (d *dumb) start(now int64) {
+func (d *reference) start(now int64) {
 	d.end = never
 	if d.duration != lease.Infinite {
 		d.end = now + int64(d.duration)
 	}
 }
 
-// record is the Record that the machine must be in at now.
-func (d *dumb) record(now int64) lease.Record {
+// record returns the Record of the machine at now.
+func (d *reference) record(now int64) lease.Record {
 	column := d.column(now)
 	r := lease.Record{State: columns[column], ID: d.id, Owner: d.owner, Duration: d.duration, Epoch: d.epoch}
 	if (column == leased || column == breaking) && d.end != never {
@@ -184,9 +184,9 @@ func (d *dumb) record(now int64) lease.Record {
 	return r
 }
 
-// dumbOf is the dumb machine that has come to r, a record at some time before past.
-func dumbOf(r lease.Record, past int64) dumb {
-	d := dumb{
+// referenceOf returns the reference machine whose record is r. The end of a record that is over is past.
+func referenceOf(r lease.Record, past int64) reference {
+	d := reference{
 		id: r.ID, owner: r.Owner, duration: r.Duration, epoch: r.Epoch, end: past,
 		broken: r.State == lease.Breaking || r.State == lease.Broken, released: r.State == lease.Available && r.ID != lease.ID{},
 	}

@@ -16,7 +16,7 @@ var (
 	seed  = flag.Uint64("seed", 1, "of TestSteps")
 )
 
-// A random walk through the machine beside the dumb one, longer than rapid can draw it, one
+// A random walk through the machine beside the reference machine, longer than rapid can draw it, one
 // walk a core:
 //
 //	go test -run TestSteps -steps 1000000000 .
@@ -38,7 +38,7 @@ func walk(t *testing.T, rng *rand.Rand, steps int) {
 	owners := [...]string{"", "one", "two"}
 	var (
 		r       lease.Record
-		d       dumb
+		d       reference
 		now     int64
 		granted int
 	)
@@ -74,7 +74,7 @@ func walk(t *testing.T, rng *rand.Rand, steps int) {
 			granted++
 		}
 		if now > 1<<60 { // a walk of 36 years begins again
-			now, r, d = 0, lease.Record{}, dumb{}
+			now, r, d = 0, lease.Record{}, reference{}
 		}
 	}
 	t.Logf("%d steps, %d granted, epoch %d", steps, granted, r.Epoch)
