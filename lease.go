@@ -26,8 +26,8 @@ type Lease interface {
 	//
 	// Over a store without a clock, such as etcdlease, an authority counts from when it first
 	// saw the lease. A new process that calls Acquire once and exits is refused even if the
-	// holder is long dead. There, wait with session.AcquireWait for longer than the Duration of
-	// the lease.
+	// holder is long dead. There, use session.TryRun, or
+	// session.AcquireWait with a context that lasts for longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. Once Release is called, CheckAlive returns false, even if
@@ -91,7 +91,7 @@ type Waiter interface {
 // If l has a method WhileHeld, that is called. The context of a session.Session belongs to the
 // incarnation that is held at the call. It ends, with this [context.Cause]:
 //
-//   - when the lease is lost, or no longer certain to be held: the [*LostError]
+//   - a stop window before the lease is no longer certain, or when it is lost: a [*LostError]
 //   - at Release: [ErrReleased]
 //   - at once if nothing is held: [ErrNotHeld]
 //

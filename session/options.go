@@ -67,7 +67,8 @@ type Options struct {
 	// 1-e to 1+e. Default: 0.001. Must be below 1.
 	MaxClockDrift float64
 
-	// Margin is given away at the end of every belief. Default: 1 ms.
+	// Margin is how long before the authority could end the lease CheckAlive turns false, besides
+	// what MaxClockDrift takes. Default: 1 ms.
 	Margin time.Duration
 
 	// MaxClockJump is how far the wall clock may get ahead of the monotonic clock within one belief
