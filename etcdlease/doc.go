@@ -1,6 +1,6 @@
 // Package etcdlease keeps leases in etcd.
 //
-//	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
+//	client, err := clientv3.New(etcdlease.ClientConfig("localhost:2379"))
 //	store, err := etcdlease.New(client, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
@@ -11,6 +11,9 @@
 // one with: a request of theirs begins with what the Store saw last. [lease.NewAuthority] makes
 // an authority of a Store too, as of any; it is as safe, and takes two exchanges to renew. Make
 // one Store for a client and keep it, since a new one has seen nothing.
+//
+// [ClientConfig] sets the keepalive and the back-off that leases need. With the defaults of clientv3 a
+// client never recovers from a connection that died silently.
 //
 // # Keys
 //
@@ -42,7 +45,8 @@
 //     of a holder that died: each such try is a first sight. A job that a scheduler starts waits,
 //     with session.AcquireWait under a context that is longer than the Duration of the lease (by a
 //     second, say), or is a process that stays;
-//   - a lease that shows as leased in etcdctl may be over for long: nobody has written since;
+//   - a lease that shows as leased in etcdctl may be over for long, since nobody has written since.
+//     [Store.List] shows it as expired, from the second list on;
 //   - two processes may differ about a lease that is ending, but its swaps have one order, and
 //     in it no lease is taken before its holder's certainty is over.
 //

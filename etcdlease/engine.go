@@ -15,8 +15,9 @@ import (
 // An engine is etcd as package observe wants it. The version of a lease is the modification
 // revision of its key, which no two writes in a cluster share.
 type engine struct {
-	client *clientv3.Client
-	prefix string
+	client  *clientv3.Client
+	prefix  string
+	silence silence
 }
 
 // nobody is what a key is created with. It says no epoch: see floor. A key is never created with
@@ -27,7 +28,7 @@ var nobody = observe.Kept{}
 // Load reads the key, and creates it if it does not exist.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key := e.prefix + name
-	res, err := e.client.Get(ctx, key)
+	res, err := e.get(ctx, key)
 	if err != nil {
 		return observe.Entry{}, e.explain("read", key, err)
 	}
@@ -35,6 +36,14 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 		return e.Open(ctx, name)
 	}
 	return entry(res.Kvs[0])
+}
+
+// get reads keys.
+func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	e.silence.sending()
+	res, err := e.client.Get(ctx, key, o...)
+	e.silence.ended(e.client, err)
+	return res, err
 }
 
 // Open is Load in one exchange, also if the key does not exist; to etcd it is a write.
@@ -64,11 +73,13 @@ func (e *engine) put(ctx context.Context, key string, revision int64, next obser
 	if err != nil {
 		return observe.Entry{}, false, err
 	}
+	e.silence.sending()
 	res, err := e.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
 		Then(clientv3.OpPut(key, string(value))).
 		Else(clientv3.OpGet(key)).
 		Commit()
+	e.silence.ended(e.client, err)
 	if err != nil {
 		return observe.Entry{}, false, e.explain("write", key, err)
 	}

@@ -4,20 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/fencedlease/lease"
 )
 
-// explain adds to an error of etcd which key it is about and what can be done.
+// explain adds to an error of etcd which key it is about and what can be done. It marks an error
+// that no retry can mend.
 func (e *engine) explain(what, key string, err error) error {
-	if advice := e.advice(err); advice != "" {
-		return fmt.Errorf("etcdlease: %s key %q: %w; %s", what, key, err, advice)
+	advice := e.advice(err)
+	if advice != "" {
+		advice = "; " + advice
 	}
-	return fmt.Errorf("etcdlease: %s key %q: %w", what, key, err)
+	explained := fmt.Errorf("etcdlease: %s key %q: %w%s", what, key, err, advice)
+	if slices.ContainsFunc(permanent, func(target error) bool { return errors.Is(err, target) }) {
+		return lease.Permanent(explained)
+	}
+	return explained
 }
+
+// permanent are the errors that last until somebody gives the client another user, or the user
+// another role.
+var permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {
 	switch {

@@ -30,7 +30,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 		key := e.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(key)
 		for {
-			res, err := e.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page))
+			res, err := e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page))
 			if err != nil {
 				yield(observe.NamedEntry{}, e.explain("list from", key, err))
 				return

@@ -1,8 +1,11 @@
 package etcdlease
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,10 +34,21 @@ type Options struct {
 	// that of the sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is for how many names the Store remembers what it saw last: some 500 bytes each.
-	// A lease that is forgotten counts anew from its next sight. Default: 65,536.
+	// Names is for how many names the Store remembers what it saw last, besides those that are
+	// watched: some 500 bytes each. A lease that is forgotten counts anew from its next sight.
+	// Default: 65,536.
 	Names int
+
+	// SilenceWarning is how long etcd may leave requests unanswered before the Store warns: at
+	// most the duration of the leases. A client that never recovers from a connection that died
+	// is found out so. Default: 15 s.
+	SilenceWarning time.Duration
+
+	// Logger gets that warning. Default: slog.Default().
+	Logger *slog.Logger
 }
+
+const defaultSilenceWarning = 15 * time.Second
 
 // A Store keeps leases in etcd. It is a [lease.Store] without a clock of its own, a
 // [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by any number of
@@ -57,7 +71,14 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if !utf8.ValidString(prefix) || strings.IndexByte(prefix, 0) >= 0 {
 		return nil, &lease.FieldError{Field: "Options.Prefix", Value: prefix, Bound: "must be valid UTF-8 without NUL", Code: lease.ErrOption}
 	}
-	s, err := observe.New(&engine{client, prefix}, observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	if o.SilenceWarning < 0 {
+		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	e := &engine{client: client, prefix: prefix, silence: silence{after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), logger: o.Logger}}
+	if e.silence.logger == nil {
+		e.silence.logger = slog.Default()
+	}
+	s, err := observe.New(e, observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
 	if err != nil {
 		return nil, err
 	}

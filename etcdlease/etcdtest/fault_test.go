@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/etcdlease"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -211,8 +215,10 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 type proxy struct {
 	url string
 
+	refuses atomic.Bool // new connections are closed at once
+
 	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	conns map[net.Conn]*atomic.Bool // true: what comes is dropped
 }
 
 func newProxy(t *testing.T, to string) *proxy {
@@ -225,7 +231,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{url: "http://" + l.Addr().String(), conns: map[net.Conn]struct{}{}}
+	p := &proxy{url: "http://" + l.Addr().String(), conns: map[net.Conn]*atomic.Bool{}}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -234,15 +240,24 @@ func newProxy(t *testing.T, to string) *proxy {
 				return
 			}
 			out, err := net.Dial("tcp", target.Host)
-			if err != nil {
+			if err != nil || p.refuses.Load() {
 				in.Close()
+				if out != nil {
+					out.Close()
+				}
 				continue
 			}
+			dead := new(atomic.Bool)
 			p.mu.Lock()
-			p.conns[in], p.conns[out] = struct{}{}, struct{}{}
+			p.conns[in], p.conns[out] = dead, dead
 			p.mu.Unlock()
 			pass := func(from, to net.Conn) {
-				_, _ = io.Copy(to, from)
+				_, _ = io.Copy(writerFunc(func(b []byte) (int, error) {
+					if dead.Load() {
+						return len(b), nil
+					}
+					return to.Write(b)
+				}), from)
 				from.Close()
 				to.Close()
 			}
@@ -265,4 +280,83 @@ func (p *proxy) cut() {
 		c.Close()
 		delete(p.conns, c)
 	}
+}
+
+// silence has all connections die without a sign. New ones live.
+func (p *proxy) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, dead := range p.conns {
+		dead.Store(true)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// A client as ClientConfig makes it recovers from a connection that dies without a sign, and the
+// store warns meanwhile.
+func TestSilentDeath(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, shared.Client)
+	var said logged
+	a := store(t, client(t, p.url), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))}).Authority()
+	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
+	p.silence()
+	began := time.Now()
+	eventually(t, "a renewal over another connection", func(ctx context.Context) error {
+		_, err := a.Do(ctx, t.Name(), renew(idA))
+		return err
+	})
+	t.Logf("recovered after %v", time.Since(began))
+	if text := said.String(); strings.Count(text, "etcd does not answer") != 1 || !strings.Contains(text, p.url) || !strings.Contains(text, "DialKeepAliveTime") {
+		t.Errorf("the store said %q", text)
+	}
+}
+
+// A client as ClientConfig makes it is back within two seconds once etcd can be reached again.
+func TestRecoveryAfterCuts(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, shared.Client)
+	a := store(t, client(t, p.url), nil).Authority()
+	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
+	p.refuses.Store(true)
+	p.cut()
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
+			t.Error("renewed while nothing gets through")
+		}
+		cancel()
+	}
+	p.refuses.Store(false)
+	began := time.Now()
+	eventually(t, "a renewal", func(ctx context.Context) error {
+		_, err := a.Do(ctx, t.Name(), renew(idA))
+		return err
+	})
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("recovered after %v", took)
+	} else {
+		t.Logf("recovered after %v", took)
+	}
+}
+
+// logged is what was logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

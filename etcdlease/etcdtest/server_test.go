@@ -226,10 +226,9 @@ func client(t testing.TB, endpoint string, o ...grpc.DialOption) *clientv3.Clien
 }
 
 func newClient(endpoint string, o ...grpc.DialOption) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialOptions: o,
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-	})
+	config := etcdlease.ClientConfig(endpoint)
+	config.Logger, config.DialOptions = zap.NewNop(), append(config.DialOptions, o...)
+	return clientv3.New(config)
 }
 
 func store(t testing.TB, c *clientv3.Client, o *etcdlease.Options) *etcdlease.Store {

@@ -2,6 +2,7 @@ package etcdtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -236,6 +237,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		defer cancel()
 		_, err = s.Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
 		says(t, err, context.DeadlineExceeded, "jobs/nightly", members[0].Client, "majority")
+		if errors.As(err, new(*lease.PermanentError)) {
+			t.Errorf("it may come back: %v", err)
+		}
 	})
 	t.Run("corrupt", func(t *testing.T) {
 		c := client(t, shared.Client)
@@ -261,8 +265,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := store(t, root, nil).Load(ctx, "jobs/nightly"); err == nil || !strings.Contains(err.Error(), "user and a password") {
-			t.Errorf("without a user: %v", err)
+		_, err := store(t, root, nil).Load(ctx, "jobs/nightly")
+		says(t, err, nil, "user and a password")
+		if !errors.As(err, new(*lease.PermanentError)) {
+			t.Errorf("without a user it is not permanent: %v", err)
 		}
 		worker, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Client}, Username: "worker", Password: "secret"})
 		if err != nil {
@@ -271,6 +277,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		defer worker.Close()
 		_, err = store(t, worker, nil).Load(ctx, "jobs/nightly")
 		says(t, err, nil, "jobs/nightly", "etcdctl role grant-permission ROLE readwrite lease/ --prefix")
+		if !errors.As(err, new(*lease.PermanentError)) {
+			t.Errorf("without a role it is not permanent: %v", err)
+		}
 	})
 }
 

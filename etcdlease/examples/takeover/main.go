@@ -43,7 +43,7 @@ func main() {
 
 // work is a copy: it waits for the lease and keeps it.
 func work() error {
-	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(*endpoints, ","), DialTimeout: 5 * time.Second})
+	client, err := clientv3.New(etcdlease.ClientConfig(strings.Split(*endpoints, ",")...))
 	if err != nil {
 		return err
 	}
