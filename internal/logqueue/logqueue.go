@@ -1,0 +1,108 @@
+// Package logqueue keeps a slow Logger from delaying the program that logs.
+package logqueue
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A Queue hands records to a Logger in order, on a goroutine that lives for as long as there are
+// any. A Logger that takes long, or never returns, delays nobody but a Flush. The zero Queue logs
+// to slog.Default(). A Queue may be used by any number of goroutines.
+type Queue struct {
+	To *slog.Logger // nil: slog.Default(), as it is at each record
+
+	mu   sync.Mutex
+	work *work // nil: no record waits, and the Logger is not being called
+}
+
+// work is what a Queue keeps while it has records.
+type work struct {
+	waiting []record
+	dropped int           // since the last record, because too many waited
+	done    chan struct{} // closed when no record is left
+}
+
+type record struct {
+	level slog.Level
+	text  string
+	args  []any
+}
+
+const (
+	mostWaiting = 64                     // records; more are dropped
+	flushTime   = 100 * time.Millisecond // at most
+)
+
+// Log adds a record. It does not wait. If 64 records are waiting the new one is dropped, and the
+// next record that the Logger gets has the attribute "dropped", the number of records dropped.
+func (q *Queue) Log(level slog.Level, text string, args ...any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.work == nil {
+		q.work = &work{done: make(chan struct{})}
+		go q.run()
+	}
+	if w := q.work; len(w.waiting) < mostWaiting {
+		w.waiting = append(w.waiting, record{level, text, args})
+	} else {
+		w.dropped++
+	}
+}
+
+// Flush waits until the Logger has every record, for a tenth of a second at most: the process may
+// be about to exit.
+func (q *Queue) Flush() {
+	q.mu.Lock()
+	w := q.work
+	q.mu.Unlock()
+	if w == nil {
+		return
+	}
+	select {
+	case <-w.done:
+	case <-time.After(flushTime):
+	}
+}
+
+// run gives the Logger the records until none is left.
+func (q *Queue) run() {
+	empty := false
+	defer func() {
+		if !empty { // the Logger has ended the goroutine, or panics and with that ends the process
+			go q.run()
+		}
+	}()
+	for {
+		r, ok := q.next()
+		if !ok {
+			empty = true
+			return
+		}
+		to := q.To
+		if to == nil {
+			to = slog.Default()
+		}
+		to.Log(context.Background(), r.level, r.text, r.args...)
+	}
+}
+
+// next returns the record that has waited longest. If there is none the work is done.
+func (q *Queue) next() (r record, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.work
+	if len(w.waiting) == 0 {
+		close(w.done)
+		q.work = nil
+		return r, false
+	}
+	r, w.waiting = w.waiting[0], w.waiting[1:]
+	if w.dropped > 0 {
+		r.args = append(r.args, "dropped", w.dropped)
+		w.dropped = 0
+	}
+	return r, true
+}

@@ -1,0 +1,139 @@
+package logqueue_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease/internal/logqueue"
+)
+
+// handler is a slog.Handler that calls before for every record, and then writes it.
+type handler struct {
+	slog.Handler
+	before func(slog.Record)
+}
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	h.before(r)
+	return h.Handler.Handle(ctx, r)
+}
+
+func logger(out *bytes.Buffer, before func(slog.Record)) *slog.Logger {
+	return slog.New(handler{slog.NewTextHandler(out, nil), before})
+}
+
+// Records arrive in order, with their level and attributes.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		q := logqueue.Queue{To: logger(&out, func(slog.Record) { time.Sleep(time.Millisecond) })}
+		q.Log(slog.LevelInfo, "first", "n", 1)
+		q.Log(slog.LevelError, "second")
+		q.Flush()
+		lines := strings.Split(out.String(), "\n")
+		if len(lines) != 3 || !strings.Contains(lines[0], `level=INFO msg=first n=1`) || !strings.Contains(lines[1], `level=ERROR msg=second`) {
+			t.Errorf("logged:\n%s", out.String())
+		}
+	})
+}
+
+// A Logger that never returns delays neither Log nor, for long, Flush.
+func TestLoggerThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		free := make(chan struct{})
+		q := logqueue.Queue{To: logger(&out, func(slog.Record) { <-free })}
+		began := time.Now()
+		for range 1000 {
+			q.Log(slog.LevelInfo, "x")
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Log took %v", took)
+		}
+		q.Flush()
+		if took := time.Since(began); took != 100*time.Millisecond {
+			t.Errorf("Flush took %v", took)
+		}
+		close(free)
+		q.Flush()
+		if n := strings.Count(out.String(), "\n"); n != 64 && n != 65 {
+			t.Errorf("%d records", n)
+		}
+	})
+}
+
+// Records that were dropped are counted in the next one.
+func TestDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		free := make(chan struct{})
+		q := logqueue.Queue{To: logger(&out, func(slog.Record) { <-free })}
+		q.Log(slog.LevelInfo, "x")
+		synctest.Wait() // the Logger has it
+		for range 64 + 7 {
+			q.Log(slog.LevelInfo, "x")
+		}
+		close(free)
+		q.Flush()
+		if text := out.String(); strings.Count(text, "dropped=7") != 1 || strings.Count(text, "dropped=") != 1 {
+			t.Errorf("logged:\n%s", text)
+		}
+		q.Log(slog.LevelInfo, "x")
+		q.Flush()
+		if n := strings.Count(out.String(), "\n"); n != 66 {
+			t.Errorf("%d records", n)
+		}
+	})
+}
+
+// A Logger that ends its goroutine loses one record, and no other.
+func TestLoggerThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		q := logqueue.Queue{To: logger(&out, func(r slog.Record) {
+			if r.Message == "bad" {
+				runtime.Goexit()
+			}
+		})}
+		q.Log(slog.LevelInfo, "bad")
+		q.Log(slog.LevelInfo, "good")
+		began := time.Now()
+		q.Flush()
+		if text := out.String(); !strings.Contains(text, "msg=good") || time.Since(began) != 0 {
+			t.Errorf("after %v logged: %q", time.Since(began), text)
+		}
+	})
+}
+
+// Without a Logger records go to the default one, as it is when they are logged.
+func TestDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		before := slog.Default()
+		defer slog.SetDefault(before)
+		var q logqueue.Queue
+		slog.SetDefault(logger(&out, func(slog.Record) {}))
+		q.Log(slog.LevelInfo, "x")
+		q.Flush()
+		if !strings.Contains(out.String(), "msg=x") {
+			t.Errorf("logged: %q", out.String())
+		}
+	})
+}
+
+// A Queue without records has nothing to flush.
+func TestFlushOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		new(logqueue.Queue).Flush()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Flush took %v", took)
+		}
+	})
+}
