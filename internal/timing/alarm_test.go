@@ -1,0 +1,89 @@
+package timing_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// rung is an Alarm that notes when it rings.
+type rung struct {
+	timing.Alarm
+	mu    sync.Mutex
+	began time.Time
+	at    []time.Duration
+}
+
+func newRung(c lease.Clock) *rung {
+	r := &rung{began: time.Now()}
+	r.Clock, r.Ring = c, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.at = append(r.at, time.Since(r.began))
+	}
+	return r
+}
+
+func (r *rung) set(d time.Duration) { r.Set(time.Now(), d)() }
+
+// expect waits until all is quiet, and expects that the alarm rang at these times and no others.
+func (r *rung) expect(t *testing.T, want ...time.Duration) {
+	t.Helper()
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.at) != len(want) {
+		t.Fatalf("it rang at %v, want %v", r.at, want)
+	}
+	for i := range want {
+		if r.at[i] != want[i] {
+			t.Fatalf("it rang at %v, want %v", r.at, want)
+		}
+	}
+}
+
+// An alarm rings once, at the time that it was last set for.
+func TestAlarm(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		r := newRung(c)
+		r.set(time.Minute)
+		r.set(2 * time.Second) // earlier
+		time.Sleep(time.Second)
+		r.set(3 * time.Second) // later
+		time.Sleep(time.Hour)
+		r.expect(t, 4*time.Second)
+		r.set(0) // and once more
+		r.expect(t, 4*time.Second, time.Hour+time.Second)
+	})
+}
+
+// An alarm that was set for never does not ring.
+func TestAlarmUnset(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		r := newRung(c)
+		r.set(time.Second)
+		r.set(lease.Infinite)
+		time.Sleep(time.Hour)
+		r.expect(t)
+		r.set(time.Second)
+		time.Sleep(time.Second)
+		r.expect(t, time.Hour+time.Second)
+	})
+}
+
+// Set again for the same time, an alarm rings once; after it rang it can be set for that time again.
+func TestAlarmForTheSameTime(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		r := newRung(c)
+		r.set(time.Second)
+		r.set(time.Second)
+		time.Sleep(time.Second)
+		r.expect(t, time.Second)
+		r.set(0)
+		r.expect(t, time.Second, time.Second)
+	})
+}

@@ -1,0 +1,113 @@
+package timing_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// own is a clock that is not the System clock.
+type own struct{ timing.System }
+
+var clocks = map[string]lease.Clock{"system": timing.System{}, "own": own{}}
+
+// each runs a test with each clock, in a bubble.
+func each(t *testing.T, f func(t *testing.T, c lease.Clock)) {
+	for name, c := range clocks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, c) })
+		})
+	}
+}
+
+func TestAfter(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		began := time.Now()
+		<-timing.After(c, time.Second)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if timing.After(c, lease.Infinite) != nil {
+			t.Error("a channel for never")
+		}
+	})
+}
+
+func TestSleep(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		began := time.Now()
+		if err := timing.Sleep(t.Context(), c, time.Second); err != nil || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if err := timing.Sleep(ctx, c, lease.Infinite); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestAfterFunc(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		var calls atomic.Int32
+		stop := timing.AfterFunc(c, time.Second, func() { calls.Add(1) })
+		stopped := timing.AfterFunc(c, time.Second, func() { calls.Add(10) })
+		never := timing.AfterFunc(own{}, lease.Infinite, func() { calls.Add(100) })
+		stopped()
+		time.Sleep(time.Second - 1)
+		synctest.Wait()
+		if n := calls.Load(); n != 0 {
+			t.Errorf("%d calls too early", n)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+		stop()
+		never()
+	})
+}
+
+func TestWithTimeout(t *testing.T) {
+	each(t, func(t *testing.T, c lease.Clock) {
+		ctx, cancel := timing.WithTimeout(t.Context(), c, time.Second)
+		defer cancel()
+		began := time.Now()
+		<-ctx.Done()
+		if cause := context.Cause(ctx); cause != context.DeadlineExceeded || time.Since(began) != time.Second {
+			t.Errorf("it ended after %v because of %v", time.Since(began), cause)
+		}
+		ctx, cancel = timing.WithTimeout(t.Context(), c, time.Second)
+		cancel()
+		if err := ctx.Err(); err != context.Canceled {
+			t.Errorf("it ended because of %v", err)
+		}
+	})
+}
+
+// A timeout on a clock of the caller's is counted on that clock.
+func TestMockClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clock.NewMock()
+		ctx, cancel := timing.WithTimeout(t.Context(), c, time.Second)
+		defer cancel()
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil {
+			t.Errorf("it ended in real time: %v", context.Cause(ctx))
+		}
+		c.Add(time.Second)
+		synctest.Wait()
+		if cause := context.Cause(ctx); cause != context.DeadlineExceeded {
+			t.Errorf("it ended because of %v", cause)
+		}
+	})
+}
