@@ -1,0 +1,102 @@
+package tasks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// own is a clock that is not the System clock.
+type own struct{ timing.System }
+
+// log is what a Guard called, and when.
+type log struct {
+	mu    sync.Mutex
+	began time.Time
+	lines []string
+}
+
+func (l *log) add(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf("%v: %s", time.Since(l.began), fmt.Sprintf(format, args...)))
+}
+
+// What a function that is guarded does, and what is called then, with a timeout of a second.
+func TestGuard(t *testing.T) {
+	wrapped := fmt.Errorf("wrapped: %w", context.Canceled)
+	for name, c := range map[string]struct {
+		f    func(context.Context) (int, error)
+		want []string
+	}{
+		"answers": {func(context.Context) (int, error) { return 7, nil }, []string{"0s: 7 <nil> false"}},
+		"fails":   {func(context.Context) (int, error) { return 7, errors.New("bad") }, []string{"0s: 7 bad false"}},
+		"ends":    {func(context.Context) (int, error) { runtime.Goexit(); return 7, nil }, []string{"0s: 0 " + tasks.ErrGone.Error() + " false"}},
+		"heeds its context": {func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
+			[]string{"1s: 0 context deadline exceeded false"}},
+		"tells of its context": {func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, wrapped },
+			[]string{"1s: 0 context deadline exceeded false"}},
+		"is canceled by itself": {func(ctx context.Context) (int, error) { return 0, wrapped },
+			[]string{"0s: 0 " + wrapped.Error() + " false"}},
+		"is late": {func(context.Context) (int, error) { time.Sleep(2*time.Second - 1); return 7, nil },
+			[]string{"1.999999999s: 7 <nil> false"}},
+		"is overdue": {func(context.Context) (int, error) { time.Sleep(time.Minute); return 7, nil },
+			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned"}},
+		"is overdue and ends": {func(context.Context) (int, error) { time.Sleep(time.Minute); runtime.Goexit(); return 7, nil },
+			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned"}},
+	} {
+		for _, clock := range []lease.Clock{timing.System{}, own{}} {
+			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := &log{began: time.Now()}
+					go tasks.Guard(t.Context(), clock, time.Second, c.f,
+						func(n int, err error, givenUp bool) { l.add("%d %v %v", n, err, givenUp) },
+						func() { l.add("returned") })
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					if !reflect.DeepEqual(l.lines, c.want) {
+						t.Errorf("called:\n%q\nwant:\n%q", l.lines, c.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The news that f has returned comes after the answer has been taken, even if that takes long or
+// ends its goroutine, and Guard returns after that.
+func TestGuardInOrder(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &log{began: time.Now()}
+			go func() {
+				tasks.Guard(t.Context(), timing.System{}, time.Second,
+					func(context.Context) (int, error) { time.Sleep(3 * time.Second); return 7, nil },
+					func(int, error, bool) {
+						time.Sleep(time.Minute)
+						l.add("answered")
+						if ends {
+							runtime.Goexit()
+						}
+					},
+					func() { l.add("returned") })
+				l.add("over")
+			}()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if want := []string{"1m2s: answered", "1m2s: returned", "1m2s: over"}; !reflect.DeepEqual(l.lines, want) {
+				t.Errorf("called:\n%q\nwant:\n%q", l.lines, want)
+			}
+		})
+	}
+}
