@@ -1,0 +1,286 @@
+package follow_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/memory"
+)
+
+const (
+	name     = "jobs/nightly"
+	timeout  = 5 * time.Second
+	interval = 10 * time.Second
+	retry    = 2 * time.Second
+)
+
+// An authority answers a Follower as a test tells it to.
+type authority struct {
+	lease.Authority
+	look  func(ctx context.Context) error // before a look; nil: nothing
+	watch func(ctx context.Context) (<-chan struct{}, error)
+
+	mu      sync.Mutex
+	watches int             // that were begun
+	last    context.Context // of the last
+}
+
+func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRead && a.look != nil {
+		if err := a.look(ctx); err != nil {
+			return lease.Result{}, err
+		}
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// A watcher is an authority that can be watched.
+type watcher struct{ *authority }
+
+func (w watcher) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	w.mu.Lock()
+	w.watches++
+	w.last = ctx
+	w.mu.Unlock()
+	return w.watch(ctx)
+}
+
+// signals is a watch that never fails.
+func signals(c <-chan struct{}) func(context.Context) (<-chan struct{}, error) {
+	return func(context.Context) (<-chan struct{}, error) { return c, nil }
+}
+
+func over(watch func(context.Context) (<-chan struct{}, error)) (*authority, *follow.Follower) {
+	a := &authority{Authority: lease.NewAuthority(memory.New(nil)), watch: watch}
+	f := &follow.Follower{
+		Authority: a, Name: name, Clock: timing.System{}, Timeout: timeout, Interval: interval, Retry: retry,
+		Jitter: func(d time.Duration) time.Duration { return d - d/4 },
+		Tasks:  new(tasks.Group), Looks: new(tasks.Count), Watches: new(tasks.Count),
+	}
+	if watch != nil {
+		f.Authority = watcher{a}
+	}
+	return a, f
+}
+
+// change makes the record another one.
+func (a *authority) change(t *testing.T) {
+	if _, err := a.Do(t.Context(), name, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite}); err != nil {
+		t.Error(err)
+	}
+}
+
+// waits expects that Wait takes so long, and that d has passed or not.
+func waits(t *testing.T, f *follow.Follower, d, took time.Duration, passed bool) {
+	t.Helper()
+	began := time.Now()
+	if got := f.Wait(t.Context(), d); got != passed || time.Since(began) != took {
+		t.Errorf("Wait of %v: %v after %v, want %v after %v", d, got, time.Since(began), passed, took)
+	}
+}
+
+func looks(t *testing.T, f *follow.Follower, want bool, took time.Duration) lease.Result {
+	t.Helper()
+	began := time.Now()
+	res, known := f.Look(t.Context())
+	if known != want || time.Since(began) != took {
+		t.Errorf("Look: %v after %v, want %v after %v", known, time.Since(began), want, took)
+	}
+	return res
+}
+
+func watches(t *testing.T, f *follow.Follower, want bool, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	if got := f.Watch(t.Context()); got != want || time.Since(began) != took {
+		t.Errorf("Watch: %v after %v, want %v after %v", got, time.Since(began), want, took)
+	}
+}
+
+// Without a watch the record is looked at after an Interval, or what is asked for if that is less.
+func TestWithoutAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, f := over(nil)
+		watches(t, f, false, 0)
+		looks(t, f, true, 0)
+		waits(t, f, lease.Infinite, interval*3/4, true)
+		waits(t, f, 3*time.Second, 3*time.Second, true)
+		f.Unwatch()
+	})
+}
+
+// A signal ends a Wait, and shows what has changed.
+func TestSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := make(chan struct{}, 1)
+		a, f := over(signals(c))
+		watches(t, f, true, 0)
+		if r := looks(t, f, true, 0).Record; r.State != lease.Available {
+			t.Errorf("the record is %+v", r)
+		}
+		time.AfterFunc(time.Hour, func() { a.change(t); c <- struct{}{} })
+		waits(t, f, lease.Infinite, time.Hour, false)
+		watches(t, f, true, 0)
+		if r := looks(t, f, true, 0).Record; r.ID != (lease.ID{9}) {
+			t.Errorf("the record is %+v", r)
+		}
+		c <- struct{}{}
+		waits(t, f, lease.Infinite, 0, false) // the last one showed a change: no pause
+		if a.watches != 1 {
+			t.Errorf("%d watches", a.watches)
+		}
+		f.Unwatch()
+		if a.last.Err() == nil {
+			t.Error("the watch was not freed")
+		}
+	})
+}
+
+// After a signal that changed nothing, or a look that failed, there is a pause.
+func TestSpuriousSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := make(chan struct{}, 1)
+		a, f := over(signals(c))
+		a.change(t)
+		watches(t, f, true, 0)
+		looks(t, f, true, 0)
+		const pause = interval / 10 * 3 / 4
+		for range 3 {
+			c <- struct{}{}
+			waits(t, f, lease.Infinite, 0, false)
+			looks(t, f, true, 0)
+			c <- struct{}{}
+			waits(t, f, lease.Infinite, pause, false)
+			a.look = func(context.Context) error { return errors.New("bad") }
+			looks(t, f, false, 0)
+			c <- struct{}{}
+			waits(t, f, lease.Infinite, pause, false)
+			a.look = nil
+			looks(t, f, true, 0) // it shows something again
+		}
+		waits(t, f, time.Millisecond, time.Millisecond, true) // a pause is no longer than the wait
+		f.Unwatch()
+	})
+}
+
+// A watch that is lost ends a Wait, is freed, and is begun anew after the next one.
+func TestLostWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := make(chan struct{})
+		close(closed)
+		a, f := over(signals(closed))
+		for i := range 5 {
+			watches(t, f, true, 0)
+			if a.watches != i+1 {
+				t.Errorf("%d watches, want %d", a.watches, i+1)
+			}
+			looks(t, f, true, 0)
+			waits(t, f, lease.Infinite, 0, false)
+			if a.last.Err() == nil {
+				t.Error("the lost watch was not freed")
+			}
+			watches(t, f, false, 0)
+			looks(t, f, true, 0)
+			waits(t, f, lease.Infinite, interval*3/4, true)
+		}
+		f.Unwatch()
+	})
+}
+
+// What hangs is given up after a Timeout, and so many requests may hang and no more.
+func TestWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		var hanging atomic.Int32
+		a, f := over(func(context.Context) (<-chan struct{}, error) { <-free; return nil, errors.New("late") })
+		a.look = func(context.Context) error { hanging.Add(1); <-free; return nil }
+		for range 16 {
+			watches(t, f, false, timeout)
+			looks(t, f, false, timeout)
+		}
+		watches(t, f, false, 0)
+		looks(t, f, false, 0)
+		synctest.Wait()
+		if a.mu.Lock(); a.watches != 16 || hanging.Load() != 16 {
+			t.Errorf("%d watches and %d looks hang", a.watches, hanging.Load())
+		}
+		a.mu.Unlock()
+		close(free)
+		synctest.Wait()
+		a.look = nil
+		looks(t, f, true, 0)
+		if err := f.Tasks.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		looks(t, f, false, 0) // the owner was closed
+	})
+}
+
+// An authority that always answers that the lease is about to end is not asked all the time.
+func TestShortWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, f := over(signals(make(chan struct{})))
+		watches(t, f, true, 0)
+		waits(t, f, 0, 0, true)
+		waits(t, f, 0, time.Millisecond, true)
+		waits(t, f, 1, 2*time.Millisecond, true)
+		for range 20 {
+			f.Wait(t.Context(), 1)
+		}
+		waits(t, f, 1, retry, true)
+		waits(t, f, retry, retry, true)
+		waits(t, f, time.Nanosecond, time.Millisecond, true)
+		f.Unwatch()
+	})
+}
+
+// A context that ends ends a Wait, and d has not passed then.
+func TestContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, f := over(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if passed := f.Wait(ctx, time.Minute); passed || time.Since(began) != time.Second {
+			t.Errorf("Wait: %v after %v", passed, time.Since(began))
+		}
+	})
+}
+
+// brief is a Clock that cannot count for long, as one that multiplies durations.
+type brief struct {
+	timing.System
+	t *testing.T
+}
+
+func (c brief) After(d time.Duration) <-chan time.Time {
+	if d > time.Hour {
+		c.t.Errorf("After(%v)", d)
+	}
+	return time.After(d)
+}
+
+// To wait forever asks nothing of the Clock, not even after a pause.
+func TestWaitForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := make(chan struct{}, 1)
+		_, f := over(signals(c))
+		f.Clock = brief{t: t}
+		watches(t, f, true, 0)
+		for range 2 {
+			looks(t, f, true, 0)
+			time.AfterFunc(time.Minute, func() { c <- struct{}{} })
+			waits(t, f, lease.Infinite, time.Minute, false)
+		}
+		f.Unwatch()
+	})
+}
