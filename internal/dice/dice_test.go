@@ -1,0 +1,64 @@
+package dice_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
+)
+
+// full is a source that yields one byte only.
+type full byte
+
+func (f full) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(f)
+	}
+	return len(p), nil
+}
+
+// Numbers are from 0 to below 1, and durations are shortened by that much of the part.
+func TestShorten(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		bits full
+		part float64
+		want time.Duration
+	}{
+		{0, 0.5, day}, {0, 1, day}, {0x80, 0.5, day * 191 / 256}, {0xff, 0, day}, {0xff, 0.5, day / 2}, {0xff, 0.1, day * 9 / 10},
+	} {
+		d := dice.Dice{Reader: c.bits}
+		if n := d.Number(); n < 0 || n >= 1 {
+			t.Errorf("%x: the number is %v", byte(c.bits), n)
+		}
+		if got := d.Shorten(day, c.part); (got-c.want).Abs() > day/256 || got > day || got < day-time.Duration(c.part*float64(day)) {
+			t.Errorf("%x: shortened by up to %v it is %v, want about %v", byte(c.bits), c.part, got, c.want)
+		}
+	}
+}
+
+// The same bytes make the same IDs, others make others.
+func TestID(t *testing.T) {
+	a, b := dice.Dice{Reader: full(1)}, dice.Dice{Reader: full(2)}
+	if a.ID() != a.ID() || a.ID() == b.ID() || a.ID() == (lease.ID{}) {
+		t.Errorf("%v, %v, %v", a.ID(), a.ID(), b.ID())
+	}
+}
+
+// A reader that fails costs the jitter, and no ID is made twice.
+func TestReaderThatFails(t *testing.T) {
+	for _, d := range []dice.Dice{
+		{Reader: iotest.ErrReader(errors.New("bad"))}, {Reader: bytes.NewReader([]byte{1, 2, 3})},
+	} {
+		if n := d.Number(); n != 0.5 {
+			t.Errorf("the number is %v", n)
+		}
+		if a, b := d.ID(), d.ID(); a == b || a == (lease.ID{}) {
+			t.Errorf("%v, %v", a, b)
+		}
+	}
+}

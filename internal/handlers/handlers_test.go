@@ -1,0 +1,94 @@
+package handlers_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fencedlease/lease/internal/handlers"
+)
+
+// all makes every call, and returns what panicked.
+func all(s *handlers.Set[int], arg int) (panics []any) {
+	for _, call := range s.Calls(arg, func(p any) { panics = append(panics, p) }) {
+		call()
+	}
+	return panics
+}
+
+// Functions are called in order of registration, and as often as they were added.
+func TestOrder(t *testing.T) {
+	var s handlers.Set[int]
+	var got []string
+	all(&s, 0)
+	twice := func(n int) { got = append(got, fmt.Sprint("b", n)) }
+	s.Add(func(n int) { got = append(got, fmt.Sprint("a", n)) })
+	s.Add(twice)
+	s.Add(twice)
+	all(&s, 1)
+	all(&s, 2)
+	if want := []string{"a1", "b1", "b1", "a2", "b2", "b2"}; !slices.Equal(got, want) {
+		t.Errorf("called %v, want %v", got, want)
+	}
+}
+
+// A function that was removed is not called, not even by a call that was made before.
+func TestRemove(t *testing.T) {
+	var s handlers.Set[int]
+	var got []string
+	add := func(name string) func() bool {
+		return s.Add(func(int) { got = append(got, name) })
+	}
+	a, b := add("a"), add("b")
+	calls := s.Calls(0, nil)
+	add("late")
+	if !a() || a() {
+		t.Error("remove is true once")
+	}
+	for _, call := range calls {
+		call()
+	}
+	if want := []string{"b"}; !slices.Equal(got, want) {
+		t.Errorf("called %v, want %v", got, want)
+	}
+	b()
+	all(&s, 0)
+	if want := []string{"b", "late"}; !slices.Equal(got, want) {
+		t.Errorf("called %v, want %v", got, want)
+	}
+}
+
+// After Close nothing is called.
+func TestClose(t *testing.T) {
+	var s handlers.Set[int]
+	called := 0
+	remove := s.Add(func(int) { called++ })
+	calls := s.Calls(0, nil)
+	s.Close()
+	for _, call := range calls {
+		call()
+	}
+	if all(&s, 0); called != 0 || !remove() {
+		t.Errorf("%d calls", called)
+	}
+}
+
+// A panic is passed on, and stops nothing else.
+func TestPanic(t *testing.T) {
+	var s handlers.Set[int]
+	called := 0
+	s.Add(func(int) { panic("boom") })
+	s.Add(func(int) { called++ })
+	if panics := all(&s, 0); called != 1 || len(panics) != 1 || panics[0] != "boom" {
+		t.Errorf("%d calls, panics: %v", called, panics)
+	}
+}
+
+func TestNil(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("taken")
+		}
+	}()
+	new(handlers.Set[int]).Add(nil)
+}
