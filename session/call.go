@@ -7,24 +7,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A waiter is a call of a method that waits for its outcome.
-type waiter struct {
-	number uint64
+// A caller is what a call of a method left with the Session.
+type caller struct {
 	ctx    context.Context
-	done   chan struct{}      // closed once the call is answered
-	ended  context.CancelFunc // called then; may be nil
-	outcome
+	answer func(outcome) // is called once, and must not wait
 }
 
-// over reports whether the call was answered.
-func (w *waiter) over() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
-}
+// An input gives the machine call number n.
+type input func(m *machine, now time.Time, n uint64)
 
 // needContext panics if a call was given a nil context, before that has changed anything.
 func needContext(ctx context.Context, call string) {
@@ -33,34 +23,34 @@ func needContext(ctx context.Context, call string) {
 	}
 }
 
-// begin gives the machine a call.
-func (s *Session) begin(w *waiter, input func(m *machine, now time.Time, n uint64)) {
-	w.done = make(chan struct{})
+// begin gives the machine a call, and returns its number.
+func (s *Session) begin(c caller, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
-		s.last++
-		w.number = s.last
-		if s.calls == nil {
-			s.calls = make(map[uint64]*waiter)
-		}
-		s.calls[w.number] = w
-		input(m, now, w.number)
+		n = s.calls.Put(c)
+		input(m, now, n)
 	})
+	return n
 }
 
-// cancel ends a call with an error, unless it was answered.
-func (s *Session) cancel(w *waiter, err error) {
-	s.step(func(m *machine, now time.Time) { m.cancel(now, w.number, err) })
+// cancel answers a call with an error, unless it was answered.
+func (s *Session) cancel(n uint64, err error) {
+	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
 
-// await returns the outcome of a call. The call is answered when its context ends, if not before.
-func (s *Session) await(ctx context.Context, w *waiter) outcome {
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-		s.cancel(w, ctx.Err())
-		<-w.done
+// call begins a call. The function that it returns waits until the call is answered; the end of its
+// context answers it.
+func (s *Session) call(ctx context.Context, input input) (await func(context.Context) outcome) {
+	answers := make(chan outcome, 1)
+	n := s.begin(caller{ctx, func(o outcome) { answers <- o }}, input)
+	return func(ctx context.Context) outcome {
+		select {
+		case o := <-answers:
+			return o
+		case <-ctx.Done():
+			s.cancel(n, ctx.Err())
+			return <-answers
+		}
 	}
-	return w.outcome
 }
 
 // Acquire tries once to take the lease, as [lease.Lease] says.
@@ -82,15 +72,13 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 
 func (s *Session) acquire(ctx context.Context) outcome {
 	needContext(ctx, "acquire")
-	if b := s.current(); b != nil {
+	if b, held := s.current(); held {
 		return outcome{token: b.token}
 	}
 	if err := ctx.Err(); err != nil {
 		return outcome{err: err}
 	}
-	w := &waiter{ctx: ctx}
-	s.begin(w, (*machine).acquire)
-	return s.await(ctx, w)
+	return s.call(ctx, (*machine).acquire)(ctx)
 }
 
 // acquired returns the outcome of an Acquire as its caller gets it.
@@ -149,15 +137,14 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 
 // giveUp makes a call that may end the incarnation, and with it the call's own context: that
 // does not end the wait.
-func (s *Session) giveUp(ctx context.Context, op string, input func(m *machine, now time.Time, n uint64)) error {
+func (s *Session) giveUp(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
-	w := &waiter{ctx: ctx}
-	s.begin(w, input)
+	await := s.call(ctx, input)
 	if !over && context.Cause(ctx) == error(lease.ErrReleased) {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if o := s.await(ctx, w); o.err != nil {
+	if o := await(ctx); o.err != nil {
 		return s.opError(op, o.err)
 	}
 	return nil
@@ -191,10 +178,12 @@ func (s *Session) ID() (id lease.ID) {
 // No client can undo a request that reaches the authority after Close. What such a request
 // acquires ends by itself; an infinite lease does not, so prefer a finite Duration.
 func (s *Session) Close(ctx context.Context) error {
+	s.onLost.Close()
+	s.onBreak.Close()
 	err := s.giveUp(ctx, "close", (*machine).close)
-	if left := s.drain(ctx); left != nil && err == nil {
+	if left := s.tasks.Close(ctx); left != nil && err == nil {
 		err = s.opError("close", left)
 	}
-	s.log.flush()
+	s.log.Flush()
 	return err
 }

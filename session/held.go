@@ -5,15 +5,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/cancel"
 )
-
-// A heldContext is a context of WhileHeld.
-type heldContext struct {
-	id     lease.ID // of its incarnation
-	cancel context.CancelCauseFunc
-	cause  error // with which it ends when it is given back
-	back   bool  // it was given back
-}
 
 // WhileHeld returns a context for work under the incarnation that is held now, and a function to
 // call when the work has stopped. The context ends a StopWindow before U, so that work which stops
@@ -36,37 +29,30 @@ type heldContext struct {
 // until the lease has ended by itself. Call the function even if the context has ended; it may be
 // called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c := &heldContext{cancel: cancel, cause: context.Canceled}
-	var refused error
+	c := cancel.New(ctx)
+	var (
+		id      lease.ID // of the incarnation
+		refused error
+		back    bool // the context was given back
+	)
 	s.step(func(m *machine, now time.Time) {
-		if c.id, refused = m.bind(now); refused != nil {
-			return
+		if id, refused = m.bind(now); refused == nil {
+			s.contexts.Add(c)
 		}
-		if s.contexts == nil {
-			s.contexts = make(map[*heldContext]struct{})
-		}
-		s.contexts[c] = struct{}{}
 	})
 	if refused != nil {
-		cancel(refused)
-		return ctx, func() {}
+		c.End(refused)
+		return c.Context, func() {}
 	}
-	return ctx, func() { s.giveBack(c) }
-}
-
-// giveBack ends a context. If the lease is lost by now the cause is the loss, even if nothing has
-// noticed it yet.
-func (s *Session) giveBack(c *heldContext) {
-	s.step(func(m *machine, now time.Time) {
-		if !c.back {
-			c.back = true
-			m.unbind(now, c.id)
-		}
-	})
-	s.mu.Lock()
-	delete(s.contexts, c)
-	cause := c.cause
-	s.mu.Unlock()
-	c.cancel(cause)
+	return c.Context, func() {
+		// If the lease is lost by now that is the cause, even if nothing has noticed it yet.
+		s.step(func(m *machine, now time.Time) {
+			if !back {
+				back = true
+				m.unbind(now, id)
+			}
+		})
+		s.contexts.Remove(c)
+		c.End(context.Canceled)
+	}
 }

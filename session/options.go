@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
 )
 
 // Options configure a [Session]. A nil *Options and the zero value of each field mean the
@@ -133,7 +134,7 @@ func (o *Options) Complete() (*Options, error) {
 		c.StopWindow = max(0, min(part(c.Duration, 6), defaultStopWindow, c.room()))
 	}
 	if c.Clock == nil {
-		c.Clock = system{}
+		c.Clock = timing.System{}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader

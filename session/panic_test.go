@@ -36,6 +36,7 @@ func TestPanics(t *testing.T) {
 		"acquire": func() { panics(brittle{at: lease.ActionAcquire}, nil, nil) },
 		"renew":   func() { panics(brittle{at: lease.ActionRenew}, nil, nil) },
 		"release": func() { panics(brittle{at: lease.ActionRelease}, nil, nil) },
+		"read":    func() { panics(brittle{at: lease.ActionRead}, nil, nil) },
 		"hook": func() {
 			panics(brittle{}, &session.Trace{Renew: func(session.RenewInfo) { panic("brittle hook") }}, nil)
 		},
@@ -90,6 +91,8 @@ func panics(a brittle, trace *session.Trace, handler func(error)) {
 	switch {
 	case a.at == lease.ActionRelease:
 		check(s.Release(ctx))
+	case a.at == lease.ActionRead:
+		check(s.Wait(ctx))
 	case handler == nil:
 		<-ctx.Done()
 	default:

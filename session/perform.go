@@ -1,97 +1,83 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A performance is the effects of one step, with what they concern as it was during the step.
-type performance struct {
-	effects
-	contexts []*heldContext
-	cause    error // with which they end
-	unwatch  context.CancelFunc
-	watch    func()
-	alarm    func()
-	waiters  []*waiter // in the order of the answers
-	handlers []func()
+// take takes the effects of the input that was just given. It returns what has to be done once mu
+// is free, the most urgent first, and then the answers to calls. Nothing of that waits for anything
+// but the hooks of the Trace. mu is held.
+func (s *Session) take(now time.Time) (acts, answers []func()) {
+	out := s.machine.take()
+	do := func(f func()) { acts = append(acts, f) }
+	s.belief.Store(s.machine.term.belief)
+	if cause := cmp.Or(out.ended, out.stop); cause != nil {
+		do(s.contexts.End(cause))
+	}
+	if out.ended != nil && s.watching != nil {
+		do(s.watching)
+		s.watching = nil
+	}
+	for _, r := range out.send {
+		ctx := context.Background()
+		if c, waits := s.calls.Get(r.call); waits {
+			ctx = c.ctx
+		}
+		do(s.tasks.Start(func() { s.exchange(ctx, r) }))
+	}
+	if _, ok := s.authority.(lease.Watcher); ok && s.o.Watch && out.began {
+		ctx, cancel := context.WithCancel(context.Background())
+		s.watching = cancel
+		id := s.machine.term.belief.id
+		do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
+	}
+	do(s.alarm.Set(now, s.machine.sleep(now)))
+	var hooks []func()
+	for _, event := range out.report {
+		handlers, hook := s.report(event)
+		for _, call := range handlers {
+			do(func() { go call() })
+		}
+		hooks = append(hooks, hook)
+	}
+	acts = append(acts, hooks...)
+	for _, o := range out.answers {
+		answer := s.calls.Take(o.call).answer
+		answers = append(answers, func() { answer(o) })
+	}
+	return acts, answers
 }
 
-// take takes the effects of the input that was just given. mu is held.
-func (s *Session) take(now time.Time) performance {
-	p := performance{effects: s.machine.take()}
-	if b := s.machine.term.belief; b != s.belief.Load() {
-		s.belief.Store(b)
-	}
-	p.cause = p.stop
-	if p.ended != nil {
-		p.cause = p.ended
-		p.unwatch, s.watching = s.watching, nil
-	}
-	if p.cause != nil {
-		for c := range s.contexts {
-			c.cause = p.cause // even if the work returns before the context was ended
-			p.contexts = append(p.contexts, c)
+// perform does what was taken. Calls are answered last, and even if a hook ends its goroutine. If a
+// hook has panicked the process is about to end, and no call returns before.
+func perform(acts, answers []func()) {
+	defer tasks.Finally(func() {
+		for _, answer := range answers {
+			answer()
 		}
-		s.contexts = nil
-	}
-	if p.began {
-		p.watch = s.watchHeld()
-	}
-	for range p.send {
-		s.tasks.begin()
-	}
-	for _, e := range p.report {
-		p.handlers = append(p.handlers, s.notify(e)...)
-	}
-	for _, o := range p.answers {
-		p.waiters = append(p.waiters, s.calls[o.call])
-		delete(s.calls, o.call)
-	}
-	p.alarm = s.alarm.set(now, s.machine.sleep(now))
-	return p
-}
-
-// perform does what was taken, the most urgent first. No lock is held, and nothing waits for
-// anything but the hooks of the Trace.
-func (p *performance) perform(s *Session) {
-	for _, c := range p.contexts {
-		c.cancel(p.cause)
-	}
-	if p.unwatch != nil {
-		p.unwatch()
-	}
-	for _, r := range p.send {
-		go s.exchange(r)
-	}
-	for _, f := range []func(){p.watch, p.alarm} {
-		if f != nil {
-			f()
-		}
-	}
-	for _, f := range p.handlers {
-		go f()
-	}
-	for _, e := range p.report {
-		s.record(e)
-	}
-	defer p.answer()
-	for _, e := range p.report {
-		s.o.Trace.call(e)
+	})
+	for _, act := range acts {
+		act()
 	}
 }
 
-// answer ends the calls that were answered, even if a hook has ended its goroutine. If a hook
-// has panicked the process is about to end, and no call returns before.
-func (p *performance) answer() {
-	if panicked := recover(); panicked != nil {
-		panic(panicked)
+// exchange sends a request for a call with the given context, and gives the machine the answer.
+// Only the Acquire of a call that has ended already is not sent; any other request is sent whatever
+// becomes of the call, and has a bound of its own.
+func (s *Session) exchange(ctx context.Context, r request) {
+	if err := ctx.Err(); err != nil && r.aim == aimAcquire {
+		s.step(func(m *machine, now time.Time) { m.unsent(now, err) })
+		return
 	}
-	for i, w := range p.waiters {
-		w.outcome = p.answers[i]
-		close(w.done)
-		if w.ended != nil {
-			w.ended()
-		}
-	}
+	tasks.Guard(context.WithoutCancel(ctx), s.o.Clock, s.o.RequestTimeout,
+		func(ctx context.Context) (lease.Result, error) { return s.authority.Do(ctx, s.Name(), r.Request) },
+		func(res lease.Result, err error, stuck bool) {
+			s.step(func(m *machine, now time.Time) { m.answered(r, now, res, err, stuck) })
+		},
+		func() { s.step((*machine).returned) })
 }

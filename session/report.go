@@ -1,15 +1,63 @@
 package session
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
+
+// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any of
+// them may be nil. They are called on the goroutine that decided, after the decision and
+// without any lock held; those of one Session may be called at the same time. A hook that
+// takes long delays the call it reports, so it must not wait, and must not make the Session
+// send a request: that is what the handlers of OnLost and OnBreaking are for. One that panics
+// is not recovered from, and most run on goroutines of the Session: that ends the process.
+type Trace struct {
+	// Acquire is called after every try to acquire that made a request: how it ended, and how
+	// long its last request took. A take-over is one try of several requests.
+	Acquire func(AcquireInfo)
+
+	// Renew is called after every renewal.
+	Renew func(RenewInfo)
+
+	// Breaking is called when the Session learns that its lease is breaking, and again when
+	// the break was shortened, with the time until which it is certain.
+	Breaking func(tok lease.Token, until time.Time)
+
+	// Lost is called once for every incarnation that ends by loss.
+	Lost func(*lease.LostError)
+
+	// Released is called after every request to release: by Release, Close or HandOver, or
+	// to undo an Acquire or a renewal that came too late.
+	Released func(ReleaseInfo)
+}
+
+// AcquireInfo is what [Trace].Acquire is told.
+type AcquireInfo struct {
+	Token     lease.Token // if it is held now
+	Err       error       // if the outcome is unknown, or an argument was bad
+	Took      time.Duration
+	Abandoned bool // the caller had gone when the answer came
+}
+
+// RenewInfo is what [Trace].Renew is told.
+type RenewInfo struct {
+	Token  lease.Token
+	Err    error
+	Took   time.Duration
+	Margin time.Duration // how much was left of the belief when the answer came; not positive: too late
+}
+
+// ReleaseInfo is what [Trace].Released is told.
+type ReleaseInfo struct {
+	ID  lease.ID
+	To  lease.ID // the receiver's, for a hand-over
+	Err error    // if the outcome is unknown, or a hand-over was refused
+}
 
 // The events that a machine reports are AcquireInfo, RenewInfo and ReleaseInfo, which the hooks of
 // a Trace get, *lease.LostError, and these:
@@ -27,146 +75,74 @@ type failure struct {
 	count int
 }
 
-// notify returns the calls of the handlers for an event. mu is held.
-func (s *Session) notify(event any) []func() {
-	switch e := event.(type) {
-	case *lease.LostError:
-		return dispatch(s, &s.onLost, error(e))
-	case breakInfo:
-		return dispatch(s, &s.onBreak, e.until)
-	}
-	return nil
+// OnLost registers f as [lease.Lease] says. A panic in f is logged; it stops nothing else.
+func (s *Session) OnLost(f func(error)) (stop func() bool) {
+	s.step((*machine).advance) // f is not called for what is over by now
+	return s.onLost.Add(f)
 }
 
-// call calls the hook for an event.
-func (t *Trace) call(event any) {
-	if t == nil {
-		return
-	}
-	switch e := event.(type) {
-	case AcquireInfo:
-		if t.Acquire != nil {
-			t.Acquire(e)
-		}
-	case RenewInfo:
-		if t.Renew != nil {
-			t.Renew(e)
-		}
-	case ReleaseInfo:
-		if t.Released != nil {
-			t.Released(e)
-		}
-	case breakInfo:
-		if t.Breaking != nil {
-			t.Breaking(e.token, e.until)
-		}
-	case *lease.LostError:
-		if t.Lost != nil {
-			t.Lost(e)
-		}
-	}
+// OnBreaking registers f to be called when the Session learns that its lease is breaking: it
+// will be lost at until, on the Session's clock. It is the time to finish and to Release. The
+// contexts of [Session.WhileHeld] end a StopWindow before that. If the end of the break moves
+// earlier by more than Margin f is called again. Handlers run as those of OnLost do.
+//
+// The Session learns of a break when it next renews, at most RenewInterval and RequestTimeout
+// later, or with Options.Watch as soon as it has asked. A break with less grace than that ends the
+// lease before its holder knows: then only the fencing token protects what the holder writes.
+func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
+	s.step((*machine).advance)
+	return s.onBreak.Add(f)
 }
 
-// record logs an event.
-func (s *Session) record(event any) {
+// report logs an event, and returns the calls of the handlers and of the hook for it. mu is held, so
+// that records are in the order of the decisions.
+func (s *Session) report(event any) (calls []func(), hook func()) {
+	t := cmp.Or(s.o.Trace, new(Trace))
 	switch e := event.(type) {
 	case AcquireInfo:
 		if e.Token != "" {
-			s.log.add(slog.LevelDebug, "lease: acquired", "name", s.name, "token", e.Token)
+			s.record(slog.LevelDebug, "acquired", "token", e.Token)
 		}
+		hook = func() { callHook(t.Acquire, e) }
+	case RenewInfo:
+		hook = func() { callHook(t.Renew, e) }
 	case ReleaseInfo:
 		if e.Err == nil {
-			s.log.add(slog.LevelDebug, "lease: released", "name", s.name, "id", e.ID)
+			s.record(slog.LevelDebug, "released", "id", e.ID)
 		}
+		hook = func() { callHook(t.Released, e) }
 	case breakInfo:
-		s.log.add(slog.LevelWarn, "lease: breaking", "name", s.name, "token", e.token, "until", e.until)
+		s.record(slog.LevelWarn, "breaking", "token", e.token, "until", e.until)
+		calls = s.onBreak.Calls(e.until, s.logPanic)
+		hook = func() {
+			if t.Breaking != nil {
+				t.Breaking(e.token, e.until)
+			}
+		}
 	case failure:
-		s.log.add(slog.LevelWarn, "lease: "+e.what+" failed", "name", s.name, "failures", e.count, "err", e.err)
+		s.record(slog.LevelWarn, e.what+" failed", "failures", e.count, "err", e.err)
+		hook = func() {}
 	case *lease.LostError:
-		s.log.add(slog.LevelError, "lease: lost", "name", s.name, "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
+		s.record(slog.LevelError, "lost", "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
+		calls = s.onLost.Calls(e, s.logPanic)
+		hook = func() { callHook(t.Lost, e) }
+	}
+	return calls, hook
+}
+
+// callHook calls a hook, if there is one.
+func callHook[T any](hook func(T), event T) {
+	if hook != nil {
+		hook(event)
 	}
 }
 
-// logPanic logs at once: it is called on the goroutine of the handler.
+// record adds a record to the queue of the Logger, which waits for nothing.
+func (s *Session) record(level slog.Level, text string, args ...any) {
+	s.log.Log(level, "lease: "+text, append([]any{"name", s.Name()}, args...)...)
+}
+
+// logPanic logs the panic of a handler.
 func (s *Session) logPanic(panicked any) {
-	s.log.logger().Error("lease: a handler panicked", "name", s.name, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
-}
-
-// A logQueue hands records to a Logger in order, on a goroutine that lives for as long as there
-// are any: a Logger that takes long, or never returns, delays nothing else.
-type logQueue struct {
-	to *slog.Logger // nil: slog.Default(), as it is at each record
-
-	mu      sync.Mutex
-	waiting []logRecord
-	dropped int           // since the last record, because too many waited
-	running chan struct{} // closed when no record is left; nil: none is
-}
-
-type logRecord struct {
-	level slog.Level
-	text  string
-	args  []any
-}
-
-// mostRecords bounds the records that wait for a Logger.
-const mostRecords = 64
-
-func (q *logQueue) add(level slog.Level, text string, args ...any) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.waiting) == mostRecords {
-		q.dropped++
-		return
-	}
-	q.waiting = append(q.waiting, logRecord{level, text, args})
-	if q.running == nil {
-		q.running = make(chan struct{})
-		go q.run()
-	}
-}
-
-// flush waits until the Logger has every record, but not long: the process may be about to exit.
-func (q *logQueue) flush() {
-	q.mu.Lock()
-	running := q.running
-	q.mu.Unlock()
-	if running == nil {
-		return
-	}
-	select {
-	case <-running:
-	case <-time.After(100 * time.Millisecond):
-	}
-}
-
-// logger returns where records go.
-func (q *logQueue) logger() *slog.Logger {
-	if q.to != nil {
-		return q.to
-	}
-	return slog.Default()
-}
-
-func (q *logQueue) run() {
-	for r, ok := q.next(); ok; r, ok = q.next() {
-		q.logger().Log(context.Background(), r.level, r.text, r.args...)
-	}
-}
-
-// next returns the record that has waited longest; without one the goroutine ends.
-func (q *logQueue) next() (r logRecord, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		close(q.running)
-		q.running = nil
-		return r, false
-	}
-	r, q.waiting = q.waiting[0], q.waiting[1:]
-	if q.dropped > 0 {
-		r.args = append(r.args, "dropped", q.dropped)
-		q.dropped = 0
-	}
-	return r, true
+	s.record(slog.LevelError, "a handler panicked", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 }

@@ -85,6 +85,32 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
+// Close waits for the hook that is told of a request that was given up, though the request has
+// returned meanwhile. SPEC H18.
+func TestCloseWaitsForTheHookOfWhatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		var hook atomic.Bool // is under way
+		h := n.open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) {
+			hook.Store(true)
+			time.Sleep(time.Minute)
+			hook.Store(false)
+		}}})
+		n.meet(lease.ActionAcquire, func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(15 * time.Second) // given up after 10 s
+			return lease.Result{}, errNet
+		})
+		go func() { _, _ = h.Acquire(context.Background()) }()
+		time.Sleep(20 * time.Second)
+		if synctest.Wait(); !hook.Load() {
+			t.Fatal("the hook is not under way")
+		}
+		if err := h.Close(context.Background()); err != nil || hook.Load() {
+			t.Errorf("close: %v; the hook is under way: %v", err, hook.Load())
+		}
+	})
+}
+
 // A Session that New did not make says so, every time.
 func TestZeroSession(t *testing.T) {
 	var s session.Session

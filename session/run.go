@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/logqueue"
+	"github.com/fencedlease/lease/internal/timing"
 )
 
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions and the zero value of
@@ -53,7 +56,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	byDefault(&c.WakeJitter, c.AcquireInterval/10)
 	byDefault(&c.ReleaseTimeout, 10*time.Second)
 	if c.Clock == nil {
-		c.Clock = system{}
+		c.Clock = timing.System{}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader
@@ -100,7 +103,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	if err != nil {
 		return err
 	}
-	defer r.log.flush()
+	defer r.log.Flush()
 	for {
 		tok, unknown, err := r.contend(ctx)
 		if unknown {
@@ -134,7 +137,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	if err != nil {
 		return false, err
 	}
-	defer r.log.flush()
+	defer r.log.Flush()
 	tok, ok, err := tryAcquire(ctx, l)
 	switch {
 	case ok:
@@ -149,6 +152,28 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		err = also(err, r.bounded(ctx, r.settle))
 	}
 	return false, err
+}
+
+// TryAcquire is an Acquire that returns false only if the lease is certainly held by somebody:
+// where the authority has a clock, as soon as it is refused. An authority without a clock, such as
+// that of etcdlease, does not know how old a record is that it sees for the first time. There
+// TryAcquire waits: it returns false once it has seen the record renewed, and takes a record that
+// runs out meanwhile, because its holder is dead.
+func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
+	for {
+		o := s.acquire(ctx)
+		if o.err != errPerhapsFree {
+			return s.acquired(o)
+		}
+		certain := func(res lease.Result) bool { return res.MinRemaining > 0 }
+		locked, err := s.wait(ctx, certain)
+		switch {
+		case err == error(lease.ErrReleased): // as an Acquire under way
+			return s.acquired(outcome{err: err})
+		case locked || err != nil:
+			return "", false, err
+		}
+	}
 }
 
 // tryAcquire is the TryAcquire of a Lease that has one, and otherwise an Acquire.
@@ -184,7 +209,7 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 type runner struct {
 	*RunOptions
 	lease  lease.Lease
-	log    logQueue
+	log    logqueue.Queue
 	failed error // of the last term
 }
 
@@ -199,7 +224,7 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	case f == nil:
 		return nil, missing(name + ".f")
 	}
-	return &runner{RunOptions: o, lease: l, log: logQueue{to: o.Logger}}, nil
+	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }
 
 // term is one period of holding.
@@ -233,12 +258,12 @@ func (r *runner) info(text string, tok lease.Token, args ...any) {
 	if l, ok := r.lease.(interface{ Name() string }); ok {
 		args = append(args, "name", l.Name())
 	}
-	r.log.add(slog.LevelInfo, text, append(args, "token", tok)...)
+	r.log.Log(slog.LevelInfo, text, append(args, "token", tok)...)
 }
 
 // bounded calls f under a context that lasts for the ReleaseTimeout, whatever becomes of ctx.
 func (r *runner) bounded(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := withTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
+	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
 	defer cancel()
 	return f(ctx)
 }
@@ -289,7 +314,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
 		err := l.Wait(ctx)
 		if err == nil {
-			_ = sleep(ctx, r.Clock, time.Duration(dice{r.Rand}.number()*float64(r.WakeJitter)))
+			_ = timing.Sleep(ctx, r.Clock, time.Duration(dice.Dice{Reader: r.Rand}.Number()*float64(r.WakeJitter)))
 			return nil
 		}
 		if hopeless(err) {
@@ -302,7 +327,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 
 // pause waits for d, shortened at random by up to half. It returns the context's error.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	return sleep(ctx, r.Clock, dice{r.Rand}.shorten(d, 0.5))
+	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: r.Rand}.Shorten(d, 0.5))
 }
 
 // A contention is what came of the tries to acquire so far.

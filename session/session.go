@@ -8,6 +8,13 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/cancel"
+	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/handlers"
+	"github.com/fencedlease/lease/internal/logqueue"
+	"github.com/fencedlease/lease/internal/table"
+	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/timing"
 )
 
 // A Session is a holder of one lease: a [lease.TokenAcquirer] and [lease.Waiter] over any
@@ -21,24 +28,24 @@ import (
 // A Session is the shell of a machine, which decides everything. The shell locks, reads the
 // clock, gives the machine one input, takes the effects, unlocks, and performs them.
 type Session struct {
-	name      string
 	o         *Options // complete
 	authority lease.Authority
 	belief    atomic.Pointer[belief] // the machine's, for those that take no lock
 
-	mu       sync.Mutex // held for one input of the machine, and for the fields below
+	mu       sync.Mutex // held for one input of the machine, and for the three fields below it
 	machine  machine
-	alarm    alarm
-	calls    map[uint64]*waiter // those that were not answered
-	last     uint64             // number of the last call
-	contexts map[*heldContext]struct{}
-	watching context.CancelFunc // of the record of the incarnation that is held; may be nil
-	onLost   handlers[error]
-	onBreak  handlers[time.Time]
-	tasks    tasks
-	looks    int // that have not returned
-	watches  int // that were asked for and not begun
-	log      logQueue
+	calls    table.Table[caller] // that were not answered
+	watching context.CancelFunc  // of the record of the incarnation that is held; may be nil
+
+	// These have locks of their own. They are used with mu held, and without.
+	contexts cancel.Set // of WhileHeld
+	alarm    timing.Alarm
+	onLost   handlers.Set[error]
+	onBreak  handlers.Set[time.Time]
+	log      logqueue.Queue
+	tasks    tasks.Group // all goroutines but those of handlers
+	looks    tasks.Count // at the record
+	watches  tasks.Count // that were asked for and not begun
 }
 
 // New makes a Session for the lease of that name at an authority. It makes no request. It
@@ -55,17 +62,19 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{name: name, o: o, authority: authority, log: logQueue{to: o.Logger}}
-	s.machine = machine{o: o, name: name, random: dice{o.Rand}}
+	s := &Session{o: o, authority: authority}
+	s.machine = machine{o: o, name: name, random: source{dice.Dice{Reader: o.Rand}}}
 	if o.Owner == "" {
 		s.machine.unique, o.Owner = true, s.machine.random.id().String()
 	}
-	s.alarm = alarm{clock: o.Clock, ring: s.ring}
+	s.alarm.Clock = o.Clock
+	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // Close waits for its hooks
+	s.log.To = o.Logger
 	return s, nil
 }
 
 // Name returns the name of the lease.
-func (s *Session) Name() string { return s.name }
+func (s *Session) Name() string { return s.machine.name }
 
 // Owner returns the owner under which the Session acquires. The record of the lease carries it.
 func (s *Session) Owner() string { return s.made().Owner }
@@ -81,33 +90,22 @@ func (s *Session) made() *Options {
 // CheckAlive reports whether the lease is certainly still held: whether the clock is before
 // U. It takes no lock, waits for nothing and allocates nothing. For an infinite lease there
 // is no U until a break is known; [Session.LastConfirmed] tells how old that knowledge is.
-func (s *Session) CheckAlive() bool { return s.current() != nil }
-
-// current returns the belief if it still holds.
-func (s *Session) current() *belief {
-	b := s.belief.Load()
-	if b == nil || b.left(s.o, s.o.Clock.Now()) <= 0 {
-		return nil
-	}
-	return b
+func (s *Session) CheckAlive() bool {
+	_, held := s.current()
+	return held
 }
 
 // Token returns the fencing token of the incarnation that is held, or the empty Token.
 func (s *Session) Token() lease.Token {
-	if b := s.current(); b != nil {
-		return b.token
-	}
-	return ""
+	b, _ := s.current()
+	return b.token
 }
 
 // Until returns U on the Session's clock, and false if nothing is held. It is the zero time
 // for an infinite lease that is not known to be breaking.
 func (s *Session) Until() (time.Time, bool) {
-	b := s.current()
-	if b == nil {
-		return time.Time{}, false
-	}
-	return b.until(), true
+	b, held := s.current()
+	return b.until(), held
 }
 
 // LastConfirmed returns when the request was sent whose answer last showed that the lease is
@@ -115,39 +113,49 @@ func (s *Session) Until() (time.Time, bool) {
 // RenewInterval and RequestTimeout together. Once the lease is known to be breaking, it is when
 // the request was sent whose answer the belief ends by.
 func (s *Session) LastConfirmed() (time.Time, bool) {
-	b := s.current()
-	if b == nil {
-		return time.Time{}, false
-	}
-	return b.sent, true
+	b, held := s.current()
+	return b.sent, held
 }
 
-// step gives the machine one input and performs what that leads to. It is the only way to the
-// machine. It must be called without locks.
+// current returns the belief if it still holds, and otherwise the zero one.
+func (s *Session) current() (b belief, held bool) {
+	p := s.belief.Load()
+	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
+		return b, false
+	}
+	return *p, true
+}
+
+// step gives the machine one input and performs the effects. It is the only way to the machine. It
+// must be called without locks.
 func (s *Session) step(input func(m *machine, now time.Time)) {
 	s.made()
 	s.mu.Lock()
 	now := s.o.Clock.Now()
 	input(&s.machine, now)
-	p := s.take(now)
+	acts, answers := s.take(now)
 	s.mu.Unlock()
-	p.perform(s)
+	perform(acts, answers)
 }
 
-// ring is called when the alarm rings.
-func (s *Session) ring() {
+// jitter shortens a duration by up to half. It must be called without mu, which the source is read
+// under.
+func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
-	s.alarm.at = time.Time{}
-	s.tasks.begin() // Close waits for hooks that are called now
-	s.mu.Unlock()
-	defer s.finish()
-	s.step((*machine).advance)
+	defer s.mu.Unlock()
+	return s.machine.random.shorten(d, 0.5)
 }
+
+// A source is the randomness of a machine.
+type source struct{ dice.Dice }
+
+func (s source) id() lease.ID                                        { return s.ID() }
+func (s source) shorten(d time.Duration, part float64) time.Duration { return s.Shorten(d, part) }
 
 // opError adds the operation and the name of the lease to an error, once.
 func (s *Session) opError(op string, err error) error {
 	if e := (*lease.OpError)(nil); errors.As(err, &e) {
 		return err
 	}
-	return &lease.OpError{Op: op, Name: s.name, Err: err}
+	return &lease.OpError{Op: op, Name: s.Name(), Err: err}
 }

@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
 )
 
 // Wait returns nil when it may be worth calling Acquire: the lease is not locked, or this Session
@@ -22,95 +24,65 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// TryAcquire is an Acquire that returns false only if the lease is certainly held by somebody:
-// where the authority has a clock, as soon as it is refused. An authority without a clock, such as
-// that of etcdlease, does not know how old a record is that it sees for the first time. There
-// TryAcquire waits: it returns false once it has seen the record renewed, and takes a record that
-// runs out meanwhile, because its holder is dead.
-func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
-	for {
-		o := s.acquire(ctx)
-		if o.err != errPerhapsFree {
-			return s.acquired(o)
-		}
-		certain := func(res lease.Result) bool { return res.MinRemaining > 0 }
-		locked, err := s.wait(ctx, certain)
-		switch {
-		case err == error(lease.ErrReleased): // as an Acquire under way
-			return s.acquired(outcome{err: err})
-		case locked || err != nil:
-			return "", false, err
-		}
-	}
-}
+// errAnswered ends the context of a Wait that the machine has answered.
+var errAnswered = errors.New("the lease was given up")
 
 // wait waits as Wait does, but returns ErrReleased if Release or Close was called. It returns true as
 // soon as a look at a locked record satisfies enough.
-func (s *Session) wait(caller context.Context, enough func(lease.Result) bool) (bool, error) {
-	ctx, cancel := context.WithCancel(caller) // ends with the call, too
-	w := &waiter{ctx: ctx, ended: cancel}
-	s.begin(w, (*machine).await)
-	defer s.cancel(w, nil)
-	changed, stop := s.watch(ctx)
-	defer func() { stop() }()
-	var (
-		last     lease.Record
-		soonest  time.Duration // for an authority that always answers that the lease is about to end
-		signaled bool
-	)
+func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (bool, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
+	defer s.cancel(n, nil)
+	f := s.follower()
+	defer f.Unwatch()
 	for ctx.Err() == nil {
-		res, known := s.look(ctx)
-		left := s.lockedFor(res)
+		f.Watch(ctx)
+		res, known := f.Look(ctx)
+		s.mu.Lock()
+		ours := s.machine.takes(res.Record)
+		s.mu.Unlock()
+		left := res.MaxRemaining()
 		switch {
 		case ctx.Err() != nil:
 			continue
 		case !known:
 			left = s.jitter(s.o.RetryDelay)
-		case left <= 0:
+		case left <= 0 || ours:
 			return false, nil
 		case enough(res):
 			return true, nil
-		case changed == nil:
-			left = min(left, s.jitter(s.o.RenewInterval))
 		}
-		if signaled && (!known || res.Record == last) { // some authorities signal what changes nothing
-			pause := min(left, s.jitter(s.o.RenewInterval/10))
-			left -= pause
-			_ = sleep(ctx, s.o.Clock, pause)
-		}
-		last = res.Record
-		if left >= s.o.RetryDelay {
-			soonest = 0
-		}
-		select {
-		case _, signaled = <-changed:
-			if !signaled {
-				stop()
-				changed = nil
-			}
-		case <-s.o.Clock.After(max(left, soonest)):
-			if !known {
-				return false, nil
-			}
-			soonest, signaled = min(max(2*soonest, time.Millisecond), s.o.RetryDelay), false
-			if changed == nil {
-				changed, stop = s.watch(ctx)
-			}
-		case <-ctx.Done():
+		if passed := f.Wait(ctx, left); passed && !known {
+			return false, nil
 		}
 	}
-	if w.over() {
+	if context.Cause(ctx) == errAnswered {
 		return false, lease.ErrReleased
 	}
-	return false, s.opError("wait", caller.Err())
+	return false, s.opError("wait", ctx.Err())
 }
 
-// lockedFor is how long the lease stays locked, at most, for all but this Session.
-func (s *Session) lockedFor(res lease.Result) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.machine.takes(res.Record) {
-		return 0
+// watchHeld reads the record at once and at every signal of a watch, until ctx ends, and gives the
+// machine what it reads. A watch that is lost is begun again after a RenewInterval.
+func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
+	f := s.follower()
+	defer f.Unwatch()
+	for ctx.Err() == nil {
+		if f.Watch(ctx) {
+			if res, known := f.Look(ctx); known {
+				s.step(func(m *machine, now time.Time) { m.looked(now, id, res.Record) })
+			}
+		}
+		f.Wait(ctx, lease.Infinite)
 	}
-	return res.MaxRemaining()
+}
+
+// follower returns a reader of the record. What it asks are no commands: a look or a watch that
+// hangs keeps no request from being sent.
+func (s *Session) follower() *follow.Follower {
+	return &follow.Follower{
+		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,
+		Timeout: s.o.RequestTimeout, Interval: s.o.RenewInterval, Retry: s.o.RetryDelay,
+		Tasks: &s.tasks, Looks: &s.looks, Watches: &s.watches,
+	}
 }
