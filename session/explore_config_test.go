@@ -87,7 +87,10 @@ func (c config) make() *config {
 		c.together = 1
 	}
 	if c.states == 0 {
-		c.states = 100_000
+		c.states = 30_000
+		if underRace {
+			c.states = 2_000
+		}
 	}
 	if c.deep == 0 {
 		c.deep = 500_000

@@ -26,14 +26,18 @@ type plant struct {
 	quick    bool   // also in an ordinary run
 }
 
-var planted = flag.String("explore.planted", "", "plant only the bugs whose names match")
+var (
+	planted = flag.String("explore.planted", "", "plant only the bugs whose names match")
+	quick   = flag.Bool("explore.quick", false, "plant the bugs that are found soon")
+)
 
 // TestPlantedBugs builds the tests with each bug in turn, and runs the exploration of the
-// configuration that shows it.
+// configuration that shows it. The package is compiled once for each bug, so that an ordinary run
+// plants none; these do:
+//
+//	go test -run TestPlantedBugs -explore.quick ./session
+//	go test -run TestPlantedBugs -explore.deep ./session
 func TestPlantedBugs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the package once for each bug")
-	}
 	if os.Getenv("EXPLORE_PLANTED") != "" {
 		t.Skip("this is a planted bug")
 	}
@@ -49,8 +53,8 @@ func TestPlantedBugs(t *testing.T) {
 			t.Errorf("%s: %s has the old text %d times", p.name, p.file, n)
 			continue
 		}
-		if !p.quick && !*deep && *planted == "" || !only.MatchString(p.name) {
-			continue
+		if wanted := *deep || *planted != "" || *quick && p.quick; !wanted || !only.MatchString(p.name) {
+			continue // an ordinary run checks only that the bug can still be planted
 		}
 		patched := strings.Replace(string(source), p.old, p.new, 1)
 		group.Add(1)

@@ -8,7 +8,10 @@ import (
 // TestWalks goes where the search of TestExplore does not get in time: along random paths of many
 // events, with the same checks. From the end of each the network heals.
 func TestWalks(t *testing.T) {
-	walks := 600
+	walks := 200
+	if underRace {
+		walks = 20
+	}
 	if *deep {
 		walks = 20_000
 	}
