@@ -113,9 +113,9 @@ func TestStopWindow(t *testing.T) {
 				}
 				if c.want > 0 {
 					h.notLost(t)
-					time.Sleep(c.want - 1)
+					time.Sleep(c.want - time.Nanosecond)
 					h.alive(t, true)
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 				}
 				if e := h.lostOnce(t, lease.ErrExpired); !errors.Is(e, errNet) {
 					t.Errorf("lost: %v", e)
