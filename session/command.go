@@ -26,9 +26,9 @@ func (m *machine) next(now time.Time) {
 		case !ok:
 			return
 		case m.term.belief != nil: // an earlier call has acquired
-			m.answer(c, nil)
+			m.answer(c.ticket, nil)
 		default:
-			q.serving, q.tookOver, q.changed = c, false, false
+			q.serving, q.tookOver, q.changed = c.ticket, false, false
 			m.command(now, aimAcquire, m.tryRequest())
 		}
 	}
@@ -59,10 +59,10 @@ func (m *machine) tryRequest() lease.Request {
 func (m *machine) sendHandOver(c call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
-		m.answer(c, lease.ErrNotHeld)
+		m.answer(c.ticket, lease.ErrNotHeld)
 		return
 	}
-	m.commands.serving = c
+	m.commands.serving = c.ticket
 	m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
 }
 
@@ -90,9 +90,9 @@ func (m *machine) cleaned(upTo uint64, err error) {
 		case !c.cleans() || c.number > upTo:
 			rest = append(rest, c)
 		case c.err != nil:
-			m.answer(c, c.err)
+			m.answer(c.ticket, c.err)
 		default:
-			m.answer(c, err)
+			m.answer(c.ticket, err)
 		}
 	}
 	q.waiting = rest
@@ -150,7 +150,7 @@ func (m *machine) unsent(now time.Time, err error) {
 	} else {
 		m.answer(q.serving, err)
 	}
-	q.inFlight, q.serving = nil, call{}
+	q.inFlight, q.serving = nil, ticket{}
 	m.advance(now)
 }
 
@@ -236,7 +236,7 @@ func notGranted(res lease.Result) error {
 // decide ends the Acquire in service.
 func (m *machine) decide(took time.Duration, err error) {
 	c := m.commands.serving
-	m.commands.serving = call{}
+	m.commands.serving = ticket{}
 	info := AcquireInfo{Took: took, Err: err}
 	switch {
 	case err == nil:
@@ -360,20 +360,17 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 // that is breaking is still locked.
 func (m *machine) handedOver(r request, now time.Time, err error) {
 	from, c := m.ledger.find(r.ID), m.commands.serving
-	m.commands.serving = call{}
+	m.commands.serving = ticket{}
+	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
 	switch {
 	case err == nil:
 		m.ledger.settle(from)
 	case lease.CodeOf(err).Refusal() && from != nil:
 		m.clean(from)
-		c.err = err
-	case err != nil:
+		m.wait(call{ticket: c, err: err})
+		return
+	default:
 		m.failed("hand over", err)
 	}
-	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
-	if c.err != nil {
-		m.wait(c)
-	} else {
-		m.answer(c, err)
-	}
+	m.answer(c, err)
 }

@@ -19,10 +19,15 @@ type effects struct {
 // A call is a method of the Session that waits for its outcome. The shell gives it a number; a
 // call that is answered already, and whose request goes on, has the number 0.
 type call struct {
+	ticket
+	to  lease.ID // of a hand-over: the receiver's ID
+	err error    // with which a hand-over ends that was refused, once the lease is released
+}
+
+// A ticket is what is needed to answer a call.
+type ticket struct {
 	number uint64
 	op     op
-	to     lease.ID // of a hand-over: the receiver's ID
-	err    error    // with which a hand-over ends that was refused, once the lease is released
 }
 
 // cleans reports whether the call ends when pending IDs are released.

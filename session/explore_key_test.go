@@ -155,7 +155,7 @@ func (k *key) holder(w *world, who int) {
 	k.word(uint64(inFlight.aim) | uint64(q.stuck)<<8)
 	k.id(inFlight.Proposed)
 	k.id(inFlight.ID)
-	k.call(h, q.serving)
+	k.call(h, call{ticket: q.serving})
 	for _, c := range q.waiting {
 		k.call(h, c)
 		k.bools(c.number > inFlight.call)
@@ -282,7 +282,7 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		{notice{}, "at end left "},
 		{belief{}, "id token sent budget "},
 		{commands{}, "inFlight serving waiting cleaning tookOver changed stuck "},
-		{call{}, "number op to err "},
+		{call{}, "ticket to err "},
 		{request{}, "Request aim term call sent "},
 	} {
 		got := ""

@@ -4,7 +4,7 @@ package session
 // ever mended here come first in each group.
 var plants = []plant{
 	// --- Calls
-	{"a closed holder acquires", "machine.go", "case m.closed:\n\t\tm.answer(c, lease.ErrClosed)\n\tcase m.term", "case m.term",
+	{"a closed holder acquires", "machine.go", "case m.closed:\n\t\tm.answer(c.ticket, lease.ErrClosed)\n\tcase m.term", "case m.term",
 		"closing", "closed", false},
 	{"Close forgets that it was called", "machine.go", "m.closed = true", "",
 		"closing", "closed", false},
@@ -20,9 +20,9 @@ var plants = []plant{
 		"basic", "release-ends|released", false},
 	{"Release does not begin the clean-up", "machine.go", "m.ledger.giveUp(m.o.Duration == lease.Infinite)\n\tm.commands.cleaning = true", "m.ledger.giveUp(m.o.Duration == lease.Infinite)",
 		"basic", "calls-wait|acquire-held|owed", false},
-	{"settle does not begin the clean-up", "machine.go", "m.commands.cleaning = true\n\tm.wait(call{number: n, op: opSettle})", "m.wait(call{number: n, op: opSettle})",
+	{"settle does not begin the clean-up", "machine.go", "m.commands.cleaning = true\n\tm.wait(call{ticket: ticket{n, opSettle}})", "m.wait(call{ticket: ticket{n, opSettle}})",
 		"basic", "calls-wait", false},
-	{"settle gives up what is held", "machine.go", "m.tick(now)\n\tm.commands.cleaning = true\n\tm.wait(call{number: n, op: opSettle})", "m.tick(now)\n\tif m.term.belief != nil {\n\t\tm.end(pending, lease.ErrReleased)\n\t}\n\tm.commands.cleaning = true\n\tm.wait(call{number: n, op: opSettle})",
+	{"settle gives up what is held", "machine.go", "m.tick(now)\n\tm.commands.cleaning = true\n\tm.wait(call{ticket: ticket{n, opSettle}})", "m.tick(now)\n\tif m.term.belief != nil {\n\t\tm.end(pending, lease.ErrReleased)\n\t}\n\tm.commands.cleaning = true\n\tm.wait(call{ticket: ticket{n, opSettle}})",
 		"basic", "settle", false},
 	{"a hand-over goes on believing", "machine.go", "m.end(given, lease.ErrReleased)", "from.phase = given",
 		"queue", "release-ends|panic", false},
@@ -38,7 +38,7 @@ var plants = []plant{
 		"queue|stuck|basic", "late-grant", false},
 	{"a hand-over that was cancelled is answered again", "machine.go", "m.answer(q.serving, err)\n\t\t\tq.serving.number = 0", "m.answer(q.serving, err)",
 		"hand-over", "answered-once", false},
-	{"an Acquire that was abandoned is answered again", "machine.go", "m.commands.serving = call{}\n\tm.answer(c, err)\n}\n\n// wait", "m.answer(c, err)\n}\n\n// wait",
+	{"an Acquire that was abandoned is answered again", "machine.go", "m.commands.serving = ticket{}\n\tm.answer(c, err)\n}\n\n// wait", "m.answer(c, err)\n}\n\n// wait",
 		"basic", "answered-once|late-grant|retired", false},
 	{"an ID that was disclosed is forgotten", "machine.go", "c.disclosed = true\n", "",
 		"infinite-hand-over|hand-over", "heal-release|released|heal-acquire", false},
@@ -175,7 +175,7 @@ var plants = []plant{
 		"infinite-hand-over", "heal-release|released|acquire-false", false},
 	{"a Release that was called later fails with the earlier release", "command.go", "case !c.cleans() || c.number > upTo:", "case !c.cleans():",
 		"queue|basic", "later-call", false},
-	{"a second hand-over of nothing crashes", "command.go", "if from == nil {\n\t\tm.answer(c, lease.ErrNotHeld)\n\t\treturn\n\t}", "",
+	{"a second hand-over of nothing crashes", "command.go", "if from == nil {\n\t\tm.answer(c.ticket, lease.ErrNotHeld)\n\t\treturn\n\t}", "",
 		"queue", "panic", false},
 	{"Release leaves a hand-over in doubt", "ledger.go", "case deferred, given:", "case deferred:",
 		"queue|hand-over|infinite-hand-over", "heal-release|released|.*", false},

@@ -165,12 +165,12 @@ type numbered struct {
 	last uint8
 }
 
-func (d *numbered) id() lease.ID {
+func (d *numbered) ID() lease.ID {
 	d.last++
 	return lease.ID{d.who + 1, d.last}
 }
 
-func (d *numbered) shorten(t time.Duration, _ float64) time.Duration { return t }
+func (d *numbered) Shorten(t time.Duration, _ float64) time.Duration { return t }
 
 const rivalsIDs = 3 // the first byte of an ID of the rival
 

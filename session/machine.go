@@ -42,14 +42,14 @@ type machine struct {
 
 // A random makes what is random.
 type random interface {
-	id() lease.ID
-	shorten(d time.Duration, part float64) time.Duration // by up to that part
+	ID() lease.ID
+	Shorten(d time.Duration, part float64) time.Duration // by up to that part
 }
 
 // commands are the calls that wait, and the command that is in flight for one of them.
 type commands struct {
 	inFlight *request // nil: none
-	serving  call     // the Acquire or HandOver that inFlight is for; zero if it was abandoned
+	serving  ticket   // the Acquire or HandOver that inFlight is for; zero if it was abandoned
 	waiting  []call   // in the order of their calls
 	cleaning bool     // pending IDs are to be released now
 	tookOver bool     // the Acquire in service has tried to take the lease over
@@ -73,12 +73,12 @@ var (
 // acquire begins an Acquire.
 func (m *machine) acquire(now time.Time, n uint64) {
 	m.tick(now)
-	c := call{number: n, op: opAcquire}
+	c := call{ticket: ticket{n, opAcquire}}
 	switch {
 	case m.closed:
-		m.answer(c, lease.ErrClosed)
+		m.answer(c.ticket, lease.ErrClosed)
 	case m.term.belief != nil:
-		m.answer(c, nil)
+		m.answer(c.ticket, nil)
 	default:
 		m.wait(c)
 	}
@@ -94,7 +94,7 @@ func (m *machine) release(now time.Time, n uint64) {
 	}
 	m.ledger.giveUp(m.o.Duration == lease.Infinite)
 	m.commands.cleaning = true
-	m.wait(call{number: n, op: opRelease})
+	m.wait(call{ticket: ticket{n, opRelease}})
 	m.advance(now)
 }
 
@@ -109,7 +109,7 @@ func (m *machine) close(now time.Time, n uint64) {
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
-	m.wait(call{number: n, op: opSettle})
+	m.wait(call{ticket: ticket{n, opSettle}})
 	m.advance(now)
 }
 
@@ -117,16 +117,16 @@ func (m *machine) settle(now time.Time, n uint64) {
 // authority has carried it out the receiver may hold.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
-	c := call{number: n, op: opHandOver, to: to}
+	c := call{ticket: ticket{n, opHandOver}, to: to}
 	from := m.ledger.newest(held)
 	if from == nil {
 		from = m.ledger.newest(given)
 	}
 	switch {
 	case from == nil:
-		m.answer(c, lease.ErrNotHeld)
+		m.answer(c.ticket, lease.ErrNotHeld)
 	case to.IsZero() || to == from.id:
-		m.answer(c, &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
+		m.answer(c.ticket, &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
 	default:
 		if from.phase == held {
 			m.supersede()
@@ -139,9 +139,9 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 
 // await begins a Wait. The shell looks at the record; Release, HandOver and Close end the call.
 func (m *machine) await(now time.Time, n uint64) {
-	c := call{number: n, op: opWait}
+	c := call{ticket: ticket{n, opWait}}
 	if m.closed {
-		m.answer(c, nil)
+		m.answer(c.ticket, nil)
 	} else {
 		m.wait(c)
 	}
@@ -163,7 +163,7 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	}
 	for i, c := range q.waiting {
 		if c.number == n {
-			m.answer(c, err)
+			m.answer(c.ticket, err)
 			if c.op == opAcquire || c.op == opWait {
 				q.remove(i)
 			} else {
@@ -283,7 +283,7 @@ func (m *machine) proposal() *claim {
 	if c := m.ledger.current(); c != nil {
 		return c
 	}
-	return m.ledger.propose(m.random.id())
+	return m.ledger.propose(m.random.ID())
 }
 
 // clean makes an ID pending, to be released now.
@@ -301,7 +301,7 @@ func (m *machine) supersede() {
 
 func (m *machine) answerAll(o op, err error) {
 	for c, ok := m.commands.pop(o); ok; c, ok = m.commands.pop(o) {
-		m.answer(c, err)
+		m.answer(c.ticket, err)
 	}
 }
 
@@ -313,7 +313,7 @@ func (m *machine) abandon(err error) {
 		return
 	}
 	m.clean(m.ledger.find(m.commands.inFlight.Proposed))
-	m.commands.serving = call{}
+	m.commands.serving = ticket{}
 	m.answer(c, err)
 }
 
@@ -321,7 +321,7 @@ func (m *machine) abandon(err error) {
 func (m *machine) wait(c call) { m.commands.waiting = append(m.commands.waiting, c) }
 
 // answer ends a call. An Acquire without an error holds if anything is held.
-func (m *machine) answer(c call, err error) {
+func (m *machine) answer(c ticket, err error) {
 	if c.number == 0 {
 		return
 	}

@@ -63,9 +63,9 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{o: o, authority: authority}
-	s.machine = machine{o: o, name: name, random: source{dice.Dice{Reader: o.Rand}}}
+	s.machine = machine{o: o, name: name, random: dice.Dice{Reader: o.Rand}}
 	if o.Owner == "" {
-		s.machine.unique, o.Owner = true, s.machine.random.id().String()
+		s.machine.unique, o.Owner = true, s.machine.random.ID().String()
 	}
 	s.alarm.Clock = o.Clock
 	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // Close waits for its hooks
@@ -143,14 +143,8 @@ func (s *Session) step(input func(m *machine, now time.Time)) {
 func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.machine.random.shorten(d, 0.5)
+	return s.machine.random.Shorten(d, 0.5)
 }
-
-// A source is the randomness of a machine.
-type source struct{ dice.Dice }
-
-func (s source) id() lease.ID                                        { return s.ID() }
-func (s source) shorten(d time.Duration, part float64) time.Duration { return s.Shorten(d, part) }
 
 // opError adds the operation and the name of the lease to an error, once.
 func (s *Session) opError(op string, err error) error {

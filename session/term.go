@@ -129,7 +129,7 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 // more clock drift than the Session shows less than half each time, so that halves never end.
 func (m *machine) pace(sent time.Time) time.Time {
 	d := min(m.o.RenewInterval, m.term.belief.budget/2)
-	return sent.Add(max(m.random.shorten(d, 0.1), m.o.Margin))
+	return sent.Add(max(m.random.Shorten(d, 0.1), m.o.Margin))
 }
 
 // renewed takes the answer to a renewal.
@@ -161,7 +161,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 			err = errOther
 		}
 		t.failed = err
-		t.renewal.at, t.renewal.again = now.Add(m.random.shorten(m.o.RetryDelay, 0.5)), false
+		t.renewal.at, t.renewal.again = now.Add(m.random.Shorten(m.o.RetryDelay, 0.5)), false
 		m.failed("renewal", err)
 	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
 		t.failed = nil

@@ -37,7 +37,13 @@ func Guard[T any](
 		err      = ErrGone
 	)
 	ctx, cancel := timing.WithTimeout(ctx, c, d)
-	stop := timing.AfterFunc(c, 2*d, func() {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { // only now: hardly any function needs the second timer
+		select {
+		case <-timing.After(c, d):
+		case <-done:
+			return
+		}
 		if answered.CompareAndSwap(false, true) {
 			defer Finally(func() { close(gaveUp) })
 			var none T
@@ -45,8 +51,9 @@ func Guard[T any](
 		}
 	})
 	defer Finally(func() { // also if f has ended the goroutine
-		cancel()
 		stop()
+		close(done)
+		cancel()
 		if answered.CompareAndSwap(false, true) {
 			answer(res, err, false)
 			return
