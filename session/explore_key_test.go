@@ -279,7 +279,7 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		{claim{}, "id phase inDoubt disclosed probed contexts due "},
 		{term{}, "number belief renewal notice failed stopped "},
 		{renewal{}, "inFlight again at sent "},
-		{notice{}, "at end left "},
+		{notice{}, "at left end "},
 		{belief{}, "id token sent budget "},
 		{commands{}, "inFlight serving waiting cleaning tookOver changed stuck "},
 		{call{}, "ticket to err "},

@@ -251,9 +251,9 @@ var plants = []plant{
 		"breaks", "until|belief|breaking|renewal-refused", false},
 	{"a break makes the belief longer", "term.go", "if b.left(m.o, now) < t.belief.left(m.o, now) {", "if b.left(m.o, now) != t.belief.left(m.o, now) {",
 		"breaks", "until|belief|breaking", false},
-	{"OnBreaking is called once only", "term.go", "if t.notice == nil || t.notice.moved(res, m.o.Margin) {", "if t.notice == nil {",
+	{"OnBreaking is called once only", "term.go", "if t.notice == nil || news.moved(t.notice, m.o.Margin) {", "if t.notice == nil {",
 		"breaks|infinite-breaks", "breaking", false},
-	{"OnBreaking is called at every answer", "term.go", "if t.notice == nil || t.notice.moved(res, m.o.Margin) {", "{",
+	{"OnBreaking is called at every answer", "term.go", "if t.notice == nil || news.moved(t.notice, m.o.Margin) {", "if true {",
 		"breaks", "breaking", false},
 
 	// --- The ledger and the belief

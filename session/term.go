@@ -24,12 +24,11 @@ type renewal struct {
 	sent     time.Time // the last one, or the Acquire
 }
 
-// A notice is the answer that showed the break for which the handlers were called, in the
-// authority's time.
+// A notice is what is known of a break, in the authority's time.
 type notice struct {
-	at   time.Time
-	end  time.Time     // of the break
-	left time.Duration // certain, at least
+	at   time.Time     // of the last answer
+	left time.Duration // certain then, at least
+	end  time.Time     // of the break, as the handlers of OnBreaking were told
 }
 
 // begin begins an incarnation. Nothing else of this holder is in force any more.
@@ -196,18 +195,21 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 		m.lose(lease.ErrBroken, nil)
 		return
 	}
-	if t.notice == nil || t.notice.moved(res, m.o.Margin) {
-		t.notice = &notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
+	news := notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
+	if t.notice == nil || news.moved(t.notice, m.o.Margin) {
 		m.report(breakInfo{token: b.token, until: t.belief.until()})
+	} else {
+		news.end = t.notice.end
 	}
+	t.notice = &news
 }
 
-// moved reports whether an answer shows an end earlier by more than margin than the last notice:
-// by the end itself, or, from an observer that knows no end, by what is left for certain. For the
-// difference of clocks that allows a sixteenth of the time in between.
-func (n *notice) moved(res lease.Result, margin time.Duration) bool {
-	elapsed := res.Now.Sub(n.at)
-	return res.Record.Until.Before(n.end.Add(-margin)) || res.MinRemaining < n.left-elapsed-elapsed/16-margin
+// moved reports whether an answer shows an end earlier by more than margin: than the handlers were
+// told, or, from an observer that knows no end, by what is left for certain since the last answer.
+// For the difference of clocks that allows an eighth of the time in between.
+func (n *notice) moved(last *notice, margin time.Duration) bool {
+	elapsed := n.at.Sub(last.at)
+	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
 // looked takes a record that was read because a watch signalled. If it does not show the
