@@ -89,8 +89,8 @@
 // a lease notifies in its own commit, unless it is made by hand. A release, a break and a change to
 // another ID are followed by a statement that notifies, for all those that were committed meanwhile.
 // The release returns when that was sent, so that a program may end after it. An acquire and a
-// renewal notify nobody, since nobody waits for them. If a process ends between its commit and the
-// notification, those who wait are signalled within a second: see [Store.Watch].
+// renewal do not notify, since no waiter can use that. If a process ends between its commit and the
+// notification, waiters are signalled within a second: see [Store.Watch].
 //
 // # Pools and load
 //

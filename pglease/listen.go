@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that is signalled after every change that somebody may wait for, see
-// [lease.Watcher], whoever makes it. The signal comes as soon as the change was committed. If the
+// Watch returns a channel that is signalled as [lease.Watcher] says, whether the library made the
+// change or a person did. The signal comes as soon as the change was committed. If the
 // process that made the change ended before it could notify, or the row was changed past the view,
 // the signal comes within a second, or within a second for each 10,000 names that are watched
 // through the Store: this often the Store looks at the rows itself.
@@ -54,7 +54,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// Close notifies those who wait of what was released and broken through the Store. It ends the
+// Close waits until what was released and broken has been notified. It ends the
 // listening connection and with it all watches, and waits until nothing of the Store runs any more.
 // The Store can still load and swap; the pool belongs to whoever made it.
 func (s *Store) Close() {

@@ -14,7 +14,7 @@ import (
 // name of a lease.
 const channel = "lease"
 
-// notify wakes those who watch the names. A commit that notifies takes a lock of the whole database
+// notify signals the watches of the names. A commit that notifies takes a lock of the whole database
 // and keeps it until it is on the disk, so that such commits come one after the other. Therefore
 // the statements that change a lease do not notify. This one follows them, for many at once. It
 // changes no table, so its commit does not wait for the disk.
@@ -23,7 +23,7 @@ const notify = `select count(pg_notify('` + channel + `', p)) from json_array_el
 // notifyWithin bounds one try to notify. The sweep of [listener] finds what is not notified.
 const notifyWithin = 5 * time.Second
 
-// mustSignal reports whether those who watch a record wait for this change of it. See SPEC S7.
+// mustSignal reports whether this change of a record must be signalled. See SPEC S7.
 func mustSignal(was, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && was.State != lease.Breaking:

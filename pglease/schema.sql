@@ -21,7 +21,7 @@ create table if not exists lease_row (
     nanos    smallint not null default 0,  -- until is so many nanoseconds earlier
     version  bigint not null default 0,    -- another one after every change, but see below
     changed  timestamptz not null default clock_timestamp(),
-    signalled timestamptz                  -- the last change that somebody may have waited for
+    signalled timestamptz                  -- the last change that waiters may wait for
 ) with (fillfactor = 70);                  -- room for a renewal to stay on its page
 
 alter table lease_row add column if not exists signalled timestamptz;
@@ -40,10 +40,10 @@ insert into lease_floor default values on conflict do nothing;
 -- row to the next, even if the clock of the server is set back.
 --
 -- A commit that notifies waits for every other commit that notifies. So a change by package pglease
--- notifies nobody: pglease does that afterwards, for many changes at once, and sets signalled for
--- those whose notification is lost with its process. Such a change is known by the time that it
--- says itself, in the column changed. A change by hand says none, and the trigger notifies. An
--- insert notifies nobody: nobody waits for it.
+-- does not notify. The package notifies afterwards, for many changes at once, and sets signalled in
+-- case its process ends before that. The trigger knows such a change by the time that it says itself,
+-- in the column changed. A change by hand says none, and the trigger notifies. An insert does not
+-- notify, since no waiter can use that.
 --
 -- A renewal makes its version itself, and sets nothing but until, version and changed. For these
 -- columns the trigger does not run. It does not run either if somebody sets nothing else by hand,

@@ -9,7 +9,7 @@ import (
 )
 
 // An SQLStore is a [Store] over database/sql. It cannot watch, so its waiters poll. It notifies
-// those who wait through a [Store], in other processes. The driver must take PostgreSQL's $1 for
+// the waiters of every [Store]. The driver must take PostgreSQL's $1 for
 // arguments, as those of pgx and lib/pq do.
 //
 // Its methods return when their context ends, even if the driver does not. A request that the
@@ -40,7 +40,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 // Authority returns an authority over the store, as [Store.Authority] does.
 func (s *SQLStore) Authority() lease.Authority { return s.authority() }
 
-// Close waits until those who wait have been notified of what was released and broken. The
+// Close waits until what was released and broken has been notified. The
 // SQLStore can still load and swap; the database belongs to whoever made it.
 func (s *SQLStore) Close() { s.close() }
 
