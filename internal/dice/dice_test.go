@@ -44,8 +44,9 @@ func TestShorten(t *testing.T) {
 // The same bytes make the same IDs, others make others.
 func TestID(t *testing.T) {
 	a, b := dice.Dice{Reader: full(1)}, dice.Dice{Reader: full(2)}
-	if a.ID() != a.ID() || a.ID() == b.ID() || a.ID() == (lease.ID{}) {
-		t.Errorf("%v, %v, %v", a.ID(), a.ID(), b.ID())
+	first, again, other := a.ID(), a.ID(), b.ID()
+	if first != again || first == other || first == (lease.ID{}) {
+		t.Errorf("%v, %v, %v", first, again, other)
 	}
 }
 

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"errors"
 	"bytes"
 	"encoding/json"
 	"flag"
@@ -35,7 +36,7 @@ func main() {
 
 func run(file, in, title string, command []string) error {
 	if len(command) == 0 {
-		return fmt.Errorf("no command; say -- go test ...")
+		return errors.New("no command: give one after --")
 	}
 	if title == "" {
 		title = line(in, command)
