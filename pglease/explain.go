@@ -81,12 +81,14 @@ func advise(err error) (advice string, permanent bool) {
 	case notYet, adminShutdown, crashShutdown:
 		return "the server is starting or stopping: try again", false
 	case protocolViolation, noStatement, duplicateStatement:
-		return "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec", false
+		return poolerAdvice, false
 	case "":
 		return adviseSilence(err)
 	}
 	return "", false
 }
+
+const poolerAdvice = "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec"
 
 // adviseSilence is advise for an error that the server did not send.
 func adviseSilence(err error) (advice string, permanent bool) {
@@ -95,6 +97,8 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	switch {
 	case errors.As(err, new(*lease.PermanentError)):
 		return "", true
+	case errors.As(err, new(*panicError)):
+		return poolerAdvice, false
 	case errors.Is(err, sql.ErrNoRows):
 		return "lease_floor has no row: run the statements of pglease.Schema again", true
 	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):

@@ -3,6 +3,7 @@ package pglease
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
@@ -52,6 +53,11 @@ func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, 
 	answer := make(chan error, 1)
 	go func() {
 		defer leave()
+		defer func() {
+			if p := recover(); p != nil { // in this goroutine it would end the process
+				answer <- &panicError{p}
+			}
+		}()
 		answer <- d.db.QueryRowContext(ctx, query, args...).Scan(dest...)
 	}()
 	select {
@@ -64,6 +70,11 @@ func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, 
 	}
 	return ctx.Err()
 }
+
+// A panicError says that the driver panicked. lib/pq does if it gets the answer to another statement.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }
 
 // again reports false: database/sql itself tries other connections.
 func (d sqlDatabase) again(int, error) bool { return false }

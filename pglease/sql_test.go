@@ -63,6 +63,30 @@ func TestSQLStoreReturnsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
+// A panicking driver panics, as lib/pq does if it gets the answer to another statement.
+type panicking struct{ deaf }
+
+func (d panicking) Connect(context.Context) (driver.Conn, error) { return d, nil }
+
+func (panicking) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	panic("index out of range")
+}
+
+// A panic of the driver is an error, and does not end the process.
+func TestDriverPanics(t *testing.T) {
+	db := sql.OpenDB(panicking{})
+	defer db.Close()
+	s, err := pglease.NewSQL(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
+	says(t, err, "the driver panicked: index out of range", "binary_parameters=yes")
+	if lease.CodeOf(err) != 0 || errors.As(err, new(*lease.PermanentError)) {
+		t.Errorf("%v", err)
+	}
+}
+
 // Who waits through a Store is signalled by what is released through an SQLStore.
 func TestSQLStoreSignals(t *testing.T) {
 	url := shared.URL(shared.Database(t))
