@@ -116,12 +116,11 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 	}
 	if r.aim == aimRenew {
 		m.renewed(r, now, res, err)
-		m.advance(now)
-		return
+	} else {
+		m.commands.inFlight = nil
+		m.observe(res)
+		m.conclude(r, now, res, err)
 	}
-	m.commands.inFlight = nil
-	m.observe(res)
-	m.conclude(r, now, res, err)
 	m.advance(now)
 }
 
@@ -139,19 +138,6 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	case aimHandOver:
 		m.handedOver(r, now, err)
 	}
-}
-
-// unsent notes that the Acquire in service was not sent, because the context of its call had ended.
-func (m *machine) unsent(now time.Time, err error) {
-	m.tick(now)
-	q := &m.commands
-	if q.serving.op == 0 { // it was abandoned meanwhile
-		m.abandoned(m.ledger.find(q.inFlight.Proposed), lease.ErrReleased)
-	} else {
-		m.answer(q.serving, err)
-	}
-	q.inFlight, q.serving = nil, ticket{}
-	m.advance(now)
 }
 
 // returned notes that a request that was given up has returned. It may have been carried out only

@@ -36,8 +36,7 @@ func (c call) cleans() bool { return c.op == opRelease || c.op == opSettle || c.
 type op uint8
 
 const (
-	_ op = iota
-	opAcquire
+	opAcquire op = iota + 1
 	opRelease
 	opHandOver
 	opSettle // as Release, but only what an unknown Acquire may have been granted
@@ -65,11 +64,10 @@ type request struct {
 type aim uint8
 
 const (
-	_           aim = iota
-	aimRenew        // keep the lease
-	aimAcquire      // take the lease, for the Acquire in service
-	aimTakeOver     // change the ID of an earlier holder to ours, and then acquire
-	aimRelease      // release a pending ID
-	aimProbe        // acquire a pending ID that is in doubt, to release it
-	aimHandOver     // change our ID to the receiver's
+	aimRenew    aim = iota + 1 // keep the lease
+	aimAcquire                 // take the lease, for the Acquire in service
+	aimTakeOver                // change the ID of an earlier holder to ours, and then acquire
+	aimRelease                 // release a pending ID
+	aimProbe                   // acquire a pending ID that is in doubt, to release it
+	aimHandOver                // change our ID to the receiver's
 )

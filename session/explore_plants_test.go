@@ -189,7 +189,7 @@ var plants = []plant{
 		"holding", "owed", true},
 	{"a doubt before the grant is forgotten at the loss", "term.go", "case reason != lease.ErrExpired && !c.inDoubt:", "case reason != lease.ErrExpired:",
 		"infinite-work", "owed", false},
-	{"a doubt is forgotten at the grant", "ledger.go", "return c.id != id && !c.inDoubt && !c.disclosed", "return c.id != id",
+	{"a doubt is forgotten at the grant", "ledger.go", "c.id != id {\n\t\t\tl.settle(c)", "c.id != id {\n\t\t\tc.inDoubt = false\n\t\t\tl.settle(c)",
 		"infinite", "heal-release|heal-acquire|owed|acquire-false", false},
 	{"a loss begins no clean-up", "term.go", "m.commands.cleaning = true\n\t\tm.end(pending, lost)", "m.end(pending, lost)",
 		"holding", "owed", false},

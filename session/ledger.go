@@ -34,13 +34,12 @@ type claim struct {
 type phase uint8
 
 const (
-	_        phase = iota
-	proposed       // the next Acquire proposes it
-	held           // in force, and believed
-	pending        // to be released
-	deferred       // to be released once the work of its incarnation has stopped
-	given          // a HandOver of it is under way, or has no certain outcome
-	settled        // not in force, but it may come into force: it is in doubt or disclosed
+	proposed phase = iota + 1 // the next Acquire proposes it
+	held                      // in force, and believed
+	pending                   // to be released
+	deferred                  // to be released once the work of its incarnation has stopped
+	given                     // a HandOver of it is under way, or has no certain outcome
+	settled                   // not in force, but it may come into force: it is in doubt or disclosed
 )
 
 // mostClaims bounds the memory of a holder that can never reach its authority.
@@ -70,14 +69,6 @@ func (l ledger) newest(p phase) *claim {
 	return nil
 }
 
-// current returns the claim that is held or proposed, or nil.
-func (l ledger) current() *claim {
-	if c := l.newest(held); c != nil {
-		return c
-	}
-	return l.newest(proposed)
-}
-
 // propose adds a claim. When the ledger is full, the oldest settled claim is dropped; if none is
 // settled, the oldest one.
 func (l *ledger) propose(id lease.ID) *claim {
@@ -105,10 +96,9 @@ func (l *ledger) settle(c *claim) {
 
 // settleAllBut notes that no ID but the given one is in force.
 func (l *ledger) settleAllBut(id lease.ID) {
-	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.id != id && !c.inDoubt && !c.disclosed })
-	for i := range *l {
+	for i := len(*l) - 1; i >= 0; i-- {
 		if c := &(*l)[i]; c.id != id {
-			c.phase = settled
+			l.settle(c)
 		}
 	}
 }

@@ -280,8 +280,10 @@ func (m *machine) takes(rec lease.Record) bool {
 
 // proposal returns the claim that is held or proposed, and makes one if there is none.
 func (m *machine) proposal() *claim {
-	if c := m.ledger.current(); c != nil {
-		return c
+	for _, p := range []phase{held, proposed} {
+		if c := m.ledger.newest(p); c != nil {
+			return c
+		}
 	}
 	return m.ledger.propose(m.random.ID())
 }

@@ -71,7 +71,10 @@ func perform(acts, answers []func()) {
 // becomes of the call, and has a bound of its own.
 func (s *Session) exchange(ctx context.Context, r request) {
 	if err := ctx.Err(); err != nil && r.aim == aimAcquire {
-		s.step(func(m *machine, now time.Time) { m.unsent(now, err) })
+		s.step(func(m *machine, now time.Time) {
+			m.cancel(now, r.call, err)
+			m.answered(r, now, lease.Result{}, lease.ErrReleased, false) // certainly not granted
+		})
 		return
 	}
 	tasks.Guard(context.WithoutCancel(ctx), s.o.Clock, s.o.RequestTimeout,
