@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -86,7 +87,7 @@ func main() {
 const resource = "accounts/ledger"
 
 func hold(store *memory.Store, owner string) *session.Session {
-	s, err := store.Lease(resource, &session.Options{Owner: owner, Duration: 300 * time.Millisecond})
+	s, err := store.Lease(resource, &session.Options{Owner: owner, Duration: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	check(err)
 	return s
 }
