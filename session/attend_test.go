@@ -18,7 +18,7 @@ func TestWatchLearnsOfABreak(t *testing.T) {
 	for _, watch := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
-			h, next := n.open(t, &session.Options{Watch: watch}), n.open(t, nil)
+			h, next := n.open(t, &session.Options{Watch: watch, Rand: newSteady()}), n.open(t, nil)
 			h.acquire(t)
 			time.Sleep(time.Second)
 			n.breaks(t, 5*time.Second)
@@ -142,7 +142,7 @@ func TestWatchThatShowsNothing(t *testing.T) {
 func TestWatchEndsWithItsIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{Watch: true})
+		h := n.open(t, &session.Options{Watch: true, Rand: newSteady()})
 		h.acquire(t)
 		synctest.Wait()
 		looks := n.count(lease.ActionRead)
@@ -224,7 +224,7 @@ func TestWatchThatGoesOn(t *testing.T) {
 func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, &session.Options{Watch: true})
+		h := n.open(t, &session.Options{Watch: true, Rand: newSteady()})
 		h.acquire(t)
 		n.meet(lease.ActionRenew, slow(0, 4*time.Second))
 		time.Sleep(10 * time.Second) // a renewal is under way

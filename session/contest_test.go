@@ -112,7 +112,9 @@ func TestTwoTakeOverAtOnce(t *testing.T) {
 		if err := <-ended; !errors.Is(err, lease.ErrTakenOver) {
 			t.Errorf("%v", err)
 		}
-		if epoch := n.record(t).Epoch; epoch > 4 {
+		// A take-over raises the epoch twice. One that comes before the function of the first holder
+		// began is answered by another: no work was ended, so the first contends again.
+		if epoch := n.record(t).Epoch; epoch > 5 {
 			t.Errorf("the epoch is %d after two holders", epoch)
 		}
 		cancel()

@@ -24,7 +24,7 @@ type claim struct {
 	probed bool
 
 	// contexts of WhileHeld for the incarnation that were not given back.
-	contexts int
+	contexts int32
 
 	// due is when a deferred release is sent even if contexts were not given back; zero: never.
 	due time.Time

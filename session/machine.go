@@ -58,7 +58,8 @@ type commands struct {
 }
 
 // mostStuck is how many requests may be outstanding that were given up. With so many the
-// authority is asked nothing more until one of them returns.
+// authority is asked nothing more until one of them returns. There can be one more: with one
+// stuck, a command and a renewal may be in flight, and both may get stuck.
 const mostStuck = 2
 
 var (

@@ -3,6 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
+	"io"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -38,6 +40,19 @@ const busiest = 1000
 
 // A fault is what becomes of a request that send would carry out.
 type fault func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error)
+
+// steady is a source of IDs, without jitter: every pause has its full length.
+type steady struct{ ids io.Reader }
+
+func newSteady() steady { return steady{rand.NewChaCha8([32]byte{0xff})} }
+
+func (s steady) Read(p []byte) (int, error) {
+	if len(p) < len(lease.ID{}) {
+		clear(p)
+		return len(p), nil
+	}
+	return s.ids.Read(p)
+}
 
 func overMemory() *network { return over(lease.NewAuthority(memory.New(nil))) }
 

@@ -18,7 +18,7 @@ import (
 // time for which one grant is believed.
 type Options struct {
 	// Owner labels the lease for people: which process, which host. Default: unique to the
-	// Session. It proves nothing; two Sessions of the same Owner exclude each other, unless
+	// Session, 16 random hexadecimal digits. It proves nothing; two Sessions of the same Owner exclude each other, unless
 	// TakeOver is set.
 	Owner string
 
@@ -35,8 +35,10 @@ type Options struct {
 	// which reaches the authority after Close. Prefer a finite one: it ends by itself.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next, shortened at random by up to a
-	// tenth. For an infinite lease it is how often the Session asks whether the lease was broken.
+	// RenewInterval is the time from one renewal to the next, shortened at random by up to a tenth.
+	// The first renewal comes after a tenth of it at least, at random, so that leases that were
+	// taken together are not renewed together. For an infinite lease it is how often the Session asks
+	// whether the lease was broken.
 	// Default: Duration/3; 10 s for an infinite lease.
 	RenewInterval time.Duration
 

@@ -36,7 +36,7 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 		id := s.machine.term.belief.id
 		do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
 	}
-	do(s.alarm.Set(now, s.machine.sleep(now)))
+	do(s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
 	var hooks []func()
 	for _, event := range out.report {
 		handlers, hook := s.report(event)

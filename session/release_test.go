@@ -232,7 +232,7 @@ func TestReleaseAtU(t *testing.T) {
 	}{{-1, 0}, {0, 1}, {1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
-			h := n.open(t, nil)
+			h := n.open(t, &session.Options{Rand: newSteady()})
 			n.keep(lease.ActionRenew, n.hang)
 			h.acquire(t)
 			time.Sleep(time.Until(until(t, h)) + c.at)

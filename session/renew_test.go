@@ -234,7 +234,7 @@ func TestRefusalThatShowsLittle(t *testing.T) {
 func TestRenewalAfterTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		h := n.open(t, nil)
+		h := n.open(t, &session.Options{Rand: newSteady()})
 		// It arrives while the lease is still leased, and after the release at the loss failed.
 		n.keep(lease.ActionRelease, failRequest)
 		n.keep(lease.ActionRenew, failRequest)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -63,14 +64,23 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{o: o, authority: authority}
-	s.machine = machine{o: o, name: name, random: dice.Dice{Reader: o.Rand}}
+	s.machine = machine{o: o, name: name, random: (*drawing)(o)}
 	if o.Owner == "" {
-		s.machine.unique, o.Owner = true, s.machine.random.ID().String()
+		id := s.machine.random.ID()
+		s.machine.unique, o.Owner = true, hex.EncodeToString(id[:8])
 	}
-	s.alarm.Clock = o.Clock
 	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // Close waits for its hooks
 	s.log.To = o.Logger
 	return s, nil
+}
+
+// A drawing draws IDs and jitter from the Rand of its Options.
+type drawing Options
+
+func (d *drawing) ID() lease.ID { return dice.Dice{Reader: d.Rand}.ID() }
+
+func (d *drawing) Shorten(t time.Duration, part float64) time.Duration {
+	return dice.Dice{Reader: d.Rand}.Shorten(t, part)
 }
 
 // Name returns the name of the lease.

@@ -36,7 +36,7 @@ func (m *machine) begin(c *claim, b *belief) {
 	c.phase = held
 	m.ledger.settleAllBut(b.id)
 	m.term = term{number: m.term.number + 1, belief: b}
-	m.term.renewal = renewal{at: m.pace(b.sent), sent: b.sent}
+	m.term.renewal = renewal{at: m.pace(b.sent, 0.9), sent: b.sent}
 	m.effects().began = true
 }
 
@@ -123,12 +123,15 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 	return wait
 }
 
-// pace is when the renewal after one that was sent at the given time is due: after an interval, or
-// after half of what is believed if that is less. It is a Margin at least: a store that counts with
-// more clock drift than the Session shows less than half each time, so that halves never end.
-func (m *machine) pace(sent time.Time) time.Time {
-	d := min(m.o.RenewInterval, m.term.belief.budget/2)
-	return sent.Add(max(m.random.Shorten(d, 0.1), m.o.Margin))
+// pace is when the renewal after a request that was sent at the given time is due: after an interval,
+// or after half of what is believed if that is less, shortened by up to the given part. That part is
+// nine tenths for the first renewal, so that leases that were taken together are not renewed together,
+// and a tenth for every other. Half of what is believed counts as a Margin at least: a store that
+// counts with more clock drift than the Session shows less than half each time, so that halves never
+// end.
+func (m *machine) pace(sent time.Time, shorten float64) time.Time {
+	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
+	return sent.Add(m.random.Shorten(d, shorten))
 }
 
 // renewed takes the answer to a renewal.
@@ -154,7 +157,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 		// and its answer was lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
-		t.renewal.at = m.pace(r.sent)
+		t.renewal.at = m.pace(r.sent, 0.1)
 	case own && rec.State == lease.Leased || !code.Refusal():
 		if err == nil {
 			err = errOther
@@ -168,7 +171,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 		if t.belief == nil {
 			return
 		}
-		t.renewal.at = m.pace(r.sent)
+		t.renewal.at = m.pace(r.sent, 0.1)
 	case own && (rec.State == lease.Breaking || rec.State == lease.Broken):
 		m.lose(lease.ErrBroken, err)
 		return

@@ -118,7 +118,7 @@ func TestTraceOfALateRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed []session.RenewInfo
 		n := overMemory()
-		h := n.open(t, &session.Options{Trace: &session.Trace{Renew: func(i session.RenewInfo) { renewed = append(renewed, i) }}})
+		h := n.open(t, &session.Options{Rand: newSteady(), Trace: &session.Trace{Renew: func(i session.RenewInfo) { renewed = append(renewed, i) }}})
 		h.acquire(t)
 		n.meet(lease.ActionRenew, slow(0, 4*time.Second))
 		time.Sleep(11 * time.Second)

@@ -189,7 +189,7 @@ func TestContendUnderADoneContext(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
-				h := n.open(t, nil)
+				h := n.open(t, &session.Options{Rand: newSteady()})
 				n.meet(lease.ActionAcquire, slow(0, 3*time.Second))
 				id := h.ID()
 				began := time.Now()

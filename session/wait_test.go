@@ -440,7 +440,7 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
 				n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
-				waits, watches := n.open(t, nil), n.open(t, &session.Options{Watch: true})
+				waits, watches := n.open(t, nil), n.open(t, &session.Options{Watch: true, Rand: newSteady()})
 				watches.acquire(t)
 				time.AfterFunc(time.Second, func() { n.keep(lease.ActionRead, f) }) // not the first
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

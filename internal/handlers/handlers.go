@@ -9,7 +9,11 @@ import (
 // A Set is the functions that are registered for an event with a T, in order of registration. The
 // zero Set is empty. It may be used by any number of goroutines.
 type Set[T any] struct {
-	mu     sync.Mutex
+	mu    sync.Mutex
+	state *state[T] // nil: of an empty Set. Most Sets are empty, and there is one in every Session.
+}
+
+type state[T any] struct {
 	list   []*handler[T]
 	closed bool
 }
@@ -17,6 +21,14 @@ type Set[T any] struct {
 type handler[T any] struct {
 	f       func(T)
 	removed bool
+}
+
+// made returns the state, and makes it if there is none. mu is held.
+func (s *Set[T]) made() *state[T] {
+	if s.state == nil {
+		s.state = new(state[T])
+	}
+	return s.state
 }
 
 // Add adds f, which must not be nil. A function that is added twice is in the Set twice. Remove
@@ -28,14 +40,14 @@ func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := &handler[T]{f: f}
-	s.list = append(s.list, h)
+	h, st := &handler[T]{f: f}, s.made()
+	st.list = append(st.list, h)
 	return func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		was := !h.removed
 		h.removed = true
-		s.list = slices.DeleteFunc(s.list, func(other *handler[T]) bool { return other == h })
+		st.list = slices.DeleteFunc(st.list, func(other *handler[T]) bool { return other == h })
 		return was
 	}
 }
@@ -44,7 +56,7 @@ func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 func (s *Set[T]) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.made().closed = true
 }
 
 // Calls returns a call for every function that is in the Set now. A call calls its function with
@@ -53,10 +65,13 @@ func (s *Set[T]) Close() {
 func (s *Set[T]) Calls(arg T, panicked func(any)) (calls []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.list {
+	if s.state == nil {
+		return nil
+	}
+	for _, h := range s.state.list {
 		calls = append(calls, func() {
 			s.mu.Lock()
-			over := h.removed || s.closed
+			over := h.removed || s.state.closed
 			s.mu.Unlock()
 			if over {
 				return

@@ -8,11 +8,10 @@ import (
 )
 
 // An Alarm calls Ring once, on a goroutine of its own, at the time that it was last set for. It may
-// ring once too often if it is set just as it rings. Its fields must be set before it is used, and
+// ring once too often if it is set just as it rings. Ring must be set before the Alarm is used, and
 // then left alone.
 type Alarm struct {
-	Clock lease.Clock
-	Ring  func()
+	Ring func()
 
 	mu    sync.Mutex
 	at    time.Time     // zero: not set, or it has rung
@@ -20,10 +19,11 @@ type Alarm struct {
 	stop  chan struct{} // with any other, while set: ends the goroutine that waits
 }
 
-// Set sets the alarm for d after now, instead of what it was set for; lease.Infinite: for never.
-// It calls no method of the Clock, so it may be called with locks held. The function that it
-// returns must be called soon after, without locks, since a Clock's After may wait.
-func (a *Alarm) Set(now time.Time, d time.Duration) (start func()) {
+// Set sets the alarm for d after now on clock c, instead of what it was set for; lease.Infinite: for
+// never. All calls must give the same clock. Set calls no method of it, so it may be called with
+// locks held. The function that it returns must be called soon after, without locks, since a Clock's
+// After may wait.
+func (a *Alarm) Set(c lease.Clock, now time.Time, d time.Duration) (start func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := now.Add(d)
@@ -35,10 +35,10 @@ func (a *Alarm) Set(now time.Time, d time.Duration) (start func()) {
 		return func() {}
 	}
 	a.at = at
-	if _, ok := a.Clock.(System); !ok {
+	if _, ok := c.(System); !ok {
 		stop := make(chan struct{})
 		a.stop = stop
-		return func() { go callAfter(After(a.Clock, d), stop, a.rings) }
+		return func() { go callAfter(After(c, d), stop, a.rings) }
 	}
 	if a.timer == nil {
 		a.timer = time.AfterFunc(d, a.rings)

@@ -13,14 +13,15 @@ import (
 // rung is an Alarm that notes when it rings.
 type rung struct {
 	timing.Alarm
+	clock lease.Clock
 	mu    sync.Mutex
 	began time.Time
 	at    []time.Duration
 }
 
 func newRung(c lease.Clock) *rung {
-	r := &rung{began: time.Now()}
-	r.Clock, r.Ring = c, func() {
+	r := &rung{clock: c, began: time.Now()}
+	r.Ring = func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.at = append(r.at, time.Since(r.began))
@@ -28,7 +29,7 @@ func newRung(c lease.Clock) *rung {
 	return r
 }
 
-func (r *rung) set(d time.Duration) { r.Set(time.Now(), d)() }
+func (r *rung) set(d time.Duration) { r.Set(r.clock, time.Now(), d)() }
 
 // expect waits until all is quiet, and expects that the alarm rang at these times and no others.
 func (r *rung) expect(t *testing.T, want ...time.Duration) {
