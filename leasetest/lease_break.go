@@ -68,7 +68,7 @@ var breakRules = []rule{
 		a.acquire()
 		began := time.Now()
 		w.revoke(p.D * 9 / 10)
-		p.pass(p.D/2 + p.Slack/4)
+		p.pass(p.D*5/12 + p.Slack/4)
 		first := warned()
 		if len(first) != 1 {
 			p.Fatalf("the handler was told %d times of one break: %v", len(first), first)
@@ -78,12 +78,12 @@ var breakRules = []rule{
 		}
 		a.alive("after the warning")
 		a.toldSoFar(0)
-		w.revoke(p.D*8/10 - time.Since(began))
-		p.pass(p.D*3/4 - time.Since(began))
+		w.revoke(p.D*17/20 - time.Since(began))
+		p.pass(p.D*4/5 - time.Since(began)) // more than an interval later
 		if again := warned(); len(again) != 2 || !again[1].Before(first[0]) {
 			p.Errorf("the break was shortened, and the handler was told of %v", again)
 		}
-		p.pass(p.D*8/10 + p.Slack - time.Since(began))
+		p.pass(p.D*17/20 + p.Slack - time.Since(began))
 		a.dead("when the break is over")
 		a.told(1)
 	}},

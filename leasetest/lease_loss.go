@@ -115,7 +115,7 @@ var lossRules = []rule{
 			return a
 		}
 		end := sort.Search(int(p.D), func(d int) bool { return !after(time.Duration(d)).CheckAlive() })
-		for i := range 30 { // what comes first of two at the same instant is open
+		for i := range 90 { // what comes first of two at the same instant is open
 			d := i%3 - 1
 			a := after(time.Duration(end + d))
 			want := 1

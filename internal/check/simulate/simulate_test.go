@@ -150,7 +150,7 @@ func TestPlantedBugs(t *testing.T) {
 		{"a later loss told twice", []string{"break at once"}, func(c *Config) { c.Holder = later }, false},
 		{"a release told as a loss", []string{"request lost"}, func(c *Config) { c.Holder = alarmed }, false},
 		{"a context that outlives its lease", []string{"break at once"}, func(c *Config) { c.Holder = unbound }, false},
-		{"no stop window", []string{"request lost"}, func(c *Config) { c.StopWindow = -1 }, true},
+		{"no stop window", []string{"request lost"}, func(c *Config) { c.StopWindow, c.For = -1, time.Hour }, true},
 		{"a loss never told", []string{"request lost"}, func(c *Config) { c.Holder = never }, false},
 		{"no guard", []string{"holder paused"}, func(c *Config) { c.Unguarded = true }, false},
 		{"a guard without Advance", []string{"break at once"}, func(c *Config) { c.NoAdvance = true }, false},
