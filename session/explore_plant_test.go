@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,8 @@ func TestPlantedBugs(t *testing.T) {
 	only := regexp.MustCompile(*planted)
 	tokens := make(chan struct{}, 2)
 	var group sync.WaitGroup
-	for _, p := range plants {
+	found := make([]string, len(plants))
+	for i, p := range plants {
 		source, err := os.ReadFile(p.file)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +64,6 @@ func TestPlantedBugs(t *testing.T) {
 			defer group.Done()
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
-			start := time.Now()
 			property, states, err := runPlanted(t.TempDir(), p, patched)
 			switch {
 			case err != nil:
@@ -72,11 +73,13 @@ func TestPlantedBugs(t *testing.T) {
 			case !regexp.MustCompile("^(" + p.property + ")$").MatchString(property):
 				t.Errorf("%s: found by property %s, and %s was expected", p.name, property, p.property)
 			default:
-				t.Logf("%s: %s in %s, %.1f s", p.name, property, states, time.Since(start).Seconds())
+				found[i] = fmt.Sprintf("%s: %s in %s", p.name, property, states)
 			}
 		}()
 	}
 	group.Wait()
+	found = slices.DeleteFunc(found, func(s string) bool { return s == "" })
+	t.Logf("%d of %d bugs were planted and found\n%s", len(found), len(plants), strings.Join(found, "\n"))
 }
 
 var (

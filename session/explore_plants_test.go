@@ -172,7 +172,7 @@ var plants = []plant{
 	{"a release of unknown outcome is forgotten", "command.go", "m.releaseFailed(r.ID, r.call, err)", "m.ledger.settle(c)\n\t\tm.releaseFailed(r.ID, r.call, err)",
 		"basic|infinite", "released|heal-release|acquire-false|heal-acquire", false},
 	{"a hand-over that is refused is not released", "command.go", "m.clean(from)", "m.ledger.settle(from)",
-		"infinite-hand-over", "heal-release|released|acquire-false", false},
+		"infinite-hand-over", "heal-release|released|acquire-false|calls-wait", false},
 	{"a Release that was called later fails with the earlier release", "command.go", "case !c.cleans() || c.number > upTo:", "case !c.cleans():",
 		"queue|basic", "later-call", false},
 	{"a second hand-over of nothing crashes", "command.go", "if from == nil {\n\t\tm.answer(c.ticket, lease.ErrNotHeld)\n\t\treturn\n\t}", "",

@@ -6,9 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 )
 
 var (
@@ -30,6 +31,15 @@ var (
 //   - tried, when a take-over is broken between its change and its Acquire: only the deep run comes
 //     that far. testdata/h08-take-over-is-broken.txt covers it.
 func TestExplore(t *testing.T) {
+	var (
+		mu                  sync.Mutex
+		all                 []string
+		states, transitions int
+	)
+	t.Cleanup(func() {
+		slices.Sort(all)
+		t.Logf("%d states, %d transitions\n%s", states, transitions, strings.Join(all, "\n"))
+	})
 	for _, c := range configs {
 		t.Run(c.name, func(t *testing.T) {
 			if !*deep {
@@ -44,7 +54,10 @@ func TestExplore(t *testing.T) {
 			if s.unfinished {
 				whole = ", not to its end"
 			}
-			t.Logf("%s: %d states, %d transitions, depth %d, %.1f s%s", c.name, s.seen.n, s.transitions, s.depth, s.took.Seconds(), whole)
+			mu.Lock()
+			states, transitions = states+s.seen.n, transitions+s.transitions
+			all = append(all, fmt.Sprintf("%s: %d states, %d transitions, depth %d%s", c.name, s.seen.n, s.transitions, s.depth, whole))
+			mu.Unlock()
 			if s.found == nil {
 				return
 			}
@@ -72,7 +85,6 @@ type search struct {
 
 	transitions, depth int
 	unfinished         bool
-	took               time.Duration
 	found              *problem
 	trail              []event // to it
 }
@@ -92,9 +104,7 @@ func (s *search) recycle(w *world) { s.free = append(s.free, w) }
 
 func explore(c *config, limit int) *search {
 	defer debug.SetGCPercent(debug.SetGCPercent(200))
-	start := time.Now()
 	s := &search{cfg: c}
-	defer func() { s.took = time.Since(start) }()
 	w := s.first()
 	s.seen.add(w.whole(w.healing()))
 	s.parents, s.by = append(s.parents, 0), append(s.by, event{})
