@@ -58,6 +58,13 @@
 // of other libraries' suites with the rules that check them here, and the clauses that no rule
 // checks.
 //
+// # Unit tests of code that takes a lease
+//
+// [Fake] is a lease that does what the test says: its Acquire is granted, denied, slow or an error,
+// and it is lost or broken when the test wants it.
+//
+// # Mistakes
+//
 // What makes no sense is a mistake in the test, and panics where it is made: options out of range,
 // a constructor or a wrapped store that is nil.
 //

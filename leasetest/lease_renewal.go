@@ -83,7 +83,7 @@ var renewalRules = []rule{
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
 		a.dead("after its renewal was refused")
-		a.lostError(a.told(1), tok, lease.ErrIDMismatch, lease.ErrOver)
+		a.lostError(a.told(1), tok, append(w.revoked(), lease.ErrIDMismatch, lease.ErrOver)...)
 		b.aliveFor(2*p.D, "after it followed another")
 		a.toldSoFar(1)
 	}},

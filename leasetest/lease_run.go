@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
 )
+
+// silent runs a function without a log.
+var silent = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}
 
 var runRules = []rule{
 	{"N1/one-function-at-a-time", "functions run under the lease only while it is held, and never two at once", 0, func(p *probe) {
@@ -31,7 +35,7 @@ var runRules = []rule{
 				p.Sleep(p.Unit)
 				running.Add(-1)
 				return nil
-			}, &session.RunOptions{AcquireInterval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
+			}, &session.RunOptions{Logger: silent.Logger, AcquireInterval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
 			if err != nil {
 				p.Errorf("%s: Run: %v", all[i].who, err)
 			}
@@ -50,7 +54,7 @@ var runRules = []rule{
 			}
 			a.mend()
 			return context.Cause(ctx)
-		}, nil)
+		}, silent)
 		if !errors.As(err, &lost) {
 			p.Errorf("Run returned %v after %v", err, time.Since(began))
 		}
@@ -65,7 +69,7 @@ var runRules = []rule{
 			a.aliveFor(2*p.D, "while the function runs on")
 			b.denied("under which a function runs")
 			return nil
-		}, nil)
+		}, silent)
 		a.dead("after the run")
 		b.acquire()
 	}},
@@ -74,7 +78,7 @@ var runRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		func() {
 			defer func() { _ = recover() }()
-			_ = session.Run(p.ctx, a, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, nil)
+			_ = session.Run(p.ctx, a, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, silent)
 		}()
 		a.dead("after a panic")
 		b.acquire()
