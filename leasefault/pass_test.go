@@ -5,7 +5,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
-	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -19,7 +18,6 @@ func TestWrappersPassOn(t *testing.T) {
 		"Restartable": func(s store) store { r, _ := leasefault.Restartable(s, leasefault.LoseMemory); return r },
 		"Tamper":      func(s store) store { return leasefault.Tamper(s, func(string, *lease.Record) {}) },
 		"LossyStore":  func(s store) store { return leasefault.LossyStore(s, leasefault.FailWatch) },
-		"History":     new(leasetest.History).Store,
 	} {
 		full := memory.New(nil)
 		for what, inner := range map[string]store{
@@ -69,8 +67,7 @@ func TestWrappersPassOn(t *testing.T) {
 		"Answer": func(a lease.Authority) lease.Authority {
 			return leasefault.Answer(a, func(lease.Request, *lease.Result, *error) {})
 		},
-		"Lossy":   func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.FailWatch) },
-		"History": new(leasetest.History).Authority,
+		"Lossy": func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.FailWatch) },
 	} {
 		full := lease.NewAuthority(memory.New(nil))
 		for what, inner := range map[string]lease.Authority{

@@ -37,7 +37,7 @@ func (p *probe) authority() authorityProbe {
 		m.history = p.history
 		return authorityProbe{p, a, a}
 	}
-	return authorityProbe{p, p.history.Authority(a), a}
+	return authorityProbe{p, p.history.authority(a), a}
 }
 
 // ask makes a request about the lease of the probe.
@@ -82,18 +82,18 @@ func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Act
 func (p *probe) cannot(req lease.Request) bool {
 	switch req.Action {
 	case lease.ActionBreak:
-		return p.Lacks&Breaking != 0
+		return !p.can(CanBreak)
 	case lease.ActionChange:
-		return p.Lacks&Changing != 0
+		return !p.can(CanChange)
 	case lease.ActionWrite:
-		return p.Lacks&Using != 0
+		return !p.can(CanUse)
 	}
 	return false
 }
 
 // same compares two records; without a clock of its own, an authority may move the end.
 func (p *probe) same(a, b lease.Record) bool {
-	if p.Lacks&OwnClock != 0 && a.Until.IsZero() == b.Until.IsZero() {
+	if !p.can(CanTellTime) && a.Until.IsZero() == b.Until.IsZero() {
 		a.Until = b.Until
 	}
 	return a == b

@@ -18,14 +18,14 @@ var answerRules = []rule{
 		if r.State != lease.Leased || r.ID != id || r.Epoch == 0 || res.Now.IsZero() || r.Validate() != nil {
 			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Validate())
 		}
-		if p.Lacks&Disclosing == 0 && (r.Owner != "worker-1" || r.Duration != p.D) {
+		if p.can(CanShowRecords) && (r.Owner != "worker-1" || r.Duration != p.D) {
 			p.Errorf("the grant shows owner %q and duration %v", r.Owner, r.Duration)
 		}
-		if seen := a.inspect(); p.Lacks&Disclosing == 0 && !p.same(seen.Record, r) {
+		if seen := a.inspect(); p.can(CanShowRecords) && !p.same(seen.Record, r) {
 			p.Errorf("the grant shows %s, and a read %s", recordText(r), recordText(seen.Record))
 		}
 	}},
-	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", Disclosing, func(p *probe) {
+	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D}
@@ -45,7 +45,7 @@ var answerRules = []rule{
 			}
 		}
 	}},
-	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", Disclosing, func(p *probe) {
+	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", CanShowRecords, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		valid := func(res lease.Result) {
@@ -71,7 +71,7 @@ var answerRules = []rule{
 				look()
 			}
 			_, err := a.ask(renew(p.id()))
-			p.history.Printf("refused: %v", err)
+			p.history.printf("refused: %v", err)
 			p.pass(p.D + p.Slack/4)
 			look()
 		}
@@ -85,7 +85,7 @@ var answerRules = []rule{
 		if !errors.Is(err, lease.ErrHeldByOther) || !lease.CodeOf(err).Refusal() || !errors.As(err, &op) || op.Op != "acquire" || op.Name != p.name {
 			p.Errorf("the refusal is %v", err)
 		}
-		if p.Lacks&Disclosing == 0 && (res.Record.ID != id || res.Record.State != lease.Leased || res.Now.IsZero()) {
+		if p.can(CanShowRecords) && (res.Record.ID != id || res.Record.State != lease.Leased || res.Now.IsZero()) {
 			p.Errorf("the refusal shows %s at %s", outcomeText(res.Record, nil), timeText(res.Now))
 		}
 	}},

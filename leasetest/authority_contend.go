@@ -66,7 +66,7 @@ var contentionRules = []rule{
 			}
 		})
 	}},
-	{"A2/break-races-renewal", "a renewal and a break at the same time are one before the other", Breaking, func(p *probe) {
+	{"A2/break-races-renewal", "a renewal and a break at the same time are one before the other", CanBreak, func(p *probe) {
 		a := p.authority()
 		for i := range 16 {
 			id := p.id()
@@ -80,7 +80,7 @@ var contentionRules = []rule{
 			}
 		}
 	}},
-	{"A2/a-release-races-a-change", "of a release and a change of the same ID at the same time one is granted, and the other finds another ID", Changing, func(p *probe) {
+	{"A2/a-release-races-a-change", "of a release and a change of the same ID at the same time one is granted, and the other finds another ID", CanChange, func(p *probe) {
 		a := p.authority()
 		for i := range 16 {
 			id, other := p.id(), p.id()
@@ -108,7 +108,7 @@ var contentionRules = []rule{
 			_, _ = a.ask(release(other))
 		}
 	}},
-	{"A2/time-never-decreases", "the authority's time does not decrease from one answer to the next", OwnClock, func(p *probe) {
+	{"A2/time-never-decreases", "the authority's time does not decrease from one answer to the next", CanTellTime, func(p *probe) {
 		a := p.authority()
 		var last time.Time
 		for range 5 {

@@ -10,7 +10,7 @@ import (
 var authorityNameRules = []rule{
 	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *probe) {
 		a := p.authority()
-		for _, h := range hostile {
+		for _, h := range badNames {
 			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.ActionRead}, {Action: lease.ActionWrite},
 				{Action: lease.ActionChange, ID: p.id(), Proposed: p.id()}, {Action: lease.ActionBreak}} {
 				if p.cannot(req) {
@@ -24,7 +24,7 @@ var authorityNameRules = []rule{
 	}},
 	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
 		a := p.authority()
-		for i, pair := range alike {
+		for i, pair := range similarNames {
 			// Under names of its own, but for those that must not be longer.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
 			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
@@ -43,11 +43,11 @@ var authorityNameRules = []rule{
 			_, _ = a.Do(p.ctx, second, release(two))
 		}
 	}},
-	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", Watching, func(p *probe) {
+	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", hasWatch, func(p *probe) {
 		a := p.authority()
 		ctx, cancel := context.WithCancel(p.ctx)
 		defer cancel()
-		watch := p.listen(ctx, a.bare, p.name)
+		watch := p.beginWatch(ctx, a.bare, p.name)
 		id, other := p.id(), p.id()
 		for _, c := range []struct {
 			req  lease.Request
@@ -57,7 +57,7 @@ var authorityNameRules = []rule{
 			{acquire(id, p.D), false}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, true}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, true},
 			{lease.Request{Action: lease.ActionWrite}, false},
 		} {
-			if c.req.Action == lease.ActionRelease && p.Lacks&Changing != 0 {
+			if c.req.Action == lease.ActionRelease && !p.can(CanChange) {
 				c.req.ID = id
 			}
 			if p.cannot(c.req) {
@@ -65,11 +65,11 @@ var authorityNameRules = []rule{
 			}
 			watch.ready()
 			a.grant(c.req)
-			if c.must && !watch.hears() {
+			if c.must && !watch.signalsChange() {
 				p.Fatalf("%s was not signalled", requestText(c.req))
 			}
 		}
-		watch.toldSomething()
+		watch.requireSignal()
 		watch.ready()
 		cancel()
 		p.closed(watch.signals)

@@ -38,11 +38,11 @@ var certaintyRules = []rule{
 		certain(lease.Request{Action: lease.ActionRead}, 0)
 		certain(acquire(p.id(), p.D), lease.ErrHeldByOther)
 		certain(renew(p.id()), lease.ErrIDMismatch)
-		if p.Lacks&Changing == 0 {
+		if p.can(CanChange) {
 			certain(lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, 0)
 			id = other
 		}
-		if p.Lacks&Breaking != 0 {
+		if !p.can(CanBreak) {
 			return
 		}
 		// The break is over a quarter after its answer at the latest.
@@ -55,14 +55,14 @@ var certaintyRules = []rule{
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
 	}},
-	{"A5/min-remaining-of-an-infinite-lease", "of an infinite lease nothing is sure beyond its break, for which the period is used as it is, or beyond the finite duration that it is given", Infinite, func(p *probe) {
+	{"A5/min-remaining-of-an-infinite-lease", "of an infinite lease nothing is sure beyond its break, for which the period is used as it is, or beyond the finite duration that it is given", CanBeInfinite, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, lease.Infinite))
 		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure <= 0 || sure > p.D {
 			p.Errorf("%v are sure of a lease that was infinite and is of %v now", sure, p.D)
 		}
-		if p.Lacks&Breaking != 0 {
+		if !p.can(CanBreak) {
 			return
 		}
 		long := 100 * p.D
@@ -77,7 +77,7 @@ var certaintyRules = []rule{
 		a.grant(acquire(id, lease.Infinite))
 		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)})
 		res, err := a.ask(acquire(p.id(), p.D))
-		p.history.Printf("refused: %v", err)
+		p.history.printf("refused: %v", err)
 		for what, sure := range map[string]time.Duration{"a read": a.inspect().MinRemaining, "a refusal": res.MinRemaining} {
 			if sure > p.D/4 {
 				p.Errorf("%v are sure in the answer to %s, of an infinite lease whose break takes %v", sure, what, p.D/4)
@@ -117,19 +117,19 @@ var certaintyRules = []rule{
 			a.refuse(acquire(p.id(), l.MaxDuration+1), lease.ErrDuration)
 			a.refuse(acquire(p.id(), lease.Infinite-1), lease.ErrDuration)
 		}
-		if l.MaxPeriod > 0 && p.Lacks&Breaking == 0 {
+		if l.MaxPeriod > 0 && p.can(CanBreak) {
 			a.refuse(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(l.MaxPeriod + 1)}, lease.ErrPeriod)
 		}
 		if state := a.inspect().Record.State; state != lease.Available {
 			p.Errorf("what was refused left the lease %v", state)
 		}
-		if p.Lacks&Infinite == 0 {
+		if p.can(CanBeInfinite) {
 			a.grant(acquire(p.id(), lease.Infinite))
 		} else {
 			a.grant(acquire(p.id(), p.D))
 		}
 	}},
-	{"A8/anybody-may-break", "a break needs no ID, and tells how long the lease stays locked", Breaking, func(p *probe) {
+	{"A8/anybody-may-break", "a break needs no ID, and tells how long the lease stays locked", CanBreak, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))

@@ -1,6 +1,6 @@
 package leasetest
 
-var brokenLeases = []mutant{
+var leaseBugs = []plantedBug{
 	{"believes a moment later", "H1/granted-is-held"},
 	{"takes held for an error", "H1/breaking-for-another-is-false"},
 	{"waits for its own duration", "H1/the-record's-duration-counts"},
@@ -102,7 +102,7 @@ var brokenLeases = []mutant{
 	{"renews on the dot", "N4/renewals-are-spread"},
 }
 
-var sessionMutants = []mutant{
+var sessionBugs = []plantedBug{
 	{"takes over unasked", "H8/owners-exclude-themselves"},
 	{"does not take over", "H8/take-over"},
 	{"takes over from anybody", "H8/no-owner-is-an-owner-of-its-own"},

@@ -8,7 +8,7 @@ import (
 
 // brokenMachines is a suite over a machine with that bug. The bugs that an authority can
 // show are those of a dumbAuthority.
-func brokenMachines(bug string) *suite {
+func buggyMachines(bug string) *suite {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	s := stepSuite(func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 		next, err := lease.Step(r, req, now)
@@ -31,7 +31,7 @@ func brokenMachines(bug string) *suite {
 	return s
 }
 
-var machineMutants = []mutant{
+var machineBugs = []plantedBug{
 	{"writes ends that cannot be written", "M14/sums-saturate"},
 	{"breaks for ever", "M14/sums-saturate"},
 	{"grants before the year 1", "M14/sums-saturate"},

@@ -15,7 +15,7 @@ import (
 
 // A brokenSession is this module's own holder with a bug, for the abilities that a dumbLease
 // lacks.
-type brokenSession struct {
+type buggySession struct {
 	*session.Session
 	bug  string
 	over lease.Authority
@@ -30,8 +30,8 @@ type brokenSession struct {
 	warned   []func(time.Time)
 }
 
-func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
-	over := h.Over
+func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
+	over := h.Authority
 	switch bug {
 	case "takes over from anybody":
 		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
@@ -80,10 +80,7 @@ func newBrokenSession(t testing.TB, h Holder, bug string) lease.Lease {
 		defer cancel()
 		_ = s.Close(ctx)
 	})
-	if bug == "is not bound to an incarnation" {
-		return struct{ lease.TokenAcquirer }{s}
-	}
-	return &brokenSession{Session: s, bug: bug, over: over, handing: make(chan struct{}, 1)}
+	return &buggySession{Session: s, bug: bug, over: over, handing: make(chan struct{}, 1)}
 }
 
 // believes shows what f makes of what is sure of a renewal.
@@ -117,7 +114,7 @@ func (a keeps) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 	return a.Authority.Do(ctx, name, req)
 }
 
-func (b *brokenSession) OnLost(f func(error)) (stop func() bool) {
+func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 	b.mu.Lock()
 	b.handlers = append(b.handlers, f)
 	b.mu.Unlock()
@@ -150,11 +147,11 @@ func (b *brokenSession) OnLost(f func(error)) (stop func() bool) {
 	}
 }
 
-func (b *brokenSession) CheckAlive() bool {
+func (b *buggySession) CheckAlive() bool {
 	return len(b.handing) > 0 || b.Session.CheckAlive()
 }
 
-func (b *brokenSession) Release(ctx context.Context) error {
+func (b *buggySession) Release(ctx context.Context) error {
 	if b.bug == "answers a second release at once" {
 		if b.releases.Add(1) > 1 {
 			return nil
@@ -164,14 +161,17 @@ func (b *brokenSession) Release(ctx context.Context) error {
 	return b.Session.Release(ctx)
 }
 
-func (b *brokenSession) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	if b.bug == "a bound context outlives its parent" {
+func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch b.bug {
+	case "a bound context outlives its parent":
 		ctx = context.WithoutCancel(ctx)
+	case "is not bound to an incarnation":
+		return lease.WhileHeld(ctx, struct{ lease.Lease }{b.Session})
 	}
 	return b.Session.WhileHeld(ctx)
 }
 
-func (b *brokenSession) OnBreaking(f func(time.Time)) (stop func() bool) {
+func (b *buggySession) OnBreaking(f func(time.Time)) (stop func() bool) {
 	if b.bug == "warns one after the other" {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -205,7 +205,7 @@ func (b *brokenSession) OnBreaking(f func(time.Time)) (stop func() bool) {
 	return inner
 }
 
-func (b *brokenSession) HandOver(ctx context.Context, to lease.ID) error {
+func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 	switch b.bug {
 	case "hands over by releasing":
 		return b.Session.Release(ctx)
@@ -240,13 +240,13 @@ func (b *brokenSession) HandOver(ctx context.Context, to lease.ID) error {
 	return err
 }
 
-func (b *brokenSession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	b.acquires.Add(1)
 	defer b.acquires.Done()
 	return b.Session.AcquireWithToken(ctx)
 }
 
-func (b *brokenSession) Close(ctx context.Context) error {
+func (b *buggySession) Close(ctx context.Context) error {
 	switch b.bug {
 	case "closes when its acquires are over":
 		go func() {
@@ -265,7 +265,7 @@ func (b *brokenSession) Close(ctx context.Context) error {
 	return b.Session.Close(ctx)
 }
 
-func (b *brokenSession) Wait(ctx context.Context) error {
+func (b *buggySession) Wait(ctx context.Context) error {
 	switch b.bug {
 	case "does not wake up":
 		if !b.CheckAlive() {
@@ -293,16 +293,16 @@ func (b *brokenSession) Wait(ctx context.Context) error {
 	return b.Session.Wait(ctx)
 }
 
-func (b *brokenSession) watch(ctx context.Context) (<-chan struct{}, error) {
+func (b *buggySession) watch(ctx context.Context) (<-chan struct{}, error) {
 	return b.over.(lease.Watcher).Watch(ctx, b.Name())
 }
 
-func (b *brokenSession) heldByAnother(ctx context.Context) bool {
+func (b *buggySession) heldByAnother(ctx context.Context) bool {
 	res, err := lease.Inspect(ctx, b.over, b.Name())
 	return err == nil && res.Record.State.Locked()
 }
 
-func (b *brokenSession) LastConfirmed() (time.Time, bool) {
+func (b *buggySession) LastConfirmed() (time.Time, bool) {
 	at, held := b.Session.LastConfirmed()
 	if b.bug == "confirms whenever it is asked" {
 		at = time.Now()
@@ -310,10 +310,10 @@ func (b *brokenSession) LastConfirmed() (time.Time, bool) {
 	return at, held
 }
 
-func brokenSessions(bug string) *suite {
+func buggySessions(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1}
 	return &suite{rules: leaseRules, options: o.withDefaults(), newLease: func(t testing.TB, h Holder) lease.Lease {
-		return newBrokenSession(t, h, bug)
+		return newBuggySession(t, h, bug)
 	}}
 }
 

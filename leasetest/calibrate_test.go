@@ -12,18 +12,18 @@ import (
 // for it, and without its bug it passes that rule.
 func TestCalibration(t *testing.T) {
 	for _, c := range []struct {
-		kind    string
-		suite   func(bug string) *suite
-		mutants []mutant
+		kind  string
+		suite func(bug string) *suite
+		bugs  []plantedBug
 	}{
-		{"store", dumbStores, brokenStores},
-		{"authority", dumbAuthorities, brokenAuthorities},
-		{"lease", dumbLeases, brokenLeases},
-		{"guard", dumbGuards, brokenGuards},
-		{"session", brokenSessions, sessionMutants},
-		{"machine", brokenMachines, machineMutants},
+		{"store", plainStores, storeBugs},
+		{"authority", plainAuthorities, authorityBugs},
+		{"lease", plainLeases, leaseBugs},
+		{"guard", plainGuards, guardBugs},
+		{"session", buggySessions, sessionBugs},
+		{"machine", buggyMachines, machineBugs},
 	} {
-		for _, m := range c.mutants {
+		for _, m := range c.bugs {
 			t.Run(c.kind+"/"+m.bug+"/"+m.rule, func(t *testing.T) {
 				found := c.suite(m.bug).violations(t, m.rule)
 				if len(found) == 0 {
@@ -44,17 +44,17 @@ func TestCalibration(t *testing.T) {
 // Every rule of the suites that no vector states finds a bug.
 func TestEveryRuleIsCalibrated(t *testing.T) {
 	for kind, c := range map[string]struct { // rules of two kinds may have one name
-		rules   []rule
-		mutants []mutant
+		rules []rule
+		bugs  []plantedBug
 	}{
-		"store":     {storeRules, brokenStores},
-		"authority": {authorityRules, brokenAuthorities},
-		"lease":     {leaseRules, slices.Concat(brokenLeases, sessionMutants)},
-		"guard":     {guardRules, brokenGuards},
-		"step":      {stepRules, machineMutants},
+		"store":     {storeRules, storeBugs},
+		"authority": {authorityRules, authorityBugs},
+		"lease":     {leaseRules, slices.Concat(leaseBugs, sessionBugs)},
+		"guard":     {guardRules, guardBugs},
+		"step":      {stepRules, machineBugs},
 	} {
 		for _, r := range c.rules {
-			if !slices.ContainsFunc(c.mutants, func(m mutant) bool { return m.rule == r.name }) {
+			if !slices.ContainsFunc(c.bugs, func(m plantedBug) bool { return m.rule == r.name }) {
 				t.Errorf("%s: no bug is there for %s", kind, r.name)
 			}
 		}
@@ -65,11 +65,11 @@ func TestEveryRuleIsCalibrated(t *testing.T) {
 func TestCalibrationIsComplete(t *testing.T) {
 	quoted := regexp.MustCompile(`(?:bug (?:==|!=)|case) ("[^\n]*")`)
 	for _, c := range []struct {
-		files   string
-		mutants []mutant
+		files string
+		bugs  []plantedBug
 	}{
-		{"dumbstore dumbkeep dumbclient dumblist", brokenStores}, {"dumbauthority dumbmachine", brokenAuthorities}, {"dumbguard", brokenGuards},
-		{"dumblease dumbacquire dumbhold dumbend", brokenLeases}, {"brokensession", sessionMutants}, {"brokenmachine", machineMutants},
+		{"plainstore plainkeep plainclient plainlist", storeBugs}, {"plainauthority plainmachine", authorityBugs}, {"plainguard", guardBugs},
+		{"plainlease plainacquire plainhold plainend", leaseBugs}, {"brokensession", sessionBugs}, {"brokenmachine", machineBugs},
 	} {
 		var source []byte
 		for _, file := range strings.Fields(c.files) {
@@ -80,7 +80,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 			source = append(source, data...)
 		}
 		listed := map[string]bool{}
-		for _, m := range c.mutants {
+		for _, m := range c.bugs {
 			listed[m.bug] = true
 			if !strings.Contains(string(source), `"`+m.bug+`"`) {
 				t.Errorf("%s: no bug %q is written", c.files, m.bug)

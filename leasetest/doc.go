@@ -32,12 +32,11 @@
 // Lines with an arrow are requests (->) and their answers (<-), those with == what the suite
 // did. What decides is SPEC.md: its clause tells more than the rule.
 //
-// Everything is required that [Options.Lacks] does not excuse, of one client: what only a
-// second one sees, such as a cache that is stale, needs [Options.Another]. A rule that needs what is
-// lacking is skipped by its name, and once more listed at the end with what it lacks. Of a test
-// that passes go test shows that with -v only: look at it once. The first run is best made with
-// nothing lacking; what then fails with "it should lack ..." is to be declared, and the rest to
-// be mended.
+// The suite sees by itself which methods an implementation has, and which hooks [Options] has. What
+// it cannot see is declared in [Options.Can]; the default is everything. A rule that needs something
+// else is skipped, and listed at the end with what it needs. Of a test that passes, go test shows that
+// list with -v only: look at it once. What only a second client of the same data sees, such as a
+// stale cache, needs [Options.Another].
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own, where
 // time costs nothing and instants are exact: for what is in process and lives on package time,
@@ -45,13 +44,12 @@
 // units that Options chooses, and its subtests run in parallel: "go test -parallel 100" has
 // them wait together.
 //
-// How much a lease can be held to depends on what can be done to it. A lease over
-// Holder.Over is held to everything, for the suite comes between it and its authority. One
-// that brings its own authority lacks [Injecting], and is held to what is seen from outside
-// (contention, contexts, tokens, releases, calls at the same time, life under session.Run);
-// with [Options.Cut], which cuts it off, also to outages, losses and its handlers; with
-// [Options.Revoke], which breaks the lease behind its back, to breaks as well; and by
-// Holder.Clock to pauses and clocks that jump.
+// How much of a lease the suite can test depends on what it can do to the lease. It can test
+// everything of a lease that sends its requests to Holder.Authority, because the suite stands between
+// the two. Of a lease that brings its own authority it sees the outside: contention, contexts, tokens,
+// releases, calls at the same time, and functions under session.Run. With [Options.Cut] it also tests
+// outages, losses and handlers, with [Options.Revoke] breaks, and with Holder.Clock pauses and clocks
+// that jump.
 //
 // [Vectors] are the facts of the machine as text files, for implementations in any
 // language, and [TestStep] holds a function like lease.Step to them. PEERS.md lists the cases

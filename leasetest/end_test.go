@@ -17,27 +17,27 @@ import (
 
 // A lockedLease is as many would write it first: a mutex, held while it asks.
 type lockedLease struct {
-	*dumbLease
+	*plainLease
 	asking sync.Mutex
 }
 
 func (l *lockedLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	return l.dumbLease.AcquireWithToken(ctx)
+	return l.plainLease.AcquireWithToken(ctx)
 }
 
 // A frailLease recovers from nothing.
-type frailLease struct{ *dumbLease }
+type panickyLease struct{ *plainLease }
 
-func (l frailLease) OnLost(f func(error)) (stop func() bool) {
-	return l.dumbLease.OnLost(func(err error) { go f(err) })
+func (l panickyLease) OnLost(f func(error)) (stop func() bool) {
+	return l.plainLease.OnLost(func(err error) { go f(err) })
 }
 
 // A frailGuard does the same.
-type frailGuard struct{ Guard }
+type panickyGuard struct{ Guard }
 
-func (g frailGuard) Do(tok lease.Token, f func() error) error {
+func (g panickyGuard) Do(tok lease.Token, f func() error) error {
 	return g.Guard.Do(tok, func() error {
 		result := make(chan error)
 		go func() { result <- f() }()
@@ -46,12 +46,12 @@ func (g frailGuard) Do(tok lease.Token, f func() error) error {
 }
 
 // A keepingGuard keeps its slot if the function panics.
-type keepingGuard struct {
+type lockedGuard struct {
 	Guard
 	slot chan struct{}
 }
 
-func (g keepingGuard) Do(tok lease.Token, f func() error) error {
+func (g lockedGuard) Do(tok lease.Token, f func() error) error {
 	g.slot <- struct{}{}
 	err := g.Guard.Do(tok, f)
 	<-g.slot
@@ -64,31 +64,31 @@ const childVariable = "LEASETEST_END"
 // What ends the process or a rule says which rule and clause, why, and what to do, and in a bubble every
 // other rule has had its turn. Each is the end of a child of this test.
 func TestEndsOfTheProcess(t *testing.T) {
-	locked := dumbLeases("")
+	locked := plainLeases("")
 	locked.longest = time.Second
-	locked.newLease = func(t testing.TB, h Holder) lease.Lease { return &lockedLease{dumbLease: newDumbLease(t, h, "")} }
+	locked.newLease = func(t testing.TB, h Holder) lease.Lease { return &lockedLease{plainLease: newPlainLease(t, h, "")} }
 	locked.rules = rulesNamed(t, leaseRules, "H5/acquires-at-once-are-one-incarnation")
 
-	frail := dumbLeases("")
-	frail.newLease = func(t testing.TB, h Holder) lease.Lease { return frailLease{newDumbLease(t, h, "")} }
+	frail := plainLeases("")
+	frail.newLease = func(t testing.TB, h Holder) lease.Lease { return panickyLease{newPlainLease(t, h, "")} }
 
-	real := dumbLeases("")
+	real := plainLeases("")
 	real.newLease = frail.newLease
 	real.rules = rulesNamed(t, leaseRules, "H16/a-panic-stops-no-other")
-	real.options = (&Options{Unit: 20 * time.Millisecond, Lacks: real.options.Lacks, Seed: 1}).withDefaults()
+	real.options = (&Options{Unit: 20 * time.Millisecond, Can: Everything &^ CanTakeOver, Seed: 1}).withDefaults()
 
-	guard := dumbGuards("")
-	guard.newGuard = func(t testing.TB) Guard { return frailGuard{dumbGuards("").newGuard(t)} }
+	guard := plainGuards("")
+	guard.newGuard = func(t testing.TB) Guard { return panickyGuard{plainGuards("").newGuard(t)} }
 
-	naive := dumbLeases("")
-	naive.options = (&Options{Bubble: true, Seed: 1, Lacks: naive.options.Lacks | Clocks | Tokens}).withDefaults()
-	naive.newLease = func(t testing.TB, h Holder) lease.Lease { return newNaiveLease(t, h) }
+	naive := plainLeases("")
+	naive.options = (&Options{Bubble: true, Seed: 1, Can: Everything &^ (CanTakeOver | CanUseClock)}).withDefaults()
+	naive.newLease = func(t testing.TB, h Holder) lease.Lease { return newOneLockLease(t, h) }
 	naive.rules = leaseRules[:len(leaseRules)-len(panicRules)]
 
 	const me = "^TestEndsOfTheProcess$"
 	const replay = "LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me
-	slot := dumbGuards("")
-	slot.newGuard = func(t testing.TB) Guard { return keepingGuard{dumbGuards("").newGuard(t), make(chan struct{}, 1)} }
+	slot := plainGuards("")
+	slot.newGuard = func(t testing.TB) Guard { return lockedGuard{plainGuards("").newGuard(t), make(chan struct{}, 1)} }
 	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
 
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics keeps no other from being told",
@@ -106,7 +106,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 		"one turn for everything": {naive, []string{
 			"SPEC H17 is violated: CheckAlive is false from the call of release on, before the authority is asked", "CheckAlive does not return while the release is under way",
 			"rule H16/every-method-may-be-called-inside leaves goroutines behind that wait for each other", "SPEC H16: a handler may call every method",
-			"rule H15/told-at-the-end-though-a-request-hangs cannot end", "leasetest.(*naiveLease).renew",
+			"rule H15/told-at-the-end-though-a-request-hangs cannot end", "leasetest.(*oneLockLease).renew",
 			replay + "/^H17$/^the-belief-ends-with-the-call$'", replay + "/^H16$/^every-method-may-be-called-inside$'"}},
 		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}

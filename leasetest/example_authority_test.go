@@ -48,7 +48,6 @@ func ExampleTestAuthority() {
 			return &Clerk{start: time.Now(), records: map[string]lease.Record{}}
 		}, &leasetest.Options{
 			Bubble: true, // it is in process, and lives on package time
-			Lacks:  leasetest.Watching | leasetest.Listing,
 		})
 	}
 	fmt.Println("passes:", passes(testClerk))

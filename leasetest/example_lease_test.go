@@ -20,7 +20,7 @@ import (
 func ExampleTestLease() {
 	testSession := func(t *testing.T) { // in a file of tests: func TestSession(t *testing.T)
 		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
-			s, err := session.New(h.Over, h.Name, &session.Options{
+			s, err := session.New(h.Authority, h.Name, &session.Options{
 				Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock,
 				Logger: slog.New(slog.DiscardHandler),
 			})
@@ -45,8 +45,8 @@ type Remote struct {
 // DialService stands for that client.
 func DialService(t testing.TB, service lease.Authority, name, owner string, d time.Duration) *Remote {
 	unplugged := new(atomic.Bool)
-	wire := leasefault.Script(service, leasefault.Always(leasefault.Any, leasefault.If(unplugged.Load, leasefault.FailRequest)))
-	s, err := session.New(wire, name, &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
+	requests := leasefault.Script(service, leasefault.Always(leasefault.Any, leasefault.If(unplugged.Load, leasefault.FailRequest)))
+	s, err := session.New(requests, name, &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +66,7 @@ func ExampleTestLease_outside() {
 			return DialService(t, services[h.Name], h.Name, h.Owner, h.Duration)
 		}, &leasetest.Options{
 			Bubble: true,
-			Lacks: leasetest.Injecting | leasetest.Clocks | leasetest.Tokens | leasetest.TakingOver |
-				leasetest.HandingOver | leasetest.Warning | leasetest.Waiting | leasetest.Closing |
-				leasetest.Binding | leasetest.Confirming,
+			Can:    leasetest.Everything &^ (leasetest.CanUseAuthority | leasetest.CanUseClock | leasetest.CanTakeOver),
 			Revoke: func(t testing.TB, name string, period time.Duration) {
 				if _, err := lease.Break(context.Background(), services[name], name, lease.Grace(period)); err != nil {
 					t.Error(err)

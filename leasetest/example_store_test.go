@@ -55,7 +55,6 @@ func ExampleTestStore() {
 			return &Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}
 		}, &leasetest.Options{
 			Bubble: true, // it is in process, and lives on package time
-			Lacks:  leasetest.Watching | leasetest.Listing | leasetest.Durable | leasetest.Forgetting,
 		})
 	}
 	fmt.Println("passes:", passes(testShelf))

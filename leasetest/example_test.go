@@ -67,14 +67,14 @@ func ExampleBefore() {
 func ExampleLossy() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	deaf := leasefault.Lossy(store, leasefault.LoseSignals(1, 1))
-	short := &session.Options{Duration: 200 * time.Millisecond}
-	first, err := session.New(store, "jobs/nightly", short)
+	ignoreContext := leasefault.Lossy(store, leasefault.LoseSignals(1, 1))
+	shortLeases := &session.Options{Duration: 200 * time.Millisecond}
+	first, err := session.New(store, "jobs/nightly", shortLeases)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	second, err := session.New(deaf, "jobs/nightly", short)
+	second, err := session.New(ignoreContext, "jobs/nightly", shortLeases)
 	if err != nil {
 		fmt.Println(err)
 		return

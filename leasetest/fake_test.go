@@ -33,7 +33,7 @@ func TestFakeConforms(t *testing.T) {
 	}
 	leasetest.TestLease(t, newFake, &leasetest.Options{
 		Bubble: true,
-		Lacks:  leasetest.Injecting | leasetest.Clocks | leasetest.TakingOver | leasetest.HandingOver | leasetest.Closing | leasetest.Confirming,
+		Can:    leasetest.Everything &^ (leasetest.CanUseAuthority | leasetest.CanUseClock | leasetest.CanTakeOver),
 		Revoke: func(_ testing.TB, name string, period time.Duration) {
 			f, _ := leases.Load(name)
 			f.(*leasetest.Fake).Break(period)

@@ -240,7 +240,7 @@ func (p *probe) admits(g Guard, epoch uint64) {
 	p.Helper()
 	ran := false
 	err := g.Do(lease.TokenOf(epoch), func() error { ran = true; return nil })
-	p.history.Printf("do under epoch %d: %v", epoch, err)
+	p.history.printf("do under epoch %d: %v", epoch, err)
 	if err != nil || !ran {
 		p.Errorf("epoch %d: %v, and the function ran: %v", epoch, err, ran)
 	}
@@ -250,7 +250,7 @@ func (p *probe) refuses(g Guard, tok lease.Token) {
 	p.Helper()
 	ran := false
 	err := g.Do(tok, func() error { ran = true; return nil })
-	p.history.Printf("do under token %q: %v", tok, err)
+	p.history.printf("do under token %q: %v", tok, err)
 	if err == nil || ran {
 		p.Errorf("token %q: %v, and the function ran: %v", tok, err, ran)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A History is what happened between a caller and an authority or a store, in words, for the
+// A history is what happened between a caller and an authority or a store, in words, for the
 // message of a test that failed. Its methods may be called from any number of goroutines.
-// The zero History is empty and begins with its first line.
-type History struct {
+// The zero history is empty and begins with its first line.
+type history struct {
 	mu    sync.Mutex
 	began time.Time
 	lines []string
 }
 
-// Printf adds a line, with the time since the first.
-func (h *History) Printf(format string, args ...any) {
+// printf adds a line, with the time since the first.
+func (h *history) printf(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -32,7 +32,7 @@ func (h *History) Printf(format string, args ...any) {
 }
 
 // stepped adds a line of a decision, with the time that it was told.
-func (h *History) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
+func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, fmt.Sprintf("%s  %s of %s: %s",
@@ -40,14 +40,14 @@ func (h *History) stepped(now time.Time, r lease.Record, req lease.Request, next
 }
 
 // String returns the last lines of the history, a line each.
-func (h *History) String() string {
+func (h *history) String() string {
 	text, _ := h.since(0)
 	return text
 }
 
 // since returns the last lines of the history without the first n, and how many there are in
 // all.
-func (h *History) since(n int) (text string, all int) {
+func (h *history) since(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,45 +61,43 @@ func (h *History) since(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// Authority returns a, with every call and its answer in the history.
-func (h *History) Authority(a lease.Authority) lease.Authority {
-	must(a != nil, "History.Authority: the authority must not be nil")
+// authority returns a, with every call and its answer in the history.
+func (h *history) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(historicAuthority{a, h}, a)
 }
 
 type historicAuthority struct {
 	lease.Authority
-	h *History
+	h *history
 }
 
 func (a historicAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	sent := time.Now()
-	a.h.Printf("-> %s", requestText(req))
+	a.h.printf("-> %s", requestText(req))
 	res, err := a.Authority.Do(ctx, name, req)
-	a.h.Printf("<- %s after %v: %s", requestText(req), time.Since(sent), answerText(res, err))
+	a.h.printf("<- %s after %v: %s", requestText(req), time.Since(sent), answerText(res, err))
 	return res, err
 }
 
-// Store returns s, with every call and its answer in the history.
-func (h *History) Store(s lease.Store) lease.Store {
-	must(s != nil, "History.Store: the store must not be nil")
+// store returns s, with every call and its answer in the history.
+func (h *history) store(s lease.Store) lease.Store {
 	return passon.Store(historicStore{s, h}, s)
 }
 
 type historicStore struct {
 	lease.Store
-	h *History
+	h *history
 }
 
 func (s historicStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	snap, err := s.Store.Load(ctx, name)
-	s.h.Printf("load %.40q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
+	s.h.printf("load %.40q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }
 
 func (s historicStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
-	s.h.Printf("swap %.40q: version %s for %s: version %s at %s: %s",
+	s.h.printf("swap %.40q: version %s for %s: version %s at %s: %s",
 		name, old.Version, outcomeText(next, nil), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }

@@ -23,9 +23,9 @@ func TestHistoriesShowWhatDecides(t *testing.T) {
 		rule  string
 		says  []string
 	}{
-		{dumbLeases("believes what it asked for"), "H9/counts-what-is-sure", []string{
+		{plainLeases("believes what it asked for"), "H9/counts-what-is-sure", []string{
 			"== the suite changes the answer to acquire", "min=6s max=12s\n", "a <- acquire"}},
-		{dumbLeases("believes what is over"), "H4/a-grant-answered-too-late-is-an-error", []string{
+		{plainLeases("believes what is over"), "H4/a-grant-answered-too-late-is-an-error", []string{
 			"== the suite changes the answer to acquire", "min=600ms max=12s\n"}},
 		{lying, "M14/sums-saturate", []string{
 			"9999-12-31 23:59:59.999999999Z  acquire proposed=", "0000-12-31 23:59:59.999999999Z  read of leased"}},
@@ -43,11 +43,11 @@ func TestHistoriesShowWhatDecides(t *testing.T) {
 func TestHistoriesGoOn(t *testing.T) {
 	r := &recorder{TB: t}
 	r.run(func() {
-		s := dumbStores("")
+		s := plainStores("")
 		p := s.probe(r, s.rules[0])
-		p.history.Printf("first line")
+		p.history.printf("first line")
 		p.Errorf("one")
-		p.history.Printf("second line")
+		p.history.printf("second line")
 		p.Errorf("two")
 		p.Errorf("three")
 	})

@@ -10,12 +10,12 @@ import (
 
 // A Holder is what a lease under test is to be made of.
 type Holder struct {
-	Name     string          // of the lease; holders of one name contend
-	Owner    string          // may be empty: then the holder is an owner of its own
-	TakeOver bool            // an earlier incarnation of the same owner is dead
-	Duration time.Duration   // of the lease; it is renewed about every third of it
-	Clock    lease.Clock     // the holder's clock; nil: package time
-	Over     lease.Authority // what it must ask, and nobody else
+	Name      string          // of the lease; holders of one name contend
+	Owner     string          // may be empty: then the holder is an owner of its own
+	TakeOver  bool            // an earlier incarnation of the same owner is dead
+	Duration  time.Duration   // of the lease; it is renewed about every third of it
+	Clock     lease.Clock     // the holder's clock; nil: package time
+	Authority lease.Authority // that gets every request; nil without CanUseAuthority
 }
 
 // TestLease holds a lease to the clauses H of SPEC.md, and to the clauses N when session.Run
@@ -25,10 +25,9 @@ type Holder struct {
 // done by then). A holder that the implementation refuses fails t: the suite also asks for such.
 // Without [Options.Bubble] it is called by several goroutines.
 //
-// The abilities of the lease are found by the methods that session.Session has for them: a
-// lease that lacks one says so in [Options.Lacks]. A lease that cannot be made to ask
-// Holder.Over lacks Injecting; then Holder.Over is nil, and the suite sees only its outside,
-// and what [Options] lets it do: Revoke and Cut.
+// A lease that brings its own authority is tested without CanUseAuthority. Then Holder.Authority is
+// nil, and the suite sees only what the methods of the lease return. With [Options.Revoke] and
+// [Options.Cut] it can test more.
 //
 // A handler of the suite that panics, and that the lease does not recover from, ends the
 // process, with a text that says so. In a bubble that rule is the last.

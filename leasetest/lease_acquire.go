@@ -21,32 +21,32 @@ var acquireRules = []rule{
 		a.acquire()
 		b.denied("that another holds")
 		a.aliveFor(2*p.D, "after another tried")
-		b.toldSoFar(0)
+		b.lostSoFar(0)
 	}},
-	{"H1/breaking-for-another-is-false", "an acquire of a lease that is breaking under another ID returns false without an error", revoking | Breaking, func(p *probe) {
+	{"H1/breaking-for-another-is-false", "an acquire of a lease that is breaking under another ID returns false without an error", canRevoke | CanBreak, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
 		w.revoke(p.D / 2)
 		b.denied("that is breaking")
 	}},
-	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", cutting, func(p *probe) {
+	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", canCut, func(p *probe) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
 			a.orCut()
 			a.fails(p.ctx, "whose outcome is unknown")
 			a.deadFor(p.D, "after an acquire of unknown outcome")
-			a.toldSoFar(0)
+			a.lostSoFar(0)
 		}
 	}},
-	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", Injecting, func(p *probe) {
+	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt} {
-			truth := w.truth
+			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					_, _ = truth.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed)) // it was not granted
+					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed)) // it was not granted
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}
 			})
@@ -55,10 +55,10 @@ var acquireRules = []rule{
 				p.Errorf("the error is %v", err)
 			}
 			a.deadFor(p.D/2, "after a refusal")
-			w.truth = truth
+			w.direct = direct
 		}
 	}},
-	{"H1/the-record's-duration-counts", "how long another is waited for is the duration that he was granted, not one's own", stalling, func(p *probe) {
+	{"H1/the-record's-duration-counts", "how long another is waited for is the duration that he was granted, not one's own", canStall, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: 3 * p.D})
 		b := w.join(Holder{Owner: "b"})
@@ -81,7 +81,7 @@ var acquireRules = []rule{
 	}},
 	{"H1/one-of-many-wins", "of many that acquire at the same time one holds, and the others are told false", 0, func(p *probe) {
 		w := p.world()
-		var all []*party
+		var all []*contender
 		for i := range 8 {
 			all = append(all, w.join(Holder{Owner: fmt.Sprint("owner-", i)}))
 		}
@@ -115,12 +115,12 @@ var acquireRules = []rule{
 		if err := a.fails(ctx, "under a done context"); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		if n := len(a.wire.of(leasefault.Any)); n != 0 {
+		if n := len(a.requests.of(leasefault.Any)); n != 0 {
 			p.Errorf("%d requests were made", n)
 		}
 		a.acquire()
 	}},
-	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", cutting, func(p *probe) {
+	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseRequest))
 		a.orCut()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
@@ -133,7 +133,7 @@ var acquireRules = []rule{
 			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
 		}
 	}},
-	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", Injecting, func(p *probe) {
+	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		name := p.name
 		for i, point := range []func(func()) leasefault.Fault{leasefault.Before, leasefault.After} {
@@ -147,7 +147,7 @@ var acquireRules = []rule{
 				p.Errorf("the context ended, and the error is %v", err)
 			}
 			a.deadFor(p.D/2, "after an acquire whose context ended")
-			a.toldSoFar(0)
+			a.lostSoFar(0)
 			b.acquire()
 		}
 		p.name = name
@@ -170,7 +170,7 @@ var acquireRules = []rule{
 			<-ctx.Done()
 		}
 		a.deadFor(p.D/2, "after acquires whose contexts ended")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 		b.acquire()
 	}},
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var beliefRules = []rule{
-	{"H9/false-from-the-end-on", "CheckAlive is false from the end of what is certain, though nothing of the holder could run since", Clocks, func(p *probe) {
+	{"H9/false-from-the-end-on", "CheckAlive is false from the end of what is certain, though nothing of the holder could run since", CanUseClock, func(p *probe) {
 		w := p.world()
 		clock := leasefault.NewClock()
 		a, b := w.join(Holder{Owner: "a", Clock: clock}), w.join(Holder{Owner: "b"})
@@ -24,9 +24,9 @@ var beliefRules = []rule{
 		p.pass(p.D / 4)
 		a.dead("after another has acquired")
 		b.aliveFor(2*p.D, "after it followed a holder that had paused")
-		a.told(1)
+		a.lostTimes(1)
 	}},
-	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", Injecting, func(p *probe) {
+	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
 		for i, slow := range []leasefault.Line[lease.Action]{
 			leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/12)),
 			leasefault.Nth(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)),
@@ -50,14 +50,14 @@ var beliefRules = []rule{
 			a.dead("a duration after the last request that was granted was sent")
 		}
 	}},
-	{"H9/held-for-most-of-the-duration", "what is certain is not given away: without renewals a holder believes for most of the duration", stalling, func(p *probe) {
+	{"H9/held-for-most-of-the-duration", "what is certain is not given away: without renewals a holder believes for most of the duration", canStall, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.stall()
 		p.pass(p.D * 9 / 10)
 		a.alive("when nine tenths of the duration are over")
 	}},
-	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", Injecting, func(p *probe) {
+	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, p.D/2) })
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
@@ -65,9 +65,9 @@ var beliefRules = []rule{
 		a.acquire()
 		p.pass(p.D/2 - time.Since(sent))
 		a.dead("when nothing is sure any more")
-		a.told(1)
+		a.lostTimes(1)
 	}},
-	{"H9/counts-what-is-sure-of-a-renewal", "a renewal is believed as a grant is: for what is sure of it, no longer than was asked for, less what clocks may differ", Injecting, func(p *probe) {
+	{"H9/counts-what-is-sure-of-a-renewal", "a renewal is believed as a grant is: for what is sure of it, no longer than was asked for, less what clocks may differ", CanUseAuthority, func(p *probe) {
 		for i, c := range []struct {
 			what string
 			sure func(sure time.Duration) time.Duration
@@ -86,19 +86,19 @@ var beliefRules = []rule{
 			})
 			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 			a.acquire()
-			for deadline := time.Now().Add(p.D); len(a.wire.of(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(p.D); len(a.requests.of(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
 				p.pass(p.D / 100)
 			}
-			renewals := a.wire.of(lease.ActionRenew)
+			renewals := a.requests.of(lease.ActionRenew)
 			if len(renewals) == 0 {
 				p.Fatalf("no renewal in a duration")
 			}
 			p.pass(c.most - time.Since(renewals[0].at))
 			a.dead(fmt.Sprintf("%v after its only renewal was sent, of which %s", c.most, c.what))
-			a.told(1)
+			a.lostTimes(1)
 		}
 	}},
-	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", Injecting, func(p *probe) {
+	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
@@ -107,25 +107,25 @@ var beliefRules = []rule{
 		p.pass(p.D - time.Since(sent))
 		a.dead("a duration after it was sent")
 	}},
-	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", cutting, func(p *probe) {
+	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
 		var hang atomic.Bool
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, leasefault.LoseRequest)))
 		a.acquire()
 		hang.Store(true)
 		a.orCut()
 		p.pass(p.D / 2) // a renewal hangs
-		asked, began := len(a.wire.of(leasefault.Any)), time.Now()
+		asked, began := len(a.requests.of(leasefault.Any)), time.Now()
 		for range 100 {
 			a.alive("half a duration after it acquired")
 		}
 		if took := time.Since(began); took > p.Slack {
 			p.Errorf("100 calls took %v", took)
 		}
-		if n := len(a.wire.of(leasefault.Any)); n > asked+1 {
+		if n := len(a.requests.of(leasefault.Any)); n > asked+1 {
 			p.Errorf("100 calls made %d requests", n-asked)
 		}
 	}},
-	{"H9/clock-rates", "what is believed is true while the authority's clock is faster than the holder's by as much as is allowed", Injecting, func(p *probe) {
+	{"H9/clock-rates", "what is believed is true while the authority's clock is faster than the holder's by as much as is allowed", CanUseAuthority, func(p *probe) {
 		clock := leasefault.NewClock()
 		clock.Rate(1.001 / 0.999)
 		w := p.worldOver(leasefault.Skew(memory.New(nil), clock))
@@ -139,45 +139,42 @@ var beliefRules = []rule{
 			p.pass(p.D / 5000)
 		}
 	}},
-	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", revoking | Infinite | exact, func(p *probe) {
+	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", canRevoke | CanBeInfinite | exactTime, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
 		a.aliveFor(time.Hour, "after it acquired for ever")
-		if n := len(a.wire.of(leasefault.Any)); n < 10 && w.truth != nil {
+		if n := len(a.requests.of(leasefault.Any)); n < 10 && w.direct != nil {
 			p.Errorf("it asked %d times in an hour", n)
 		}
 		w.revoke(0)
 		p.pass(time.Minute)
 		a.dead("a minute after it was broken")
-		a.lostError(a.told(1), tok, lease.ErrBroken)
+		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
 	}},
-	{"H9/confirmed-is-what-was-last-heard", "a holder tells when the request was sent whose answer last showed that it has the lease", Confirming | stalling, func(p *probe) {
+	{"H9/confirmed-is-what-was-last-heard", "a holder tells when the request was sent whose answer last showed that it has the lease", hasLastConfirmed | canStall, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		teller, ok := a.Lease.(interface{ LastConfirmed() (time.Time, bool) })
-		if !ok {
-			p.Fatalf("it has no method LastConfirmed; it should lack Confirming")
-		}
-		if at, ok := teller.LastConfirmed(); ok {
+		holder := a.Lease.(confirmer)
+		if at, ok := holder.LastConfirmed(); ok {
 			p.Errorf("nothing is held, and confirmed at %s", timeText(at))
 		}
 		sent := time.Now()
 		a.acquire()
-		if at, ok := teller.LastConfirmed(); !ok || at.Before(sent) || at.After(time.Now()) {
+		if at, ok := holder.LastConfirmed(); !ok || at.Before(sent) || at.After(time.Now()) {
 			p.Errorf("acquired from %s to %s, and confirmed at %s", timeText(sent), timeText(time.Now()), timeText(at))
 		}
 		a.aliveFor(2*p.D, "with nothing in its way")
-		if at, ok := teller.LastConfirmed(); !ok || time.Since(at) > p.D/2+p.Slack {
+		if at, ok := holder.LastConfirmed(); !ok || time.Since(at) > p.D/2+p.Slack {
 			p.Errorf("with nothing in its way it was last confirmed %v ago", time.Since(at))
 		}
 		a.stall()
 		stalled := time.Now()
 		p.pass(p.D / 3)
-		if at, ok := teller.LastConfirmed(); !ok || at.After(stalled) {
+		if at, ok := holder.LastConfirmed(); !ok || at.After(stalled) {
 			p.Errorf("nothing was heard since %s, and confirmed at %s", timeText(stalled), timeText(at))
 		}
 	}},
-	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", Clocks, func(p *probe) {
+	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", CanUseClock, func(p *probe) {
 		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
 		a.acquire()
@@ -185,6 +182,6 @@ var beliefRules = []rule{
 		clock.Step(p.D)
 		a.dead("when its clock is a duration ahead")
 		clock.Resume()
-		a.told(1)
+		a.lostTimes(1)
 	}},
 }

@@ -8,7 +8,7 @@ import (
 )
 
 var breakRules = []rule{
-	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking until the break's certain end, and then loses it as broken", revoking | Breaking | Disclosing, func(p *probe) {
+	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
@@ -17,26 +17,26 @@ var breakRules = []rule{
 		p.pass(p.D*7/10 - p.Slack)
 		a.alive("before the end of a break")
 		for time.Since(began) < p.D*3/4 {
-			if w.truth != nil && a.CheckAlive() && !w.now().State.Locked() {
+			if w.direct != nil && a.CheckAlive() && !w.now().State.Locked() {
 				a.dead("when the break is over")
 			}
 			p.pass(p.D / 200)
 		}
 		a.dead("when the break is over")
-		a.lostError(a.told(1), tok, lease.ErrBroken)
+		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
 		p.pass(p.D)
-		a.toldSoFar(1)
+		a.lostSoFar(1)
 	}},
-	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", revoking, func(p *probe) {
+	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", canRevoke, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
 		w.revoke(0)
 		p.pass(p.D/2 + p.Slack)
 		a.dead("half a duration after an immediate break")
-		a.lostError(a.told(1), tok, w.revoked()...)
+		a.lostError(a.lostTimes(1), tok, w.revoked()...)
 	}},
-	{"H13/a-break-of-unknown-end-is-a-loss", "where the authority does not tell how long a break lasts, the lease is lost at once", Injecting | Breaking, func(p *probe) {
+	{"H13/a-break-of-unknown-end-is-a-loss", "where the authority does not tell how long a break lasts, the lease is lost at once", CanUseAuthority | CanBreak, func(p *probe) {
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionRenew && *err != nil {
@@ -48,9 +48,9 @@ var breakRules = []rule{
 		w.revoke(p.D * 9 / 10)
 		p.pass(p.D/2 + p.Slack)
 		a.dead("after it learned of a break whose end is not told")
-		a.lostError(a.told(1), tok, lease.ErrBroken)
+		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-broken-lease-is-not-renewed", "a break shorter than what is believed ends the belief in time if the holder can ask", revoking | Breaking | Disclosing, func(p *probe) {
+	{"H13/a-broken-lease-is-not-renewed", "a break shorter than what is believed ends the belief in time if the holder can ask", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -61,10 +61,10 @@ var breakRules = []rule{
 		b.acquire()
 		a.deadFor(p.D, "after another followed")
 	}},
-	{"H13/handlers-are-told-of-a-break", "handlers of OnBreaking are told when the lease will be lost, and again if that is sooner", revoking | Breaking | Disclosing | Warning, func(p *probe) {
+	{"H13/handlers-are-told-of-a-break", "handlers of OnBreaking are told when the lease will be lost, and again if that is sooner", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		warned := a.warnings()
+		warned := a.breaks()
 		a.acquire()
 		began := time.Now()
 		w.revoke(p.D * 9 / 10)
@@ -77,7 +77,7 @@ var breakRules = []rule{
 			p.Errorf("the handler was told of an end in %v, and the break ends in %v", end, p.D*9/10)
 		}
 		a.alive("after the warning")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 		w.revoke(p.D*17/20 - time.Since(began))
 		p.pass(p.D*4/5 - time.Since(began)) // more than an interval later
 		if again := warned(); len(again) != 2 || !again[1].Before(first[0]) {
@@ -85,19 +85,15 @@ var breakRules = []rule{
 		}
 		p.pass(p.D*17/20 + p.Slack - time.Since(began))
 		a.dead("when the break is over")
-		a.told(1)
+		a.lostTimes(1)
 	}},
-	{"H16/a-warning-that-blocks-holds-nobody-up", "a handler of OnBreaking that blocks keeps neither another from being told nor the loss from coming", revoking | Breaking | Disclosing | Warning, func(p *probe) {
+	{"H16/a-warning-that-blocks-holds-nobody-up", "a handler of OnBreaking that blocks keeps neither another from being told nor the loss from coming", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		breaker, ok := a.Lease.(warner)
-		if !ok {
-			p.Fatalf("it has no method OnBreaking; it should lack Warning")
-		}
 		blocked := make(chan struct{})
 		p.Cleanup(func() { close(blocked) })
-		breaker.OnBreaking(func(time.Time) { <-blocked })
-		warned := a.warnings()
+		a.Lease.(breakNotifier).OnBreaking(func(time.Time) { <-blocked })
+		warned := a.breaks()
 		a.acquire()
 		w.revoke(p.D * 3 / 4)
 		p.pass(p.D/2 + p.Slack/4)
@@ -106,16 +102,12 @@ var breakRules = []rule{
 		}
 		p.pass(p.D / 2)
 		a.dead("when the break is over")
-		a.told(1)
+		a.lostTimes(1)
 	}},
-	{"H13/a-handler-that-is-stopped-is-not-warned", "a handler of OnBreaking that was unregistered is not told", revoking | Breaking | Disclosing | Warning, func(p *probe) {
+	{"H13/a-handler-that-is-stopped-is-not-warned", "a handler of OnBreaking that was unregistered is not told", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		breaker, ok := a.Lease.(warner)
-		if !ok {
-			p.Fatalf("it has no method OnBreaking; it should lack Warning")
-		}
-		stop := breaker.OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was told") })
+		stop := a.Lease.(breakNotifier).OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was told") })
 		if !stop() || stop() {
 			p.Errorf("stop must be true once")
 		}
@@ -125,20 +117,12 @@ var breakRules = []rule{
 	}},
 }
 
-type warner interface {
-	OnBreaking(func(until time.Time)) (stop func() bool)
-}
-
 // warnings registers a handler of OnBreaking, and returns what shows what it was told.
-func (p *party) warnings() (told func() []time.Time) {
+func (p *contender) breaks() (lostTimes func() []time.Time) {
 	p.w.Helper()
-	breaker, ok := p.Lease.(warner)
-	if !ok {
-		p.w.Fatalf("it has no method OnBreaking; it should lack Warning")
-	}
 	var mu sync.Mutex
 	var all []time.Time
-	breaker.OnBreaking(func(until time.Time) {
+	p.Lease.(breakNotifier).OnBreaking(func(until time.Time) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, until)

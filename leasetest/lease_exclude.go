@@ -10,7 +10,7 @@ import (
 )
 
 var excludeRules = []rule{
-	{"H9/belief-is-never-false", "whatever the network does, a holder that believes has the lease at the authority", Injecting, func(p *probe) {
+	{"H9/belief-is-never-false", "whatever the network does, a holder that believes has the lease at the authority", CanUseAuthority, func(p *probe) {
 		rounds, steps := 10, 400
 		if !p.Bubble {
 			rounds, steps = 1, 150
@@ -19,9 +19,9 @@ var excludeRules = []rule{
 			w := p.world()
 			w.name = fmt.Sprint(p.name, round)
 			seed := p.rand.Uint64()
-			p.history.Printf("== round %d, seed %d", round, seed)
+			p.history.printf("== round %d, seed %d", round, seed)
 			var down atomic.Bool
-			var all []*party
+			var all []*contender
 			for i, who := range []string{"a", "b"} {
 				all = append(all, w.join(Holder{Name: w.name, Owner: who}, leasefault.Always(leasefault.Any, leasefault.If(down.Load, leasefault.FailRequest)), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), 0.5,
 					leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate, leasefault.DelayRequest(p.D/10), leasefault.DelayAnswer(p.D/8), leasefault.DelayAnswer(p.D/7),
@@ -42,7 +42,7 @@ var excludeRules = []rule{
 						continue
 					}
 					held++
-					if r := w.now(); a.CheckAlive() && (!r.State.Locked() || r.ID != a.wire.proposed()) {
+					if r := w.now(); a.CheckAlive() && (!r.State.Locked() || r.ID != a.requests.proposed()) {
 						p.Fatalf("%s believes, and the lease is %s", a.who, outcomeText(r, nil))
 					}
 				}
@@ -63,7 +63,7 @@ var excludeRules = []rule{
 		if !p.Bubble {
 			steps = 60
 		}
-		var all []*party
+		var all []*contender
 		for i := range 3 {
 			all = append(all, w.join(Holder{Owner: fmt.Sprint("owner-", i)}))
 		}
@@ -77,7 +77,7 @@ var excludeRules = []rule{
 			case 4:
 				_ = all[i].Release(ctx)
 			case 5, 6:
-				if all[i].mend(); p.Lacks&stalling == 0 {
+				if all[i].mend(); p.can(canStall) {
 					all[i].stall()
 				}
 			default:

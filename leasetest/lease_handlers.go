@@ -6,7 +6,7 @@ import (
 )
 
 var handlerRules = []rule{
-	{"H16/handlers-run-on-their-own", "a handler that blocks keeps neither another from being told nor a method from returning", losing, func(p *probe) {
+	{"H16/handlers-run-on-their-own", "a handler that blocks keeps neither another from being told nor a method from returning", canLose, func(p *probe) {
 		blocked := make(chan struct{})
 		a := p.world().join(Holder{Owner: "a"})
 		p.Cleanup(func() { close(blocked) })
@@ -23,7 +23,7 @@ var handlerRules = []rule{
 		a.until(3, "while a handler blocks")
 		p.need(a.release(), "release while a handler blocks")
 	}},
-	{"H16/every-method-may-be-called-inside", "a handler may call every method", losing, func(p *probe) {
+	{"H16/every-method-may-be-called-inside", "a handler may call every method", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		done := make(chan bool, 1)
 		a.OnLost(func(error) {
@@ -52,7 +52,7 @@ var handlerRules = []rule{
 		}
 		a.alive("after its handler has acquired again")
 	}},
-	{"H16/a-late-handler-is-not-told", "a handler that registers after a loss is not told of it, but of the next", losing, func(p *probe) {
+	{"H16/a-late-handler-is-not-told", "a handler that registers after a loss is not told of it, but of the next", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		late := new(losses)
 		for n := range 2 {
@@ -68,7 +68,7 @@ var handlerRules = []rule{
 			}
 		}
 	}},
-	{"H16/stop-unregisters", "a handler that was unregistered is not told; stop says whether it was still registered", losing, func(p *probe) {
+	{"H16/stop-unregisters", "a handler that was unregistered is not told; stop says whether it was still registered", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		gone := new(losses)
 		stop := a.OnLost(gone.handle)
@@ -81,23 +81,23 @@ var handlerRules = []rule{
 			p.Errorf("a handler that was unregistered was told %d times", n)
 		}
 	}},
-	{"H16/stop-unregisters-its-own", "the function stop unregisters the handler that it came with, and no other", losing, func(p *probe) {
+	{"H16/stop-unregisters-its-own", "the function stop unregisters the handler that it came with, and no other", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		told := []*losses{new(losses), new(losses), new(losses)}
-		stops := make([]func() bool, len(told))
-		for i, l := range told {
+		lostTimes := []*losses{new(losses), new(losses), new(losses)}
+		stops := make([]func() bool, len(lostTimes))
+		for i, l := range lostTimes {
 			stops[i] = a.OnLost(l.handle)
 		}
 		stops[1]()
 		a.acquire()
 		a.isLost(1)
 		for i, want := range []int{1, 0, 1} {
-			if n := len(told[i].all()); n != want {
+			if n := len(lostTimes[i].all()); n != want {
 				p.Errorf("the second of three handlers was unregistered, and handler %d was told %d times", i+1, n)
 			}
 		}
 	}},
-	{"H16/a-handler-registered-inside-is-not-told", "a handler that another registers when it is told of a loss is not told of that one, but of the next", losing, func(p *probe) {
+	{"H16/a-handler-registered-inside-is-not-told", "a handler that another registers when it is told of a loss is not told of that one, but of the next", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		inner := new(losses)
 		var once sync.Once
@@ -117,7 +117,7 @@ var handlerRules = []rule{
 // panicRules come last: a panic that nothing recovers from ends the process, and with it the
 // rules that are left.
 var panicRules = []rule{
-	{"H16/a-panic-stops-no-other", "a handler that panics keeps no other from being told", losing, func(p *probe) {
+	{"H16/a-panic-stops-no-other", "a handler that panics keeps no other from being told", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		after := new(losses)
 		a.OnLost(func(error) { p.panic("a handler of OnLost") })

@@ -11,21 +11,21 @@ import (
 )
 
 var handOverRules = []rule{
-	{"H14/hand-over", "a hand-over gives the lease to the receiver; the giver's incarnation ends without OnLost, and nobody comes between", HandingOver | Changing, func(p *probe) {
+	{"H14/hand-over", "a hand-over gives the lease to the receiver; the giver's incarnation ends without OnLost, and nobody comes between", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b, c := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
 		old := a.acquire()
 		p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
 		a.dead("after it handed over")
 		c.denied("that was handed to another")
-		if tok := b.acquire(); p.Lacks&Tokens == 0 && tok.Compare(old) <= 0 {
+		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
 			p.Errorf("the receiver's token is %q, and the giver's was %q", tok, old)
 		}
 		b.aliveFor(2*p.D, "after it was given the lease")
 		a.dead("after it handed over")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and gives nobody the lease", HandingOver | Changing | revoking, func(p *probe) {
+	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and gives nobody the lease", hasHandOver | CanChange | canRevoke, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -37,7 +37,7 @@ var handOverRules = []rule{
 		a.deadFor(p.D, "after its lease was broken")
 		w.unlocked("after a hand-over that was refused")
 	}},
-	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", HandingOver | Changing, func(p *probe) {
+	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -46,7 +46,7 @@ var handOverRules = []rule{
 		if err := a.giver().HandOver(ctx, b.giver().ID()); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		if n := len(a.wire.of(lease.ActionChange)); n != 0 {
+		if n := len(a.requests.of(lease.ActionChange)); n != 0 {
 			p.Errorf("%d changes were sent", n)
 		}
 		if a.CheckAlive() {
@@ -56,13 +56,13 @@ var handOverRules = []rule{
 			p.pass(p.D / 20)
 			b.acquire()
 		}
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, also if its answer is lost", HandingOver | Changing | Injecting, func(p *probe) {
+	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, also if its answer is lost", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.FailRequest} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			var a *party
+			var a *contender
 			var alive atomic.Bool
 			a = w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionChange, leasefault.Chain(leasefault.Before(func() { alive.Store(a.CheckAlive()) }), fault)))
 			b := w.join(Holder{Name: w.name, Owner: "b"})
@@ -74,10 +74,10 @@ var handOverRules = []rule{
 				p.Errorf("CheckAlive is true while the hand-over is under way")
 			}
 			a.deadFor(p.D, "after a hand-over without an answer")
-			a.toldSoFar(0)
+			a.lostSoFar(0)
 		}
 	}},
-	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of what is not held is an error and changes nothing", HandingOver | Changing, func(p *probe) {
+	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of what is not held is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		b.acquire()
@@ -88,17 +88,4 @@ var handOverRules = []rule{
 	}},
 }
 
-// A giver hands over, and tells the ID that it proposes.
-type giver interface {
-	HandOver(ctx context.Context, to lease.ID) error
-	ID() lease.ID
-}
-
-func (p *party) giver() giver {
-	p.w.Helper()
-	g, ok := p.Lease.(giver)
-	if !ok {
-		p.w.Fatalf("it has no methods HandOver and ID; it should lack HandingOver")
-	}
-	return g
-}
+func (p *contender) giver() handOverer { return p.Lease.(handOverer) }

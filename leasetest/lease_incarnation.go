@@ -17,23 +17,23 @@ var incarnationRules = []rule{
 		}
 		a.acquire()
 		a.aliveFor(3*p.D, "after it was acquired right after a release")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H19/a-refusal-reaches-no-later-incarnation", "a renewal of an earlier incarnation that is refused is no loss of a later one", Injecting, func(p *probe) {
+	{"H19/a-refusal-reaches-no-later-incarnation", "a renewal of an earlier incarnation that is refused is no loss of a later one", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
 		p.reach(gate)
 		p.need(a.release(), "release")
 		a.acquire()
 		gate.Open()
 		a.aliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", Injecting, func(p *probe) {
+	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, deafAnswer(gate))), w.join(Holder{Owner: "b"})
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate))), w.join(Holder{Owner: "b"})
 		a.acquire()
 		p.reach(gate)
 		p.need(a.release(), "release")
@@ -41,12 +41,12 @@ var incarnationRules = []rule{
 		gate.Open()
 		a.deadFor(2*p.D, "after the answer to a renewal of what was released")
 		b.alive("after an answer to another")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", Injecting, func(p *probe) {
+	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, deafAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		p.reach(gate)
 		p.pass(p.D / 20)
@@ -87,6 +87,6 @@ var incarnationRules = []rule{
 		b.acquire()
 		a.deadFor(p.D, "after a last release")
 		b.alive("after it followed")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
 }

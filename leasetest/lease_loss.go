@@ -12,7 +12,7 @@ import (
 )
 
 var lossRules = []rule{
-	{"H15/a-loss-is-told-once", "each handler is told of a loss exactly once, with the token and the reason, and once more of the next incarnation's", losing, func(p *probe) {
+	{"H15/a-loss-is-told-once", "each handler is told of a loss exactly once, with the token and the reason, and once more of the next incarnation's", canLose, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		other := new(losses)
@@ -26,9 +26,9 @@ var lossRules = []rule{
 			a.lose()
 			p.pass(p.D + p.Slack)
 			a.dead("a duration after its last renewal")
-			a.lostError(a.told(n+1), tok, w.losing()...)
+			a.lostError(a.lostTimes(n+1), tok, w.losing()...)
 			p.pass(p.D)
-			a.toldSoFar(n + 1)
+			a.lostSoFar(n + 1)
 			if m := len(other.all()); m != n+1 {
 				p.Errorf("the second handler was told %d times of %d losses", m, n+1)
 			}
@@ -36,15 +36,15 @@ var lossRules = []rule{
 			a.until(3, "after a loss")
 			p.need(a.release(), "release")
 			p.pass(p.D)
-			a.toldSoFar(n + 1)
+			a.lostSoFar(n + 1)
 		}
 	}},
-	{"H15/a-release-is-no-loss", "a release that took effect first is not told as a loss, whatever becomes of it", cutting, func(p *probe) {
+	{"H15/a-release-is-no-loss", "a release that took effect first is not told as a loss, whatever becomes of it", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		p.need(a.release(), "release")
 		p.pass(2 * p.D)
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 		a.acquire()
 		a.cut()
 		p.pass(p.D / 2) // no renewal arrives
@@ -52,9 +52,9 @@ var lossRules = []rule{
 			p.Errorf("a release that did not arrive returned nil")
 		}
 		p.pass(2 * p.D)
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", cutting, func(p *probe) {
+	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", canCut, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, leasefault.LoseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
@@ -64,17 +64,17 @@ var lossRules = []rule{
 		b.orCut()
 		b.fails(p.ctx, "whose answer is lost")
 		p.pass(3 * p.D)
-		b.toldSoFar(0)
+		b.lostSoFar(0)
 	}},
-	{"H15/told-at-the-end-though-a-request-hangs", "a loss is told at the end of what is certain, though a request hangs that does not look at its context", Injecting, func(p *probe) {
+	{"H15/told-at-the-end-though-a-request-hangs", "a loss is told at the end of what is certain, though a request hangs that does not look at its context", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		tok := a.acquire()
 		p.pass(p.D + p.Slack)
 		a.dead("a duration after it acquired")
-		a.lostError(a.toldSoFar(1), tok, lease.ErrExpired)
+		a.lostError(a.lostSoFar(1), tok, lease.ErrExpired)
 	}},
-	{"H15/not-before-the-acquire-is-decided", "what an acquire did not return as held is not told as lost, and what it did is", Injecting, func(p *probe) {
+	{"H15/not-before-the-acquire-is-decided", "what an acquire did not return as held is not told as lost, and what it did is", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		sure := p.D / 10
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
@@ -98,15 +98,15 @@ var lossRules = []rule{
 			if ok {
 				want = 1
 			}
-			a.told(want)
+			a.lostTimes(want)
 			if p.Bubble && early.Load() != 0 {
 				p.Errorf("a loss was told before the acquire was decided")
 			}
 		}
 	}},
-	{"H15/a-release-at-the-end", "a release before the end of what is certain is no loss, and one from then on does not hide it, to the nanosecond", cutting | exact, func(p *probe) {
+	{"H15/a-release-at-the-end", "a release before the end of what is certain is no loss, and one from then on does not hide it, to the nanosecond", canCut | exactTime, func(p *probe) {
 		n := 0
-		after := func(d time.Duration) *party { // one that is cut off, d after it acquired
+		after := func(d time.Duration) *contender { // one that is cut off, d after it acquired
 			n++
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, n), Owner: "a"})
 			a.acquire()
@@ -122,13 +122,13 @@ var lossRules = []rule{
 			if a.CheckAlive() {
 				want = 0
 			}
-			p.history.Printf("== released %d ns from the end of what is certain", d)
+			p.history.printf("== released %d ns from the end of what is certain", d)
 			_ = a.release()
 			p.pass(p.D)
-			a.toldSoFar(want)
+			a.lostSoFar(want)
 		}
 	}},
-	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", losing | Binding, func(p *probe) {
+	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		bound, stop := lease.WhileHeld(p.ctx, a.Lease)

@@ -17,14 +17,14 @@ var newRules = []rule{
 			{"a duration that leaves no time to renew", Holder{Duration: 1}, "1ns"},
 			{"no name", Holder{}, `""`},
 		}
-		for _, h := range hostile[1:] {
+		for _, h := range badNames[1:] {
 			all = append(all, bad{"a name that is " + h.what, Holder{Name: h.name}, ""}, bad{"an owner that is " + h.what, Holder{Owner: h.name}, ""})
 		}
 		w := p.world()
 		var wrong []string
 		for _, b := range all {
 			h := b.holder
-			if h.Over = w.truth; h.Duration == 0 {
+			if h.Authority = w.direct; h.Duration == 0 {
 				h.Duration = p.D
 			}
 			if h.Name == "" && b.what != "no name" {

@@ -22,10 +22,10 @@ var releaseRules = []rule{
 			b.acquire()
 			p.need(b.release(), "release")
 		}
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", Injecting, func(p *probe) {
-		var a *party
+	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", CanUseAuthority, func(p *probe) {
+		var a *contender
 		var seen, alive, waits atomic.Bool
 		a = p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Before(func() {
 			seen.Store(true)
@@ -47,7 +47,7 @@ var releaseRules = []rule{
 			p.Errorf("CheckAlive does not return while the release is under way")
 		}
 	}},
-	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", cutting, func(p *probe) {
+	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", canCut, func(p *probe) {
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer} {
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRelease, fault))
@@ -56,12 +56,12 @@ var releaseRules = []rule{
 			if err := a.release(); err == nil {
 				p.Errorf("a release that got no answer returned nil")
 			}
-			renewals := len(a.wire.of(lease.ActionRenew))
+			renewals := len(a.requests.of(lease.ActionRenew))
 			a.deadFor(2*p.D, "after a release that erred")
-			if n := len(a.wire.of(lease.ActionRenew)); n != renewals {
+			if n := len(a.requests.of(lease.ActionRenew)); n != renewals {
 				p.Errorf("%d renewals were sent after the release", n-renewals)
 			}
-			a.toldSoFar(0)
+			a.lostSoFar(0)
 		}
 	}},
 	{"H17/a-done-context-ends-the-belief", "a release under a context that is done ends the belief too, and the lease is free a duration later at the latest", 0, func(p *probe) {
@@ -75,7 +75,7 @@ var releaseRules = []rule{
 		}
 		a.deadFor(p.D+p.Slack, "after a release under a done context")
 		b.acquire()
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
 	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *probe) {
 		w := p.world()
@@ -87,11 +87,11 @@ var releaseRules = []rule{
 		b.aliveFor(p.D, "after another released nothing")
 		p.need(b.release(), "release")
 		p.need(b.release(), "second release")
-		if n := len(a.wire.of(lease.ActionRelease)); n != 0 {
+		if n := len(a.requests.of(lease.ActionRelease)); n != 0 {
 			p.Errorf("%d releases of nothing were sent", n)
 		}
 	}},
-	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", cutting, func(p *probe) {
+	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", canCut, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -100,7 +100,7 @@ var releaseRules = []rule{
 		w.unlocked("after a release that returned nil")
 		b.acquire()
 	}},
-	{"H17/releases-at-once", "of releases at the same time none returns nil before the lease was given up", Injecting, func(p *probe) {
+	{"H17/releases-at-once", "of releases at the same time none returns nil before the lease was given up", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
 		a.acquire()
@@ -111,7 +111,7 @@ var releaseRules = []rule{
 			}
 		})
 	}},
-	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", Injecting, func(p *probe) {
+	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
@@ -130,10 +130,10 @@ var releaseRules = []rule{
 		<-released
 		a.deadFor(p.D/2, "after a release during its acquire")
 		w.unlocked("after a release during an acquire")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 		b.acquire()
 	}},
-	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", Injecting, func(p *probe) {
+	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Repeat(p.TB, gate.HoldRequest)))
@@ -146,9 +146,9 @@ var releaseRules = []rule{
 			p.Errorf("the late release ended the next incarnation")
 		}
 		a.aliveFor(3*p.D, "after a copy of an earlier release arrived")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H17/the-lost-release-nothing-of-others", "a release of what was lost, and taken by another, leaves the other alone", losing, func(p *probe) {
+	{"H17/the-lost-release-nothing-of-others", "a release of what was lost, and taken by another, leaves the other alone", canLose, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -158,9 +158,9 @@ var releaseRules = []rule{
 		a.mend()
 		_ = a.release()
 		b.aliveFor(3*p.D, "after one that had lost it released")
-		b.toldSoFar(0)
+		b.lostSoFar(0)
 	}},
-	{"H17/a-release-of-what-was-revoked-hurts-nobody", "a release by one that does not know yet that the lease was broken and taken by another leaves the other alone", revoking, func(p *probe) {
+	{"H17/a-release-of-what-was-revoked-hurts-nobody", "a release by one that does not know yet that the lease was broken and taken by another leaves the other alone", canRevoke, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -169,41 +169,38 @@ var releaseRules = []rule{
 		_ = a.release()
 		a.dead("after its release")
 		b.aliveFor(3*p.D, "after one from which it was taken released")
-		b.toldSoFar(0)
+		b.lostSoFar(0)
 	}},
-	{"H18/after-release-nothing-is-sent", "once a release has returned nil, no request is made", Injecting, func(p *probe) {
+	{"H18/after-release-nothing-is-sent", "once a release has returned nil, no request is made", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		p.pass(p.D)
 		p.need(a.release(), "release")
-		n := len(a.wire.of(leasefault.Any))
+		n := len(a.requests.of(leasefault.Any))
 		p.pass(5 * p.D)
-		if m := len(a.wire.of(leasefault.Any)); m != n {
+		if m := len(a.requests.of(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
 	}},
-	{"H18/after-close-nothing-runs", "after close no request is made, no handler is told, and no acquire is granted", Closing, func(p *probe) {
+	{"H18/after-close-nothing-runs", "after close no request is made, no handler is told, and no acquire is granted", hasClose, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		closer, ok := a.Lease.(interface{ Close(context.Context) error })
-		if !ok {
-			p.Fatalf("it has no method Close; it should lack Closing")
-		}
+		closer := a.Lease.(closer)
 		a.acquire()
 		p.pass(p.D)
 		p.need(closer.Close(p.ctx), "close")
 		a.dead("after close")
 		w.unlocked("after close")
-		n := len(a.wire.of(leasefault.Any))
+		n := len(a.requests.of(leasefault.Any))
 		a.fails(p.ctx, "of what was closed")
 		p.pass(5 * p.D)
-		if m := len(a.wire.of(leasefault.Any)); m != n {
+		if m := len(a.requests.of(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 		p.need(closer.Close(p.ctx), "second close")
 	}},
-	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", Injecting | Closing, func(p *probe) {
+	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", CanUseAuthority | hasClose, func(p *probe) {
 		w := p.world()
 		b := w.join(Holder{Owner: "b"})
 		for _, flying := range []bool{false, true} {
@@ -212,10 +209,7 @@ var releaseRules = []rule{
 				gate.Open()
 			}
 			one := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer))
-			closer, ok := one.Lease.(interface{ Close(context.Context) error })
-			if !ok {
-				p.Fatalf("it has no method Close; it should lack Closing")
-			}
+			closer := one.Lease.(closer)
 			acquired := make(chan bool, 1)
 			ctx, cancel := context.WithCancel(p.ctx)
 			if flying {
@@ -231,7 +225,7 @@ var releaseRules = []rule{
 				cancel()
 			}
 			err := closer.Close(ctx)
-			p.history.Printf("a: Close: %v", err)
+			p.history.printf("a: Close: %v", err)
 			one.dead("after close")
 			gate.Open()
 			if <-acquired {
@@ -239,7 +233,7 @@ var releaseRules = []rule{
 			}
 			one.deadFor(p.D+p.Slack, "after close")
 			one.fails(p.ctx, "of what was closed")
-			one.toldSoFar(0)
+			one.lostSoFar(0)
 			b.acquire()
 			p.need(b.release(), "release")
 		}
@@ -247,14 +241,14 @@ var releaseRules = []rule{
 }
 
 // releaseInVain releases while it is cut off, which must be an error.
-func (p *party) releaseInVain() {
+func (p *contender) releaseInVain() {
 	p.w.Helper()
 	p.cut()
 	defer p.mend()
 	ctx, cancel := context.WithTimeout(p.w.ctx, p.w.D/4)
 	defer cancel()
 	err := p.Release(ctx)
-	p.w.history.Printf("%s: Release: %v", p.who, err)
+	p.w.history.printf("%s: Release: %v", p.who, err)
 	if err == nil {
 		p.w.Errorf("%s: a release that did not arrive returned nil", p.who)
 	}

@@ -25,41 +25,41 @@ var renewalRules = []rule{
 				p.Errorf("the token was %q, and is %q", tok, again)
 			}
 		}
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H11/one-renewal-at-a-time", "at most one renewal is in flight that was not given up", Injecting, func(p *probe) {
+	{"H11/one-renewal-at-a-time", "at most one renewal is in flight that was not given up", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, deaf(gate)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
 		p.pass(p.D * 3 / 2)
-		if n := a.wire.atOnce(lease.ActionRenew); n != 1 {
+		if n := a.requests.atOnce(lease.ActionRenew); n != 1 {
 			p.Errorf("%d renewals were in flight at once", n)
 		}
 	}},
-	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", Injecting, func(p *probe) {
+	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", CanUseAuthority, func(p *probe) {
 		for i, fault := range []leasefault.Fault{leasefault.LoseRequest, leasefault.LoseAnswer} {
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after a renewal hung")
-			a.toldSoFar(0)
+			a.lostSoFar(0)
 		}
 	}},
-	{"H11/errors-are-retried", "an error of a renewal is no loss: it is tried again until what is certain ends", Injecting, func(p *probe) {
+	{"H11/errors-are-retried", "an error of a renewal is no loss: it is tried again until what is certain ends", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRenew, leasefault.FailRequest), leasefault.Nth(5, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		a.aliveFor(4*p.D, "after a renewal erred")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", Injecting, func(p *probe) {
+	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", CanUseAuthority, func(p *probe) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.LoseAnswer, leasefault.Duplicate} {
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after the answer to a renewal was lost")
-			a.toldSoFar(0)
+			a.lostSoFar(0)
 		}
 	}},
-	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal is held against the record that came with it: if it shows the holder's ID in force, nothing is lost", Injecting | Disclosing, func(p *probe) {
+	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal is held against the record that came with it: if it shows the holder's ID in force, nothing is lost", CanUseAuthority | CanShowRecords, func(p *probe) {
 		w := p.world()
 		var n atomic.Int32
 		w.answer(func(req lease.Request, _ *lease.Result, err *error) {
@@ -73,9 +73,9 @@ var renewalRules = []rule{
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
 		a.aliveFor(3*p.D, "after a refusal that shows its ID in force")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", revoking, func(p *probe) {
+	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		tok := a.acquire()
@@ -83,11 +83,11 @@ var renewalRules = []rule{
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
 		a.dead("after its renewal was refused")
-		a.lostError(a.told(1), tok, append(w.revoked(), lease.ErrIDMismatch, lease.ErrOver)...)
+		a.lostError(a.lostTimes(1), tok, append(w.revoked(), lease.ErrIDMismatch, lease.ErrOver)...)
 		b.aliveFor(2*p.D, "after it followed another")
-		a.toldSoFar(1)
+		a.lostSoFar(1)
 	}},
-	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than what is certain goes on holding", cutting, func(p *probe) {
+	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than what is certain goes on holding", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		for range 6 {
@@ -100,9 +100,9 @@ var renewalRules = []rule{
 		if again := a.acquire(); again != tok {
 			p.Errorf("the token was %q, and is %q", tok, again)
 		}
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", Injecting, func(p *probe) {
+	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		began := time.Now()
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
@@ -114,12 +114,12 @@ var renewalRules = []rule{
 		a.acquire()
 		p.pass(p.D - time.Since(a.sent(lease.ActionAcquire, 1)))
 		a.deadFor(p.D/2, "after it was lost")
-		a.told(1)
+		a.lostTimes(1)
 		p.pass(p.D / 4)
 		a.dead("after it was lost")
 		w.unlocked("after a renewal that came too late")
 	}},
-	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", Injecting, func(p *probe) {
+	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(2, leasefault.Any, leasefault.Repeat(p.TB, gate.HoldRequest)))
@@ -130,6 +130,6 @@ var renewalRules = []rule{
 		p.pass(p.D / 20)
 		w.unlocked("after a release, though a copy of a renewal came later")
 		a.deadFor(p.D, "after its release")
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
 }

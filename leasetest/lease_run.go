@@ -19,7 +19,7 @@ var runRules = []rule{
 	{"N1/one-function-at-a-time", "functions run under the lease only while it is held, and never two at once", 0, func(p *probe) {
 		w := p.world()
 		var running atomic.Int32
-		all := make([]*party, 3)
+		all := make([]*contender, 3)
 		for i := range all {
 			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
 		}
@@ -41,7 +41,7 @@ var runRules = []rule{
 			}
 		})
 	}},
-	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", losing, func(p *probe) {
+	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		lost := (*lease.LostError)(nil)
 		began := time.Now()
@@ -82,12 +82,12 @@ var runRules = []rule{
 		}()
 		a.dead("after a panic")
 		b.acquire()
-		a.toldSoFar(0)
+		a.lostSoFar(0)
 	}},
-	{"N4/renewals-are-spread", "holders that began together do not renew together", Injecting | exact, func(p *probe) {
+	{"N4/renewals-are-spread", "holders that began together do not renew together", CanUseAuthority | exactTime, func(p *probe) {
 		const crowd = 20
 		w := p.world()
-		var all []*party
+		var all []*contender
 		for i := range crowd {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
 			a.acquire()
@@ -96,7 +96,7 @@ var runRules = []rule{
 		p.pass(4 * p.D)
 		instants := map[time.Time]int{}
 		for _, a := range all {
-			renewals := a.wire.of(lease.ActionRenew)
+			renewals := a.requests.of(lease.ActionRenew)
 			if len(renewals) < 8 {
 				p.Fatalf("%d renewals in 4 durations", len(renewals))
 			}
@@ -106,11 +106,11 @@ var runRules = []rule{
 			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
 		}
 	}},
-	{"N4/a-crowd-takes-turns", "of a crowd that waits each gets the lease, one after the other", Waiting, func(p *probe) {
+	{"N4/a-crowd-takes-turns", "of a crowd that waits each gets the lease, one after the other", hasWait, func(p *probe) {
 		w := p.world()
 		first := w.join(Holder{Owner: "first"})
 		first.acquire()
-		crowd := make([]*party, 5)
+		crowd := make([]*contender, 5)
 		turns := make(chan error, len(crowd))
 		for i := range crowd {
 			crowd[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})

@@ -11,7 +11,7 @@ import (
 )
 
 var waitRules = []rule{
-	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", Waiting, func(p *probe) {
+	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", hasWait, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		waiter := b.waiter()
@@ -34,18 +34,18 @@ var waitRules = []rule{
 		}
 		b.acquire()
 	}},
-	{"H21/wait-ends-though-signals-are-lost", "who waits gets the lease though the watch tells him nothing, is lost, or cannot begin, and does not ask without a pause", Injecting | Waiting, func(p *probe) {
+	{"H21/wait-ends-though-signals-are-lost", "who waits gets the lease though the watch tells him nothing, is lost, or cannot begin, and does not ask without a pause", CanUseAuthority | hasWait, func(p *probe) {
 		for i, fault := range []leasefault.WatchFault{leasefault.LoseSignals(p.rand.Uint64(), 1), leasefault.CloseWatch(p.D / 20), leasefault.FailWatch} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			a := w.join(Holder{Owner: "a"})
-			w.truth = leasefault.Lossy(w.truth, fault)
+			w.direct = leasefault.Lossy(w.direct, fault)
 			b := w.join(Holder{Owner: "b"})
 			a.acquire()
 			held := make(chan error, 1)
 			go func() { held <- b.waitUntilHeld() }()
 			p.pass(2 * p.D)
-			if n := len(b.wire.of(leasefault.Any)); n > 100 {
+			if n := len(b.requests.of(leasefault.Any)); n > 100 {
 				p.Errorf("it asked %d times in two durations", n)
 			}
 			p.need(a.release(), "release")
@@ -61,17 +61,13 @@ var waitRules = []rule{
 	}},
 }
 
-func (p *party) waiter() lease.Waiter {
+func (p *contender) waiter() lease.Waiter {
 	p.w.Helper()
-	waiter, ok := p.Lease.(lease.Waiter)
-	if !ok {
-		p.w.Fatalf("it has no method Wait; it should lack Waiting")
-	}
-	return waiter
+	return p.Lease.(lease.Waiter)
 }
 
 // waitUntilHeld waits and acquires, again and again.
-func (p *party) waitUntilHeld() error {
+func (p *contender) waitUntilHeld() error {
 	for {
 		if err := p.waiter().Wait(p.w.ctx); err != nil {
 			return err

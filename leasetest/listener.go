@@ -6,22 +6,22 @@ import (
 )
 
 // A listener is a watch that is begun anew whenever it was lost, as whoever needs one does.
-type listener struct {
-	p       *probe
-	ctx     context.Context
-	watched any
-	name    string
-	signals <-chan struct{}
-	told    int // how many signals came when they were due
+type watcher struct {
+	p         *probe
+	ctx       context.Context
+	watched   any
+	name      string
+	signals   <-chan struct{}
+	lostTimes int // how many signals came when they were due
 }
 
-func (p *probe) listen(ctx context.Context, watched any, name string) *listener {
+func (p *probe) beginWatch(ctx context.Context, watched any, name string) *watcher {
 	p.Helper()
-	return &listener{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
+	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
 }
 
 // ready takes the signal of what was before; then the watch is one that is not known to be lost.
-func (l *listener) ready() {
+func (l *watcher) ready() {
 	l.p.Helper()
 	for range 10 { // a watch may begin with a signal, and be lost after each
 		l.p.pass(0)
@@ -37,12 +37,12 @@ func (l *listener) ready() {
 }
 
 // hears waits for the signal of a change. A watch that is lost meanwhile is begun anew.
-func (l *listener) hears() bool {
+func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {
 	case _, open := <-l.signals:
 		if open {
-			l.told++
+			l.lostTimes++
 		} else {
 			l.again()
 		}
@@ -52,16 +52,16 @@ func (l *listener) hears() bool {
 	}
 }
 
-func (l *listener) again() {
+func (l *watcher) again() {
 	l.p.Helper()
-	l.p.history.Printf("the watch is lost, and begun anew")
+	l.p.history.printf("the watch is lost, and begun anew")
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
 // toldSomething requires that not every change was a loss of the watch.
-func (l *listener) toldSomething() {
+func (l *watcher) requireSignal() {
 	l.p.Helper()
-	if l.told == 0 {
+	if l.lostTimes == 0 {
 		l.p.Errorf("the watch was lost at every change, and none was signalled")
 	}
 }

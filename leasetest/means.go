@@ -13,43 +13,43 @@ import (
 // there is: see the abilities that follow from others.
 
 // cut cuts a party off its authority, until mend. It needs cutting.
-func (p *party) cut() {
-	p.w.history.Printf("== %s is cut off", p.who)
-	if p.w.truth == nil {
+func (p *contender) cut() {
+	p.w.history.printf("== %s is cut off", p.who)
+	if p.w.direct == nil {
 		p.mendBy(p.w.Options.Cut(p.w.TB, p.Lease))
 		return
 	}
-	p.mendBy(func() { p.wire.down.Store(false) })
-	p.wire.down.Store(true)
+	p.mendBy(func() { p.requests.down.Store(false) })
+	p.requests.down.Store(true)
 }
 
 // orCut cuts a party off that no line of a script can reach. It needs cutting.
-func (p *party) orCut() {
-	if p.w.truth == nil {
+func (p *contender) orCut() {
+	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
 // stall keeps a party from renewing, until mend: it is cut off, or does not run. It needs
 // stalling.
-func (p *party) stall() {
-	if p.w.Lacks&cutting == 0 {
+func (p *contender) stall() {
+	if p.w.can(canCut) {
 		p.cut()
 		return
 	}
-	p.w.history.Printf("== %s pauses", p.who)
+	p.w.history.printf("== %s pauses", p.who)
 	p.mendBy(p.clock.Resume)
 	p.clock.Pause()
 }
 
 // lose brings about the loss of what a party holds, within the duration of the lease: it is
 // cut off until mend, its clock is set ahead, or a third party breaks it. It needs losing.
-func (p *party) lose() {
+func (p *contender) lose() {
 	switch {
-	case p.w.Lacks&cutting == 0:
+	case p.w.can(canCut):
 		p.cut()
-	case p.w.Lacks&Clocks == 0:
-		p.w.history.Printf("== the clock of %s is set ahead by %v", p.who, p.w.D)
+	case p.w.can(CanUseClock):
+		p.w.history.printf("== the clock of %s is set ahead by %v", p.who, p.w.D)
 		p.clock.Step(p.w.D)
 	default:
 		p.w.revoke(0)
@@ -57,18 +57,18 @@ func (p *party) lose() {
 }
 
 // mend undoes what lasts of cut, stall and lose, if there is something.
-func (p *party) mend() {
+func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
 	p.mends = nil
 	p.mending.Unlock()
 	if f != nil {
-		p.w.history.Printf("== %s is well again", p.who)
+		p.w.history.printf("== %s is well again", p.who)
 		f()
 	}
 }
 
-func (p *party) mendBy(f func()) {
+func (p *contender) mendBy(f func()) {
 	p.mending.Lock()
 	defer p.mending.Unlock()
 	p.mends = f
@@ -76,7 +76,7 @@ func (p *party) mendBy(f func()) {
 
 // losing are the reasons that a loss may have which lose brought about.
 func (w *world) losing() []lease.Code {
-	if w.Lacks&stalling == 0 {
+	if w.can(canStall) {
 		return []lease.Code{lease.ErrExpired}
 	}
 	return w.revoked()
@@ -113,14 +113,14 @@ func (p *probe) slow() leasefault.Line[lease.Action] {
 }
 
 // deaf holds requests at the gate, of an authority that does not look at its context.
-func deaf(g *leasefault.Gate) leasefault.Fault {
+func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldRequest(context.WithoutCancel(ctx), c)
 	}
 }
 
 // deafAnswer holds answers at the gate, whatever the context.
-func deafAnswer(g *leasefault.Gate) leasefault.Fault {
+func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)
 	}

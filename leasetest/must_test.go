@@ -18,8 +18,6 @@ func TestMistakesPanic(t *testing.T) {
 		f    func()
 		says string
 	}{
-		{"History.Authority", func() { new(leasetest.History).Authority(nil) }, "the authority must not be nil"},
-		{"History.Store", func() { new(leasetest.History).Store(nil) }, "the store must not be nil"},
 		{"TestStore", func() { leasetest.TestStore(t, nil, nil) }, "newStore must not be nil"},
 		{"TestAuthority", func() { leasetest.TestAuthority(t, nil, nil) }, "newAuthority must not be nil"},
 		{"TestLease", func() { leasetest.TestLease(t, nil, nil) }, "newLease must not be nil"},
@@ -27,7 +25,7 @@ func TestMistakesPanic(t *testing.T) {
 		{"TestStep", func() { leasetest.TestStep(t, nil) }, "machine must not be nil"},
 		{"Options.Unit is -1ns", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Unit: -1}) }, negative},
 		{"Options.Slack is -1ns", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Slack: -1}) }, negative},
-		{"Options.Lacks is 0x80000001", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Lacks: 1<<31 | leasetest.OwnClock}) }, "below 0x"},
+		{"Options.Can is 0x80000001", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Can: 1<<31 | leasetest.CanTellTime}) }, "part of Everything"},
 		{"Options.Limits", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Limits: lease.Limits{MinDuration: -1}}) }, "MinDuration"},
 	} {
 		said := panics(c.f)

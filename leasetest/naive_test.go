@@ -11,7 +11,7 @@ import (
 
 // A naiveLease is a holder as somebody may write it first: one turn for everything, also while
 // it asks and while it tells, and a goroutine that looks from time to time.
-type naiveLease struct {
+type oneLockLease struct {
 	Holder
 	turn     chan struct{}
 	n        byte
@@ -20,8 +20,8 @@ type naiveLease struct {
 	handlers map[int]func(error)
 }
 
-func newNaiveLease(t testing.TB, h Holder) *naiveLease {
-	l := &naiveLease{Holder: h, turn: make(chan struct{}, 1), handlers: map[int]func(error){}}
+func newOneLockLease(t testing.TB, h Holder) *oneLockLease {
+	l := &oneLockLease{Holder: h, turn: make(chan struct{}, 1), handlers: map[int]func(error){}}
 	if lease.CheckName(h.Name) != nil || h.Duration < 1 {
 		t.Fatal("a bad holder")
 	}
@@ -40,14 +40,14 @@ func newNaiveLease(t testing.TB, h Holder) *naiveLease {
 	return l
 }
 
-func (l *naiveLease) renew() {
+func (l *oneLockLease) renew() {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.id.IsZero() {
 		return
 	}
 	sent := time.Now()
-	_, err := l.Over.Do(context.Background(), l.Name, renew(l.id))
+	_, err := l.Authority.Do(context.Background(), l.Name, renew(l.id))
 	if err == nil {
 		l.until = sent.Add(l.Duration)
 		return
@@ -60,7 +60,7 @@ func (l *naiveLease) renew() {
 	}
 }
 
-func (l *naiveLease) Acquire(ctx context.Context) (bool, error) {
+func (l *oneLockLease) Acquire(ctx context.Context) (bool, error) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if !l.id.IsZero() {
@@ -69,7 +69,7 @@ func (l *naiveLease) Acquire(ctx context.Context) (bool, error) {
 	l.n++
 	id, sent := lease.ID{1, l.n, byte(len(l.Owner))}, time.Now()
 	copy(id[4:], l.Owner)
-	_, err := l.Over.Do(ctx, l.Name, acquire(id, l.Duration))
+	_, err := l.Authority.Do(ctx, l.Name, acquire(id, l.Duration))
 	switch {
 	case errors.Is(err, lease.ErrHeldByOther):
 		return false, nil
@@ -80,24 +80,24 @@ func (l *naiveLease) Acquire(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (l *naiveLease) Release(ctx context.Context) error {
+func (l *oneLockLease) Release(ctx context.Context) error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.id.IsZero() {
 		return nil
 	}
-	_, err := l.Over.Do(ctx, l.Name, release(l.id))
+	_, err := l.Authority.Do(ctx, l.Name, release(l.id))
 	l.id = lease.ID{}
 	return err
 }
 
-func (l *naiveLease) CheckAlive() bool {
+func (l *oneLockLease) CheckAlive() bool {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	return !l.id.IsZero() && time.Now().Before(l.until)
 }
 
-func (l *naiveLease) OnLost(f func(error)) (stop func() bool) {
+func (l *oneLockLease) OnLost(f func(error)) (stop func() bool) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	n := len(l.handlers)

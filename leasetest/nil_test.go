@@ -11,11 +11,11 @@ import (
 // A constructor that returns nil, or a nil pointer, is named, with the rule that asked for it:
 // nothing is dereferenced.
 func TestConstructorsThatReturnNil(t *testing.T) {
-	reopens := dumbStores("")
+	reopens := plainStores("")
 	reopens.options.Reopen = func(testing.TB, lease.Store) lease.Store { return nil }
-	alone := dumbStores("")
+	alone := plainStores("")
 	alone.options.Another = func(testing.TB, lease.Store) lease.Store { return nil }
-	nobody := dumbLeases("")
+	nobody := plainLeases("")
 	nobody.options.Authority = func(testing.TB) lease.Authority { return nil }
 	for _, c := range []struct {
 		by    string
@@ -23,7 +23,7 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 		rule  string
 	}{
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return nil }}, "S1/swap-commits"},
-		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return (*dumbStore)(nil) }}, "S1/swap-commits"},
+		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return (*plainStore)(nil) }}, "S1/swap-commits"},
 		{"Options.Reopen", reopens, "S3/reopening-keeps-what-was-acknowledged"},
 		{"Options.Another", alone, "S8/no-load-is-stale-for-another-client"},
 		{"newAuthority", &suite{rules: authorityRules, newAuthority: func(testing.TB) lease.Authority { return nil }}, "A4/answers-are-fresh"},

@@ -19,10 +19,7 @@ import (
 // The suites, held to this module's own implementations.
 
 func TestMemoryStore(t *testing.T) {
-	leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{
-		Bubble: true,
-		Lacks:  leasetest.Durable | leasetest.Forgetting,
-	})
+	leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{Bubble: true})
 }
 
 func TestMemoryAuthority(t *testing.T) {
@@ -32,7 +29,7 @@ func TestMemoryAuthority(t *testing.T) {
 
 // In real time, as against an engine.
 func TestMemoryInRealTime(t *testing.T) {
-	o := &leasetest.Options{Unit: 100 * time.Millisecond, Slack: time.Second, Lacks: leasetest.Durable | leasetest.Forgetting}
+	o := &leasetest.Options{Unit: 100 * time.Millisecond, Slack: time.Second}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()
 		leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, o)
@@ -54,7 +51,7 @@ func TestStepKeepsTheVectors(t *testing.T) { leasetest.TestStep(t, lease.Step) }
 
 // newSession makes the lease under test.
 func newSession(t testing.TB, h leasetest.Holder) lease.Lease {
-	s, err := session.New(h.Over, h.Name, &session.Options{
+	s, err := session.New(h.Authority, h.Name, &session.Options{
 		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock,
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -76,37 +73,37 @@ func TestSession(t *testing.T) {
 // A lease that brings its own authority is held to what can be seen of it, and to the more,
 // the more can be done to it.
 func TestSessionFromOutside(t *testing.T) {
-	const bare = leasetest.Injecting | leasetest.Clocks
+	const bare = leasetest.Everything &^ (leasetest.CanUseAuthority | leasetest.CanUseClock)
 	for name, o := range map[string]leasetest.Options{
-		"Bare":   {Lacks: bare},
-		"Clocks": {Lacks: leasetest.Injecting},
-		"Revoke": {Lacks: bare, Revoke: revoke},
-		"Cut":    {Lacks: bare, Cut: cut},
-		"All":    {Lacks: leasetest.Injecting, Revoke: revoke, Cut: cut},
+		"Bare":   {Can: bare},
+		"Clocks": {Can: leasetest.Everything &^ leasetest.CanUseAuthority},
+		"Revoke": {Can: bare, Revoke: revoke},
+		"Cut":    {Can: bare, Cut: cut},
+		"All":    {Can: leasetest.Everything &^ leasetest.CanUseAuthority, Revoke: revoke, Cut: cut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.Bubble = true
-			leasetest.TestLease(t, newOutsider, &o)
+			leasetest.TestLease(t, newForeignSession, &o)
 		})
 	}
 }
 
 // An outsider is a session over an authority that the suite does not know.
-type outsider struct {
+type foreignSession struct {
 	*session.Session
 	down atomic.Bool
 }
 
 var authorities sync.Map // of outsiders, by the name of the lease: one a subtest
 
-func newOutsider(t testing.TB, h leasetest.Holder) lease.Lease {
-	if h.Over != nil {
+func newForeignSession(t testing.TB, h leasetest.Holder) lease.Lease {
+	if h.Authority != nil {
 		t.Error("it lacks Injecting, and is given what to ask")
 	}
-	o := new(outsider)
+	o := new(foreignSession)
 	auth, _ := authorities.LoadOrStore(h.Name, lease.NewAuthority(memory.New(nil)))
 	t.Cleanup(func() { authorities.Delete(h.Name) })
-	h.Over = leasefault.Script(auth.(lease.Authority), leasefault.Always(leasefault.Any, leasefault.If(o.down.Load, leasefault.FailRequest)))
+	h.Authority = leasefault.Script(auth.(lease.Authority), leasefault.Always(leasefault.Any, leasefault.If(o.down.Load, leasefault.FailRequest)))
 	o.Session = newSession(t, h).(*session.Session)
 	return o
 }
@@ -119,6 +116,6 @@ func revoke(t testing.TB, name string, period time.Duration) {
 }
 
 func cut(_ testing.TB, l lease.Lease) (mend func()) {
-	l.(*outsider).down.Store(true)
-	return func() { l.(*outsider).down.Store(false) }
+	l.(*foreignSession).down.Store(true)
+	return func() { l.(*foreignSession).down.Store(false) }
 }

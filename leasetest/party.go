@@ -12,13 +12,13 @@ import (
 )
 
 // A party is a lease under test with what can be seen of it.
-type party struct {
+type contender struct {
 	lease.Lease
-	w     *world
-	who   string
-	wire  *wire
-	clock *leasefault.Clock // if it has one of the rule's
-	lost  *losses
+	w        *world
+	who      string
+	requests *requests
+	clock    *leasefault.Clock // if it has one of the rule's
+	lost     *losses
 
 	mending sync.Mutex
 	mends   func() // what it suffers from
@@ -26,9 +26,9 @@ type party struct {
 
 // join makes a lease under test of a holder whose requests meet the lines of a script. What
 // the holder leaves open is as the rules want it.
-func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *party {
+func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contender {
 	w.Helper()
-	p := &party{w: w, who: h.Owner, lost: new(losses)}
+	p := &contender{w: w, who: h.Owner, lost: new(losses)}
 	if p.who == "" {
 		p.who = "somebody"
 	}
@@ -38,14 +38,14 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *party {
 	if h.Duration == 0 {
 		h.Duration = w.D
 	}
-	if h.Clock == nil && w.Lacks&cutting != 0 && w.Lacks&Clocks == 0 {
+	if h.Clock == nil && !w.can(canCut) && w.can(CanUseClock) {
 		p.clock = leasefault.NewClock() // it is all that the rules can reach
 		h.Clock = p.clock
 	}
-	p.wire = newWire(w.history, p.who)
-	if w.truth != nil {
-		p.wire.Authority = leasefault.Script(w.truth, slices.Insert(lines, 0, leasefault.Always(leasefault.Any, leasefault.If(p.wire.down.Load, leasefault.FailRequest)))...)
-		h.Over = passon.Authority(p.wire, p.wire.Authority)
+	p.requests = newRequests(w.history, p.who)
+	if w.direct != nil {
+		p.requests.Authority = leasefault.Script(w.direct, slices.Insert(lines, 0, leasefault.Always(leasefault.Any, leasefault.If(p.requests.down.Load, leasefault.FailRequest)))...)
+		h.Authority = passon.Authority(p.requests, p.requests.Authority)
 	}
 	p.Lease = w.suite.newLease(w.TB, h)
 	w.made(p.Lease, "newLease")
@@ -56,14 +56,14 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *party {
 		p.mend()
 	})
 	p.OnLost(func(err error) {
-		w.history.Printf("%s: OnLost: %v", p.who, err)
+		w.history.printf("%s: OnLost: %v", p.who, err)
 		p.lost.handle(err)
 	})
 	return p
 }
 
 // acquire calls Acquire and requires what it returns.
-func (p *party) acquire() lease.Token {
+func (p *contender) acquire() lease.Token {
 	p.w.Helper()
 	tok, ok, err := p.tryAcquire(p.w.ctx)
 	if !ok || err != nil {
@@ -75,14 +75,14 @@ func (p *party) acquire() lease.Token {
 	return tok
 }
 
-func (p *party) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
+func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	tok, ok, err := lease.AcquireWithToken(ctx, p.Lease)
-	p.w.history.Printf("%s: Acquire: %v, %v", p.who, ok, err)
+	p.w.history.printf("%s: Acquire: %v, %v", p.who, ok, err)
 	return tok, ok, err
 }
 
 // denied requires that Acquire says another has it.
-func (p *party) denied(why string) {
+func (p *contender) denied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
 		p.w.Fatalf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
@@ -91,7 +91,7 @@ func (p *party) denied(why string) {
 }
 
 // fails requires that Acquire says nothing certain.
-func (p *party) fails(ctx context.Context, why string) error {
+func (p *contender) fails(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)
 	if ok || err == nil {
@@ -101,20 +101,20 @@ func (p *party) fails(ctx context.Context, why string) error {
 	return err
 }
 
-func (p *party) release() error {
+func (p *contender) release() error {
 	err := p.Release(p.w.ctx)
-	p.w.history.Printf("%s: Release: %v", p.who, err)
+	p.w.history.printf("%s: Release: %v", p.who, err)
 	return err
 }
 
-func (p *party) alive(when string) {
+func (p *contender) alive(when string) {
 	p.w.Helper()
 	if !p.CheckAlive() {
 		p.w.Fatalf("%s: CheckAlive is false %s", p.who, when)
 	}
 }
 
-func (p *party) dead(when string) {
+func (p *contender) dead(when string) {
 	p.w.Helper()
 	if p.CheckAlive() {
 		p.w.Fatalf("%s: CheckAlive is true %s", p.who, when)
@@ -122,7 +122,7 @@ func (p *party) dead(when string) {
 }
 
 // deadFor requires that it is and stays dead for d.
-func (p *party) deadFor(d time.Duration, since string) {
+func (p *contender) deadFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
 		p.dead(since)
@@ -132,7 +132,7 @@ func (p *party) deadFor(d time.Duration, since string) {
 }
 
 // aliveFor requires that it is and stays alive for d.
-func (p *party) aliveFor(d time.Duration, since string) {
+func (p *contender) aliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
 		p.alive(since)
@@ -142,9 +142,9 @@ func (p *party) aliveFor(d time.Duration, since string) {
 }
 
 // sent is when the n-th request of that action was sent, counted from 1, which it must be by now.
-func (p *party) sent(a lease.Action, n int) time.Time {
+func (p *contender) sent(a lease.Action, n int) time.Time {
 	p.w.Helper()
-	all := p.wire.of(a)
+	all := p.requests.of(a)
 	if len(all) < n {
 		p.w.Fatalf("%s: %d requests to %v were sent by now, and the rule waits for number %d", p.who, len(all), a, n)
 	}

@@ -108,8 +108,8 @@ func TestPeersAreRules(t *testing.T) {
 }
 
 func TestAbilityNames(t *testing.T) {
-	if got := (Watching | Durable).String(); got != "watching, durable" {
-		t.Errorf("Watching | Durable is %q", got)
+	if got := (CanBreak | CanChange).String(); got != "CanBreak, CanChange" {
+		t.Errorf("CanBreak | CanChange is %q", got)
 	}
 	if got := Ability(0).String(); got != "nothing" {
 		t.Errorf("0 is %q", got)
@@ -126,9 +126,9 @@ func TestAbilityNames(t *testing.T) {
 
 // A history is as long as a message may be.
 func TestHistoryIsBounded(t *testing.T) {
-	var h History
+	var h history
 	for range 1000 {
-		h.Printf("something happened")
+		h.printf("something happened")
 	}
 	if lines := strings.Split(h.String(), "\n"); len(lines) != 61 || !strings.Contains(lines[0], "940 lines earlier") {
 		t.Errorf("%d lines, the first is %q", len(lines), lines[0])

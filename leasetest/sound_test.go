@@ -26,7 +26,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 		store func() lease.Store
 		slack time.Duration
 	}{
-		"conflicts without need": {func() lease.Store { return &needless{Store: memory.New(nil)} }, 0},
+		"conflicts without need": {func() lease.Store { return &maxSpurious{Store: memory.New(nil)} }, 0},
 		"50 ms an exchange": {func() lease.Store {
 			return leasefault.ScriptStore(memory.New(nil), leasefault.Always(leasefault.LoadOrSwap,
 				leasefault.Chain(leasefault.DelayRequest(late/4), leasefault.DelayAnswer(late/4))))
@@ -66,7 +66,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			leasetest.TestStore(t, func(testing.TB) lease.Store { return c.store() },
-				&leasetest.Options{Bubble: true, Slack: c.slack, Lacks: leasetest.Durable | leasetest.Forgetting})
+				&leasetest.Options{Bubble: true, Slack: c.slack})
 			authority := func(testing.TB) lease.Authority { return lease.NewAuthority(c.store()) }
 			leasetest.TestAuthority(t, authority, &leasetest.Options{Bubble: true, Slack: c.slack})
 			leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true, Slack: c.slack, Authority: authority})
@@ -75,12 +75,12 @@ func TestSoundThoughUnusual(t *testing.T) {
 }
 
 // A needless store answers every third swap with a conflict, whatever the version.
-type needless struct {
+type maxSpurious struct {
 	*memory.Store
 	swaps atomic.Uint64
 }
 
-func (s *needless) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+func (s *maxSpurious) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if s.swaps.Add(1)%3 == 0 {
 		return lease.Snapshot{}, lease.ErrConflict
 	}

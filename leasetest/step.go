@@ -18,9 +18,9 @@ func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now 
 }
 
 func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)) *suite {
-	s := &suite{rules: slices.Concat(vectorRules(), stepRules), options: (&Options{Lacks: exact}).withDefaults()}
+	s := &suite{rules: slices.Concat(vectorRules(), stepRules), options: (&Options{Bubble: true}).withDefaults()}
 	s.steps = true
-	s.options.Unit, s.options.Slack, s.options.Lacks = time.Second, 0, 0
+	s.options.Bubble = false
 	s.newAuthority = func(testing.TB) lease.Authority {
 		return &stepper{machine: machine, now: time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), records: map[string]lease.Record{}}
 	}
@@ -85,7 +85,7 @@ var stepRules = []rule{
 // A stepper is an authority over a machine, in a time that passes only as it is told.
 type stepper struct {
 	machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)
-	history *History
+	history *history
 	now     time.Time
 	records map[string]lease.Record
 }

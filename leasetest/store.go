@@ -37,28 +37,22 @@ func (p *probe) store() storeProbe {
 	p.made(s, "newStore")
 	if l, ok := s.(lease.Limiter); ok {
 		p.Limits = l.Limits()
-		p.D = p.term()
+		p.D = p.leaseDuration()
 	}
-	return storeProbe{p, p.history.Store(s), s}
+	return storeProbe{p, p.history.store(s), s}
 }
 
 // reopen closes the store and opens it again.
 func (s *storeProbe) reopen() {
-	if s.Options.Reopen == nil {
-		s.probe.TB.Fatal("Options.Reopen must be given, or Durable lacking")
-	}
-	s.history.Printf("the store is reopened")
+	s.history.printf("the store is reopened")
 	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
 	s.made(s.bare, "Options.Reopen")
-	s.Store = s.history.Store(s.bare)
+	s.Store = s.history.store(s.bare)
 }
 
 // forget has the store forget what it may.
 func (s *storeProbe) forget() (after time.Duration) {
-	if s.Options.Forget == nil {
-		s.probe.TB.Fatal("Options.Forget must be given, or Forgetting lacking")
-	}
-	s.history.Printf("the store forgets")
+	s.history.printf("the store forgets")
 	return s.Options.Forget(s.probe.TB, s.bare)
 }
 
@@ -72,7 +66,7 @@ func (s storeProbe) load(name string) lease.Snapshot {
 // swap swaps next in for old, which is the current one. A conflict has no need then, and is
 // not for ever.
 func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
-	for range needless {
+	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
 			break
 		}
@@ -81,7 +75,7 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 }
 
 // needless is how many conflicts without need are for ever.
-const needless = 10
+const maxSpurious = 10
 
 // put makes a swap of the current version, which must commit.
 func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {

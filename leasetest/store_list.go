@@ -12,16 +12,16 @@ import (
 )
 
 var listRules = []rule{
-	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", Listing, func(p *probe) {
+	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", hasList, func(p *probe) {
 		s := p.store()
 		held := map[string]lease.Record{}
 		for i, d := range []time.Duration{100 * s.D, 100 * s.D, 200 * s.D, lease.Infinite} {
 			name := fmt.Sprint(s.name, "/", i)
 			next := s.leased(s.load(name), d)
 			switch {
-			case i == 1 && s.Lacks&Breaking == 0:
+			case i == 1 && s.can(CanBreak):
 				next.State = lease.Breaking
-			case d == lease.Infinite && s.Lacks&Infinite != 0:
+			case d == lease.Infinite && !s.can(CanBeInfinite):
 				continue
 			}
 			held[name] = s.put(name, s.load(name), next).Record
@@ -48,7 +48,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-prefix-is-a-prefix", "a list shows the names that begin with the prefix, byte for byte, and no other name", Listing, func(p *probe) {
+	{"S10/a-prefix-is-a-prefix", "a list shows the names that begin with the prefix, byte for byte, and no other name", hasList, func(p *probe) {
 		s := p.store()
 		var names []string
 		for _, end := range []string{"a", "A", "ab", "b", "a%b", "a_b", "axb", "a*", "a?", `a\`, `a\b`, "a'b", "a.b", "a/b", "[ab]", "^a", "a$", "\u00e4", "\u00e4b", "\U0010ffff", "\U0010ffffb"} {
@@ -70,12 +70,12 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/what-is-over-is-not-listed-as-held", "an entry shows the record as it stands at the time that it tells", Listing, func(p *probe) {
+	{"S10/what-is-over-is-not-listed-as-held", "an entry shows the record as it stands at the time that it tells", hasList, func(p *probe) {
 		s := p.store()
 		name := s.name + "/ends"
 		put := s.put(name, s.load(name), s.leased(s.load(name), s.Unit))
 		held := s.list(s.bare, s.name+"/")[name]
-		if held.Record.State.Locked() && s.Lacks&OwnClock == 0 && held.Now.Before(put.Now) {
+		if held.Record.State.Locked() && s.can(CanTellTime) && held.Now.Before(put.Now) {
 			s.Errorf("the swap was committed at %s, and the list tells the time %s", timeText(put.Now), timeText(held.Now))
 		}
 		s.pass(s.Unit + s.Slack)
@@ -83,7 +83,7 @@ var listRules = []rule{
 			s.Errorf("what was leased for %v is listed as %s at %s", s.Unit, recordText(e.Record), timeText(e.Now))
 		}
 	}},
-	{"S10/a-list-under-way-misses-nothing", "what is held from the beginning of a list to its end is listed once, though other leases come and go, and it is renewed", Listing, func(p *probe) {
+	{"S10/a-list-under-way-misses-nothing", "what is held from the beginning of a list to its end is listed once, though other leases come and go, and it is renewed", hasList, func(p *probe) {
 		s := p.store()
 		const kept = 24
 		for i := range kept {
@@ -119,7 +119,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-list-ends-with-its-context", "a list whose context is done ends with an error that names no lease, and does not pass for a list of nothing", Listing, func(p *probe) {
+	{"S10/a-list-ends-with-its-context", "a list whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *probe) {
 		s := p.store()
 		const many = 10
 		for i := range many {
@@ -151,7 +151,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-loop-may-end-the-list", "a loop that ends before the list gets no further entry, and a second use of the sequence is a new list", Listing, func(p *probe) {
+	{"S10/a-loop-may-end-the-list", "a loop that ends before the list gets no further entry, and a second use of the sequence is a new list", hasList, func(p *probe) {
 		s := p.store()
 		for i := range 3 {
 			name := fmt.Sprint(s.name, "/", i)
@@ -183,12 +183,12 @@ var listRules = []rule{
 			s.Errorf("a use of the sequence does not show what was leased since the one before")
 		}
 	}},
-	{"S10/a-corrupt-record-is-an-error-of-its-own", "what is no record is an error beside the name of its lease, and the list goes on", Listing | corrupting, func(p *probe) {
+	{"S10/a-corrupt-record-is-an-error-of-its-own", "what is no record is an error beside the name of its lease, and the list goes on", hasList | hasCorrupt, func(p *probe) {
 		s := p.store()
 		for _, end := range []string{"a", "b", "c"} {
 			s.put(s.name+"/"+end, s.load(s.name+"/"+end), s.leased(s.load(s.name+"/"+end), 100*s.D))
 		}
-		s.history.Printf("somebody spoils the record of %q", s.name+"/b")
+		s.history.printf("somebody spoils the record of %q", s.name+"/b")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name+"/b")
 		shown := map[string]error{}
 		for e, err := range s.listed(s.bare, s.name+"/") {
@@ -206,9 +206,9 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", Listing, func(p *probe) {
+	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *probe) {
 		s := p.store()
-		for _, h := range hostile {
+		for _, h := range badNames {
 			if h.name == "" {
 				continue
 			}
@@ -224,7 +224,7 @@ var listRules = []rule{
 }
 
 var authorityListRules = []rule{
-	{"S10/everything-held-is-listed-once", "the list of an authority shows every lease that is held, as a read shows it", Listing, func(p *probe) {
+	{"S10/everything-held-is-listed-once", "the list of an authority shows every lease that is held, as a read shows it", hasList, func(p *probe) {
 		a := p.authority()
 		held := map[string]lease.ID{}
 		for i := range 5 {
@@ -233,7 +233,7 @@ var authorityListRules = []rule{
 			_, err := a.Do(a.ctx, name, acquire(held[name], a.D))
 			p.need(err, "acquire")
 		}
-		if p.Lacks&Breaking == 0 {
+		if p.can(CanBreak) {
 			_, err := a.Do(a.ctx, a.name+"/0", lease.Request{Action: lease.ActionBreak})
 			p.need(err, "break")
 		}
@@ -245,7 +245,7 @@ var authorityListRules = []rule{
 			for _, name := range slices.Sorted(maps.Keys(held)) {
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
-				if e, ok := entries[name]; !ok || p.Lacks&Disclosing == 0 && !p.same(e.Record, res.Record) {
+				if e, ok := entries[name]; !ok || p.can(CanShowRecords) && !p.same(e.Record, res.Record) {
 					p.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(res.Record))
 				}
 			}
@@ -264,11 +264,7 @@ var authorityListRules = []rule{
 
 func (p *probe) lister(listed any) lease.Lister {
 	p.Helper()
-	l, ok := listed.(lease.Lister)
-	if !ok {
-		p.Fatalf("it has no method List; it should lack Listing")
-	}
-	return l
+	return listed.(lease.Lister)
 }
 
 // listed is a list under the context of the rule, with its entries in the history.
@@ -276,10 +272,10 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	p.Helper()
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
-		p.history.Printf("list %.40q", prefix)
+		p.history.printf("list %.40q", prefix)
 		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool { // range would panic if it went on for too long
 			if strings.HasPrefix(e.Name, p.name) { // a store may have leases of others
-				p.history.Printf("listed %.40q at %s: %s", e.Name, timeText(e.Now), outcomeText(e.Record, err))
+				p.history.printf("listed %.40q at %s: %s", e.Name, timeText(e.Now), outcomeText(e.Record, err))
 			}
 			return yield(e, err)
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 // alike are pairs of names that a backend may be tempted to take for one another.
-var alike = []struct{ what, a, b string }{
+var similarNames = []struct{ what, a, b string }{
 	{"case", "jobs/Nightly", "jobs/nightly"},
 	{"separators", "a-b|c", "a|b-c"},
 	{"illegal characters", "a_b", "a.b"},
@@ -40,7 +40,7 @@ var alike = []struct{ what, a, b string }{
 }
 
 // hostile are names that no lease has.
-var hostile = []struct{ what, name string }{
+var badNames = []struct{ what, name string }{
 	{"the empty one", ""},
 	{"a NUL", "a\x00b"},
 	{"a byte that is not UTF-8", "a\xffb"},
@@ -52,7 +52,7 @@ var hostile = []struct{ what, name string }{
 var nameRules = []rule{
 	{"S6/different-names-are-different-leases", "two names never share a record; a name that cannot be kept is refused", 0, func(p *probe) {
 		s := p.store()
-		for _, pair := range alike {
+		for _, pair := range similarNames {
 			a, err := s.Load(s.ctx, pair.a)
 			if err != nil {
 				continue // refused
@@ -82,7 +82,7 @@ var nameRules = []rule{
 	}},
 	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *probe) {
 		s := p.store()
-		for _, h := range hostile {
+		for _, h := range badNames {
 			snap, err := s.Load(s.ctx, h.name)
 			if err == nil {
 				_, err = s.swap(h.name, snap, s.leased(snap, 100*s.D))

@@ -8,7 +8,7 @@ import (
 
 // shareRules are of two clients of one store, either of which may be first.
 var shareRules = []rule{
-	{"S8/no-load-is-stale-for-another-client", "a load that begins after another client's swap was answered shows it", sharing, func(p *probe) {
+	{"S8/no-load-is-stale-for-another-client", "a load that begins after another client's swap was answered shows it", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		for i := range 20 {
@@ -20,7 +20,7 @@ var shareRules = []rule{
 			}
 		}
 	}},
-	{"S1/another-client's-swap-conflicts", "a swap of a version that another client has replaced is a conflict, and certainly not applied", sharing, func(p *probe) {
+	{"S1/another-client's-swap-conflicts", "a swap of a version that another client has replaced is a conflict, and certainly not applied", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		for i := range 6 {
@@ -33,34 +33,34 @@ var shareRules = []rule{
 			second.shows(s.name, put.Record)
 		}
 	}},
-	{"S1/clients-at-once-lose-no-update", "what a swap committed is what the next one starts from, whichever client makes it", sharing, func(p *probe) {
+	{"S1/clients-at-once-lose-no-update", "what a swap committed is what the next one starts from, whichever client makes it", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		s.increment(both[:], s.name)
 	}},
-	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", sharing, func(p *probe) {
+	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		s.increment(both[:], s.name+"/a", s.name+"/b")
 	}},
-	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", sharing | Watching, func(p *probe) {
+	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		for i := range both {
 			writes, reads := both[i], both[1-i]
 			snap := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
-			watch := reads.listen(s.ctx, reads.bare, s.name)
+			watch := reads.beginWatch(s.ctx, reads.bare, s.name)
 			for range 3 {
 				watch.ready()
 				snap = writes.put(s.name, snap, writes.leased(snap, 100*s.D))
-				if !watch.hears() {
+				if !watch.signalsChange() {
 					s.Fatalf("another client's change was not signalled")
 				}
 			}
-			watch.toldSomething()
+			watch.requireSignal()
 		}
 	}},
-	{"S4/clients-have-one-time", "the store's time does not decrease from an answer to one client to an answer to another", sharing | OwnClock, func(p *probe) {
+	{"S4/clients-have-one-time", "the store's time does not decrease from an answer to one client to an answer to another", hasAnother | CanTellTime, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		for i := range 20 {
@@ -77,5 +77,5 @@ func (s storeProbe) both() [2]storeProbe {
 	s.Helper()
 	other := s.Options.Another(s.probe.TB, s.bare)
 	s.made(other, "Options.Another")
-	return [2]storeProbe{s, {s.probe, s.history.Store(other), other}}
+	return [2]storeProbe{s, {s.probe, s.history.store(other), other}}
 }

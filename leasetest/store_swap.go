@@ -137,7 +137,7 @@ var swapRules = []rule{
 				return
 			}
 			for n := 0; !done.Load(); n++ {
-				s.breathe(n) // a load may take no time, and a swap some
+				s.pauseNowAndThen(n) // a load may take no time, and a swap some
 				least := committed.Load()
 				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Record.Epoch < least {
 					s.Errorf("after epoch %d was committed, a load shows %d, %v", least, seen.Record.Epoch, err)
@@ -177,7 +177,7 @@ var swapRules = []rule{
 			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel), Duration: 1},
 			"late":      {State: lease.Expired, ID: id, Duration: 1, Epoch: math.MaxInt64},
 		} {
-			if what == "infinite" && s.Lacks&Infinite != 0 || strings.HasPrefix(what, "break") && s.Lacks&Breaking != 0 {
+			if what == "infinite" && !s.can(CanBeInfinite) || strings.HasPrefix(what, "break") && !s.can(CanBreak) {
 				continue
 			}
 			name := s.name + "/" + what
@@ -187,10 +187,10 @@ var swapRules = []rule{
 			s.shows(name, r)
 		}
 	}},
-	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", corrupting, func(p *probe) {
+	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", hasCorrupt, func(p *probe) {
 		s := p.store()
 		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
-		s.history.Printf("somebody spoils the record")
+		s.history.printf("somebody spoils the record")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
 		if snap, err := s.Load(s.ctx, s.name); err == nil || !strings.Contains(err.Error(), s.name) {
 			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
@@ -199,7 +199,7 @@ var swapRules = []rule{
 			s.Errorf("an acquire gets %s", outcomeText(res.Record, err))
 		}
 	}},
-	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", Durable, func(p *probe) {
+	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.reopen()
@@ -261,7 +261,7 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 
 // breathe lets time pass now and then, in a loop that may take none and has come to its n-th
 // round: more and more, so that it does not go round for ever beside something that is slow.
-func (p *probe) breathe(n int) {
+func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)
 	}

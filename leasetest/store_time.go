@@ -70,11 +70,11 @@ var timeRules = []rule{
 			if put := s.put(s.name, old, next); put.Now.Before(decided) {
 				s.Errorf("decided at %s, committed at %s", timeText(decided), timeText(put.Now))
 			}
-			if old = s.load(s.name); s.Lacks&OwnClock == 0 && old.Now.Before(decided) {
+			if old = s.load(s.name); s.can(CanTellTime) && old.Now.Before(decided) {
 				s.Errorf("decided at %s, loaded at %s", timeText(decided), timeText(old.Now))
 			}
 		}
-		if s.Lacks&OwnClock != 0 {
+		if !s.can(CanTellTime) {
 			return
 		}
 		var done atomic.Bool
@@ -92,7 +92,7 @@ var timeRules = []rule{
 				return
 			}
 			for n := 0; !done.Load(); n++ {
-				s.breathe(n)
+				s.pauseNowAndThen(n)
 				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Now.Before(seen.Record.Until.Add(-s.D)) {
 					s.Errorf("decided at %s, loaded at %s: %v", timeText(seen.Record.Until.Add(-s.D)), timeText(seen.Now), err)
 					return
@@ -100,7 +100,7 @@ var timeRules = []rule{
 			}
 		})
 	}},
-	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", Durable | OwnClock, func(p *probe) {
+	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", hasReopen | CanTellTime, func(p *probe) {
 		s := p.store()
 		for range 3 {
 			s.pass(s.Unit)
@@ -111,7 +111,7 @@ var timeRules = []rule{
 			}
 		}
 	}},
-	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", OwnClock, func(p *probe) {
+	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", CanTellTime, func(p *probe) {
 		s := p.store()
 		for _, state := range []lease.State{lease.Leased, lease.Breaking} {
 			next := s.leased(s.load(s.name), s.D/2)
@@ -133,7 +133,7 @@ var timeRules = []rule{
 			s.put(s.name, old, s.leased(old, s.D))
 		}
 	}},
-	{"S5/swap-commits-before-the-state-is-over", "a record that has not come to its until can be swapped", OwnClock, func(p *probe) {
+	{"S5/swap-commits-before-the-state-is-over", "a record that has not come to its until can be swapped", CanTellTime, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
 		s.pass(s.D / 2)

@@ -24,7 +24,7 @@ var versionRules = []rule{
 			seen[snap.Version] = true
 		}
 	}},
-	{"S2/no-version-recurs-after-forgetting", "no version comes back with a name that was forgotten, absence included", Forgetting, func(p *probe) {
+	{"S2/no-version-recurs-after-forgetting", "no version comes back with a name that was forgotten, absence included", hasForget, func(p *probe) {
 		s := p.store()
 		seen := map[string]bool{}
 		for range 3 {
@@ -44,7 +44,7 @@ var versionRules = []rule{
 			s.forget()
 		}
 	}},
-	{"S2/no-version-recurs-after-reopening", "no version comes back after the store was opened again", Durable, func(p *probe) {
+	{"S2/no-version-recurs-after-reopening", "no version comes back after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		seen := map[string]bool{}
 		for range 3 {
@@ -68,7 +68,7 @@ var versionRules = []rule{
 			s.Errorf("the epoch was %d, and is %d after the release", released.Epoch, seen.Record.Epoch)
 		}
 	}},
-	{"S3/epoch-outlives-forgetting", "the epoch of a name that is not known is no lower than any that was granted under a name that was forgotten", Forgetting, func(p *probe) {
+	{"S3/epoch-outlives-forgetting", "the epoch of a name that is not known is no lower than any that was granted under a name that was forgotten", hasForget, func(p *probe) {
 		s := p.store()
 		snap := s.load(s.name)
 		for range 7 {
@@ -95,7 +95,7 @@ var versionRules = []rule{
 			}
 		}
 	}},
-	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten", Forgetting, func(p *probe) {
+	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten", hasForget, func(p *probe) {
 		s := p.store()
 		leased := s.leased(s.load(s.name+"/leased"), 100*s.D)
 		s.put(s.name+"/leased", s.load(s.name+"/leased"), leased)
@@ -103,17 +103,17 @@ var versionRules = []rule{
 		breaking.State = lease.Breaking
 		s.put(s.name+"/breaking", s.load(s.name+"/breaking"), breaking)
 		infinite := s.leased(s.load(s.name+"/infinite"), lease.Infinite)
-		if s.Lacks&Infinite == 0 {
+		if s.can(CanBeInfinite) {
 			s.put(s.name+"/infinite", s.load(s.name+"/infinite"), infinite)
 		}
 		s.forget()
 		s.shows(s.name+"/leased", leased)
 		s.shows(s.name+"/breaking", breaking)
-		if s.Lacks&Infinite == 0 {
+		if s.can(CanBeInfinite) {
 			s.shows(s.name+"/infinite", infinite)
 		}
 	}},
-	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", Forgetting, func(p *probe) {
+	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", hasForget, func(p *probe) {
 		s := p.store()
 		after := s.forget()
 		if after < 0 {
@@ -123,7 +123,7 @@ var versionRules = []rule{
 			s.Skip("the store states that it remembers nothing for any time")
 		}
 		over, ending := []lease.State{lease.Expired, lease.Broken}, []lease.State{lease.Leased, lease.Breaking}
-		if s.Lacks&Breaking != 0 {
+		if !s.can(CanBreak) {
 			over, ending = over[:1], ending[:1]
 		}
 		sent, put := time.Now(), map[lease.State]lease.Record{}

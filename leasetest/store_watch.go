@@ -8,9 +8,9 @@ import (
 )
 
 var watchRules = []rule{
-	{"S7/change-signals", "every change that unlocks, breaks, shortens or gives a lock to another is signalled", Watching, func(p *probe) {
+	{"S7/change-signals", "every change that unlocks, breaks, shortens or gives a lock to another is signalled", hasWatch, func(p *probe) {
 		s := p.store()
-		watch := s.listen(s.ctx, s.bare, s.name)
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		snap := s.load(s.name)
 		for i := range 2 {
 			leased := s.leased(snap, 100*s.D)
@@ -34,35 +34,35 @@ var watchRules = []rule{
 				needs Ability
 			}{
 				{"a grant of what is unlocked", leased, false, 0}, {"a grant to another owner", owner, true, 0}, {"a grant to another ID", changed, true, 0},
-				{"a break", breaking, true, Breaking}, {"a shorter break", sooner, true, Breaking}, {"the end of a break", broken, true, Breaking},
+				{"a break", breaking, true, CanBreak}, {"a shorter break", sooner, true, CanBreak}, {"the end of a break", broken, true, CanBreak},
 				{"a second grant of what is unlocked", again, false, 0}, {"an earlier end", shorter, true, 0}, {"a release", released, true, 0},
 			} {
-				if c.needs&s.Lacks != 0 {
+				if !s.can(c.needs) {
 					continue
 				}
 				watch.ready()
 				snap = s.put(s.name, snap, c.next)
-				if c.must && !watch.hears() {
+				if c.must && !watch.signalsChange() {
 					s.Fatalf("%s was not signalled, in round %d", c.what, i+1)
 				}
 			}
 		}
-		watch.toldSomething()
+		watch.requireSignal()
 	}},
-	{"S7/a-later-change-takes-no-signal-back", "a signal that nobody has read yet is still there after later changes", Watching, func(p *probe) {
+	{"S7/a-later-change-takes-no-signal-back", "a signal that nobody has read yet is still there after later changes", hasWatch, func(p *probe) {
 		s := p.store()
-		watch := s.listen(s.ctx, s.bare, s.name)
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		for range 3 {
 			watch.ready()
 			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-			if !watch.hears() {
+			if !watch.signalsChange() {
 				s.Fatalf("a release was not signalled after the grant that followed it")
 			}
 		}
 	}},
-	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", Watching, func(p *probe) {
+	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", hasWatch, func(p *probe) {
 		s := p.store()
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		first, second := s.watch(s.ctx, s.bare, s.name), s.watch(s.ctx, s.bare, s.name)
@@ -73,10 +73,10 @@ var watchRules = []rule{
 			s.Errorf("a watch was not signalled")
 		}
 	}},
-	{"S7/the-last-change-is-signalled", "after the signal that follows it, a change can be loaded: none is lost between them", Watching, func(p *probe) {
+	{"S7/the-last-change-is-signalled", "after the signal that follows it, a change can be loaded: none is lost between them", hasWatch, func(p *probe) {
 		s := p.store()
 		began := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D)).Record.Epoch
-		watch := s.listen(s.ctx, s.bare, s.name)
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		const changes = 29
 		s.together(2, func(i int) {
 			if i == 0 {
@@ -91,7 +91,7 @@ var watchRules = []rule{
 				return
 			}
 			for {
-				if !watch.hears() {
+				if !watch.signalsChange() {
 					s.Errorf("the signals ended before change %d was seen", changes)
 					return
 				}
@@ -102,9 +102,9 @@ var watchRules = []rule{
 			}
 		})
 	}},
-	{"S7/a-watch-does-not-tire", "a watch signals the last of many changes as it does the first, and after days as after seconds, or is closed as lost", Watching, func(p *probe) {
+	{"S7/a-watch-does-not-tire", "a watch signals the last of many changes as it does the first, and after days as after seconds, or is closed as lost", hasWatch, func(p *probe) {
 		s := p.store()
-		watch := s.listen(s.ctx, s.bare, s.name)
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		for i := range 100 {
 			if s.Bubble && i%10 == 0 {
 				s.pass(24 * time.Hour)
@@ -112,12 +112,12 @@ var watchRules = []rule{
 			snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 			watch.ready()
 			s.put(s.name, snap, s.leased(snap, 100*s.D))
-			if !watch.hears() {
+			if !watch.signalsChange() {
 				s.Fatalf("change %d was not signalled, and the watch is not closed", i+1)
 			}
 		}
 	}},
-	{"S7/a-watch-ends-alone", "the end of one watch is not that of others of the same name", Watching, func(p *probe) {
+	{"S7/a-watch-ends-alone", "the end of one watch is not that of others of the same name", hasWatch, func(p *probe) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)
 		defer cancel()
@@ -132,20 +132,20 @@ var watchRules = []rule{
 			s.Errorf("a watch was not signalled after another had ended")
 		}
 	}},
-	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next release, or is closed as lost", Watching | Forgetting, func(p *probe) {
+	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next release, or is closed as lost", hasWatch | hasForget, func(p *probe) {
 		s := p.store()
-		watch := s.listen(s.ctx, s.bare, s.name)
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 		s.forget()
 		snap = s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		watch.ready()
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-		if !watch.hears() {
+		if !watch.signalsChange() {
 			s.Errorf("the release was not signalled, and the watch is not closed")
 		}
 	}},
-	{"S7/watch-ends-with-its-context", "a watch whose context is done is closed", Watching, func(p *probe) {
+	{"S7/watch-ends-with-its-context", "a watch whose context is done is closed", hasWatch, func(p *probe) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)
 		defer cancel()
@@ -180,11 +180,7 @@ func (p *probe) patience() time.Duration { return p.D + 10*p.Slack }
 
 func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {
 	p.Helper()
-	w, ok := watched.(lease.Watcher)
-	if !ok {
-		p.Fatalf("it has no method Watch; it should lack Watching")
-	}
-	signals, err := w.Watch(ctx, name)
+	signals, err := watched.(lease.Watcher).Watch(ctx, name)
 	p.need(err, "watch")
 	return signals
 }

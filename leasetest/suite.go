@@ -40,6 +40,9 @@ type suite struct {
 	steps   bool          // time passes only as the implementation is told
 	longest time.Duration // that a rule in a bubble may take, in real time; 0: a minute
 
+	mu      sync.Mutex
+	skipped []string // names of rules, each with what it needs
+
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
 	newLease     func(testing.TB, Holder) lease.Lease
@@ -48,16 +51,16 @@ type suite struct {
 
 // test runs every rule as a subtest, and lists those that were skipped.
 func (s *suite) test(t *testing.T) {
-	var skipped []string
-	for _, r := range s.rules {
-		lacks := r.needs & s.options.Lacks
-		if lacks != 0 {
-			skipped = append(skipped, fmt.Sprintf("%s (lacks %v)", r.name, lacks))
+	t.Cleanup(func() {
+		if len(s.skipped) > 0 {
+			t.Logf("%d of %d rules were skipped:\n%s", len(s.skipped), len(s.rules), strings.Join(s.skipped, "\n"))
 		}
+	})
+	for _, r := range s.rules {
 		t.Run(r.name, func(t *testing.T) {
-			switch {
-			case lacks != 0:
-				t.Skipf("lacks %v: %s", lacks, r.says)
+			switch missing := r.needs &^ (s.options.Can | methods); {
+			case missing != 0:
+				s.skip(t, r, missing)
 			case s.options.Bubble:
 				defer s.watch(t, r)()
 				s.bubble(t, r)
@@ -67,9 +70,15 @@ func (s *suite) test(t *testing.T) {
 			}
 		})
 	}
-	if len(skipped) > 0 {
-		t.Logf("%d of %d rules were skipped:\n%s", len(skipped), len(s.rules), strings.Join(skipped, "\n"))
-	}
+}
+
+// skip skips a rule, and keeps its name for the list at the end.
+func (s *suite) skip(t testing.TB, r rule, missing Ability) {
+	t.Helper()
+	s.mu.Lock()
+	s.skipped = append(s.skipped, fmt.Sprintf("%s (needs %v)", r.name, missing))
+	s.mu.Unlock()
+	t.Skipf("needs %v: %s", missing, r.says)
 }
 
 // check holds the implementation to one rule.
@@ -79,10 +88,10 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	seed := fnv.New64a()
 	_ = binary.Write(seed, binary.BigEndian, s.options.Seed)
 	_, _ = seed.Write([]byte(r.name))
-	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(History), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
+	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(history), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.began = time.Now()
-	p.D = p.term()
+	p.D = p.leaseDuration()
 	// What hangs, hangs only until the rule's time is over.
 	bound := 100 * p.D
 	if p.Bubble {
@@ -99,18 +108,18 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 type probe struct {
 	testing.TB
 	Options
-	suite   *suite
-	rule    rule
-	history *History
-	drawing sync.Mutex
-	rand    *rand.Rand
-	began   time.Time
-	ctx     context.Context
-	name    string             // a lease that no other rule uses
-	D       time.Duration      // the duration of its leases
-	said    []string           // what was violated; guarded by drawing
-	told    int                // lines of the history, with that; guarded by drawing
-	gates   []*leasefault.Gate // to be opened before what waits at them is cleaned up
+	suite     *suite
+	rule      rule
+	history   *history
+	drawing   sync.Mutex
+	rand      *rand.Rand
+	began     time.Time
+	ctx       context.Context
+	name      string             // a lease that no other rule uses
+	D         time.Duration      // the duration of its leases
+	said      []string           // what was violated; guarded by drawing
+	lostTimes int                // lines of the history, with that; guarded by drawing
+	gates     []*leasefault.Gate // to be opened before what waits at them is cleaned up
 }
 
 func (p *probe) Errorf(format string, args ...any) {
@@ -134,8 +143,8 @@ func (p *probe) violation(what string) string {
 	if len(p.said) > 0 {
 		when += " since what was violated before"
 	}
-	history, told := p.history.since(p.told)
-	p.told = told
+	history, lostTimes := p.history.since(p.lostTimes)
+	p.lostTimes = lostTimes
 	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
 		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()))
 	p.said = append(p.said, text)
@@ -181,12 +190,16 @@ func (p *probe) need(err error, what string) {
 	}
 }
 
-// made ends the rule if a constructor of the test gave it nothing: what is nil, or holds a nil
-// pointer.
+// made ends the rule if a constructor of the test returned nil, or a nil pointer. It skips the rule if
+// what the constructor returned lacks a method that the rule needs.
 func (p *probe) made(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
 		p.TB.Fatalf("leasetest: %s of this test returned nil; rule %s was not checked", by, p.rule.name)
+	}
+	p.Can |= methodsOf(v)
+	if missing := p.rule.needs &^ p.Can; missing != 0 && by != "Options.Authority" {
+		p.suite.skip(p.TB, p.rule, missing)
 	}
 }
 

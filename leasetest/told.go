@@ -28,15 +28,15 @@ func (l *losses) all() []error {
 }
 
 // told waits for the n-th loss and requires that there is no other.
-func (p *party) told(n int) error {
+func (p *contender) lostTimes(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.patience()); len(p.lost.all()) < n && time.Now().Before(deadline); {
 		p.w.pass(p.w.Unit / 10)
 	}
-	return p.toldSoFar(n)
+	return p.lostSoFar(n)
 }
 
-func (p *party) toldSoFar(n int) error {
+func (p *contender) lostSoFar(n int) error {
 	p.w.Helper()
 	errs := p.lost.all()
 	if len(errs) != n {
@@ -49,22 +49,22 @@ func (p *party) toldSoFar(n int) error {
 }
 
 // isLost brings about a loss, and requires that it is told as the n-th.
-func (p *party) isLost(n int) {
+func (p *contender) isLost(n int) {
 	p.w.Helper()
 	p.lose()
 	p.w.pass(p.w.D + p.w.Slack)
-	p.told(n)
+	p.lostTimes(n)
 }
 
 // lostError requires that a handler was told a *lease.LostError with one of the reasons.
-func (p *party) lostError(err error, tok lease.Token, reasons ...lease.Code) {
+func (p *contender) lostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)
 	if !errors.As(err, &lost) {
 		p.w.Errorf("%s: OnLost was told %T (%v), and must be told a *lease.LostError", p.who, err, err)
 		return
 	}
-	if p.w.Lacks&Tokens == 0 && lost.Token != tok {
+	if p.w.can(hasToken) && lost.Token != tok {
 		p.w.Errorf("%s: the loss is of token %q, and the incarnation had %q", p.who, lost.Token, tok)
 	}
 	for _, r := range reasons {

@@ -60,7 +60,7 @@ var letters = map[string]lease.ID{
 }
 
 var needs = map[string]Ability{
-	"breaking": Breaking, "changing": Changing, "using": Using, "infinite": Infinite, "dialects": Dialects, "exact": exact, "short": short,
+	"breaking": CanBreak, "changing": CanChange, "using": CanUse, "infinite": CanBeInfinite, "dialects": CanServeOldVersions, "exact": exactTime, "short": shortLeases,
 }
 
 // setups are the steps that bring about what a scenario is given.
@@ -78,23 +78,23 @@ var setups = map[string][]string{
 func (v scenario) inferred() (a Ability) {
 	switch v.given {
 	case "breaking", "broken":
-		a |= Breaking
+		a |= CanBreak
 	case "infinite":
-		a |= Infinite
+		a |= CanBeInfinite
 	}
 	for _, s := range v.steps {
 		switch {
 		case s.req.Action == lease.ActionBreak:
-			a |= Breaking
+			a |= CanBreak
 		case s.req.Action == lease.ActionChange:
-			a |= Changing
+			a |= CanChange
 		case s.req.Action == lease.ActionWrite, s.req.Action == lease.ActionRead && !s.req.ID.IsZero():
-			a |= Using
+			a |= CanUse
 		case s.req.Duration == lease.Infinite:
-			a |= Infinite
+			a |= CanBeInfinite
 		}
 		if s.req.Version != 0 {
-			a |= Dialects
+			a |= CanServeOldVersions
 		}
 	}
 	return a

@@ -40,7 +40,7 @@ type run struct {
 func (v scenario) check(p *probe) {
 	r := &run{authorityProbe: p.authority(), scenario: v, second: p.Unit}
 	r.second = max(r.second, p.Limits.MinDuration/15)
-	if v.needs&Dialects != 0 {
+	if v.needs&CanServeOldVersions != 0 {
 		r.second = time.Second // before 2012-02-12 a lease lasts 60 of them
 	}
 	began, waited := r.clock(), time.Duration(0)
@@ -137,7 +137,7 @@ func (r *run) step(s step) {
 		if was, is := before.Record.At(after.Now), after.Record; !r.same(was, is) {
 			wrong("the record after the refusal", recordText(is), recordText(was))
 		}
-		if !s.want.code.Refusal() || res.Now.IsZero() && r.Lacks&Disclosing != 0 {
+		if !s.want.code.Refusal() || res.Now.IsZero() && !r.can(CanShowRecords) {
 			res = after
 		}
 	}
@@ -151,7 +151,7 @@ func (r *run) step(s step) {
 			wrong("what is left", got, want)
 		}
 	}
-	if r.Lacks&Disclosing != 0 {
+	if !r.can(CanShowRecords) {
 		return
 	}
 	if w := s.want.id; w != nil && rec.ID != *w {

@@ -93,7 +93,7 @@ func stacks(bubble string) string {
 // from time to time, as leases do.
 func (s *suite) forever() time.Duration {
 	if s.newLease != nil {
-		return 2*time.Hour + 1000*s.options.term()
+		return 2*time.Hour + 1000*s.options.leaseDuration()
 	}
 	return 100 * 365 * 24 * time.Hour
 }

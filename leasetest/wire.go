@@ -12,9 +12,9 @@ import (
 
 // A wire is what a lease under test asks through: it sees every request. Of a lease that
 // lacks Injecting it sees none.
-type wire struct {
+type requests struct {
 	lease.Authority
-	h    *History
+	h    *history
 	who  string
 	down atomic.Bool // nothing comes through
 
@@ -25,8 +25,8 @@ type wire struct {
 	crossed bool                 // a release was sent while an acquire was in flight
 }
 
-func newWire(h *History, who string) *wire {
-	return &wire{h: h, who: who, flying: map[*sent]context.Context{}, most: map[lease.Action]int{}}
+func newRequests(h *history, who string) *requests {
+	return &requests{h: h, who: who, flying: map[*sent]context.Context{}, most: map[lease.Action]int{}}
 }
 
 type sent struct {
@@ -35,8 +35,8 @@ type sent struct {
 	done bool // its context was done already
 }
 
-func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	w.h.Printf("%s -> %s", w.who, requestText(req))
+func (w *requests) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	w.h.printf("%s -> %s", w.who, requestText(req))
 	s := sent{req, time.Now(), ctx.Err() != nil}
 	w.mu.Lock()
 	w.sent = append(w.sent, s)
@@ -48,12 +48,12 @@ func (w *wire) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 	w.mu.Lock()
 	delete(w.flying, &s)
 	w.mu.Unlock()
-	w.h.Printf("%s <- %s: %s", w.who, requestText(req), answerText(res, err))
+	w.h.printf("%s <- %s: %s", w.who, requestText(req), answerText(res, err))
 	return res, err
 }
 
 // inFlight counts the requests of that action whose contexts have not ended. mu is held.
-func (w *wire) inFlight(a lease.Action) (n int) {
+func (w *requests) inFlight(a lease.Action) (n int) {
 	for s, ctx := range w.flying {
 		if s.Action == a && ctx.Err() == nil {
 			n++
@@ -63,7 +63,7 @@ func (w *wire) inFlight(a lease.Action) (n int) {
 }
 
 // of returns the requests of that action, or of any, that were sent so far.
-func (w *wire) of(a lease.Action) []sent {
+func (w *requests) of(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var found []sent
@@ -76,14 +76,14 @@ func (w *wire) of(a lease.Action) []sent {
 }
 
 // atOnce is how many requests of that action were in flight at once.
-func (w *wire) atOnce(a lease.Action) int {
+func (w *requests) atOnce(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.most[a]
 }
 
 // proposed is the ID of the last acquire that was sent.
-func (w *wire) proposed() lease.ID {
+func (w *requests) proposed() lease.ID {
 	acquires := w.of(lease.ActionAcquire)
 	if len(acquires) == 0 {
 		return lease.ID{}

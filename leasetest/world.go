@@ -12,13 +12,13 @@ import (
 // Of leases that bring their own authority no more is known than they show.
 type world struct {
 	*probe
-	truth lease.Authority // without faults, and outside of the history; nil without Injecting
+	direct lease.Authority // without faults, and outside of the history; nil without Injecting
 }
 
 // world makes the world of a rule.
 func (p *probe) world() *world {
 	switch {
-	case p.Lacks&Injecting != 0:
+	case !p.can(CanUseAuthority):
 		return &world{p, nil}
 	case p.Options.Authority == nil:
 		return p.worldOver(memory.New(nil))
@@ -41,9 +41,9 @@ func (p *probe) gate() *leasefault.Gate {
 // now is the record as the authority has it. It needs Injecting.
 func (w *world) now() lease.Record {
 	w.Helper()
-	res, err := lease.Inspect(w.ctx, w.truth, w.name)
+	res, err := lease.Inspect(w.ctx, w.direct, w.name)
 	w.need(err, "looking at the lease behind its holders")
-	w.history.Printf("== %s", outcomeText(res.Record, nil))
+	w.history.printf("== %s", outcomeText(res.Record, nil))
 	return res.Record
 }
 
@@ -51,7 +51,7 @@ func (w *world) now() lease.Record {
 // acquire it.
 func (w *world) unlocked(when string) {
 	w.Helper()
-	if w.truth == nil {
+	if w.direct == nil {
 		c := w.join(Holder{Owner: "whoever comes " + when})
 		c.acquire()
 		w.need(c.release(), "release")
@@ -62,11 +62,11 @@ func (w *world) unlocked(when string) {
 
 // answer has the suite change answers of the authority, as f says, and tell so in the history.
 func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
-	w.truth = leasefault.Answer(w.truth, func(req lease.Request, res *lease.Result, err *error) {
+	w.direct = leasefault.Answer(w.direct, func(req lease.Request, res *lease.Result, err *error) {
 		was := answerText(*res, *err)
 		f(req, res, err)
 		if is := answerText(*res, *err); is != was {
-			w.history.Printf("== the suite changes the answer to %s: %s", requestText(req), is)
+			w.history.printf("== the suite changes the answer to %s: %s", requestText(req), is)
 		}
 	})
 }
@@ -74,11 +74,11 @@ func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error))
 // revoke is a break by a third party.
 func (w *world) revoke(period time.Duration) {
 	w.Helper()
-	w.history.Printf("== a third party breaks it, period %v", period)
+	w.history.printf("== a third party breaks it, period %v", period)
 	if w.Options.Revoke != nil {
 		w.Options.Revoke(w.TB, w.name, period)
 		return
 	}
-	_, err := lease.Break(w.ctx, w.truth, w.name, lease.Grace(period))
+	_, err := lease.Break(w.ctx, w.direct, w.name, lease.Grace(period))
 	w.need(err, "a break by a third party")
 }

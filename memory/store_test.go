@@ -51,7 +51,6 @@ func TestConformance(t *testing.T) {
 		return memory.New(&memory.Options{Retention: retention})
 	}, &leasetest.Options{
 		Bubble: true,
-		Lacks:  leasetest.Durable,
 		Forget: func(t testing.TB, s lease.Store) time.Duration {
 			once(t, s.(*memory.Store).Authority(), "other-", 3*memory.Idle)
 			return retention

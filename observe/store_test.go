@@ -35,7 +35,7 @@ func sure(res lease.Result, most, passed time.Duration) bool {
 // SPEC S: a store without a clock of its own, in a bubble.
 func TestStoreConforms(t *testing.T) {
 	leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t, newEngine(), observe.Options{}) }, &leasetest.Options{
-		Bubble: true, Lacks: leasetest.OwnClock | leasetest.Watching | leasetest.Durable | leasetest.Forgetting,
+		Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
 	})
 }
 
@@ -56,7 +56,7 @@ func TestClientsConform(t *testing.T) {
 		return newStore(t, e, observe.Options{})
 	}, &leasetest.Options{
 		Bubble: true, Slack: 100 * time.Millisecond,
-		Lacks:   leasetest.OwnClock | leasetest.Watching | leasetest.Durable | leasetest.Forgetting,
+		Can:     leasetest.Everything &^ leasetest.CanTellTime,
 		Another: func(t testing.TB, _ lease.Store) lease.Store { return far{newStore(t, e, observe.Options{})} },
 	})
 }

@@ -26,13 +26,17 @@ func TestConformance(t *testing.T) {
 	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 64 }) // as many as run at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
-		Unit: unit, Lacks: leasetest.Forgetting,
+		Unit: unit,
 		Reopen: func(t testing.TB, s lease.Store) lease.Store {
 			s.(*pglease.Store).Close()
 			return store(t, pool(t, url), nil)
 		},
-		Corrupt: corrupt(database),
-		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
+		Corrupt:         corrupt(database),
+		ReopenAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return store(t, pool(t, url), nil).Authority() },
+		Another:         func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
+		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
+			return store(t, pool(t, url), nil).Authority()
+		},
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	for what, test := range map[string]func(t *testing.T){
@@ -60,7 +64,7 @@ func corrupt(database string) func(testing.TB, lease.Store, string) {
 
 // newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +92,12 @@ func TestSQLConformance(t *testing.T) {
 		}
 		return s
 	}
-	o := &leasetest.Options{Unit: unit, Lacks: leasetest.Forgetting | leasetest.Watching,
-		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
-		Another: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
-		Corrupt: corrupt(database)}
+	o := &leasetest.Options{Unit: unit,
+		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
+		Another:          func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
+		Corrupt:          corrupt(database)}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()
 		leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t) }, o)

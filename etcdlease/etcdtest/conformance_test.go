@@ -15,10 +15,16 @@ import (
 func TestConformance(t *testing.T) {
 	c := client(t, shared.Client)
 	o := &leasetest.Options{
-		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
-		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
-		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		Unit:   400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Can:    leasetest.Everything &^ leasetest.CanTellTime,
+		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		ReopenAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
+			return store(t, client(t, shared.Client), nil).Authority()
+		},
 		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
+			return store(t, client(t, shared.Client), nil).Authority()
+		},
 		Corrupt: func(t testing.TB, _ lease.Store, name string) {
 			if _, err := c.Put(t.Context(), "lease/"+name, "free"); err != nil {
 				t.Fatal(err)
@@ -49,7 +55,7 @@ func TestConformance(t *testing.T) {
 
 // newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,11 @@ import (
 const dumbRetention = time.Hour
 
 // forget forgets whatever may be forgotten.
-func (s *dumbStore) forget(testing.TB, lease.Store) time.Duration {
+func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.time()
-	maps.DeleteFunc(s.records, func(name string, r dumbRecord) bool {
+	maps.DeleteFunc(s.records, func(name string, r plainRecord) bool {
 		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*dumbRetention
 		switch s.bug {
 		case "forgets what is locked":
@@ -46,8 +46,8 @@ func (s *dumbStore) forget(testing.TB, lease.Store) time.Duration {
 }
 
 // reopen is what a process that starts again finds.
-func (s *dumbStore) reopen(testing.TB, lease.Store) lease.Store {
-	next := newDumbStore(s.bug)
+func (s *plainStore) reopen(testing.TB, lease.Store) lease.Store {
+	next := newPlainStore(s.bug)
 	if s.bug != "loses what it acknowledged" {
 		next.records = s.records
 	}

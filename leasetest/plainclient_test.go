@@ -13,7 +13,7 @@ import (
 // A dumbClient is a second client of a dumbStore, with the bugs that show only where there are
 // two.
 type dumbClient struct {
-	*dumbStore
+	*plainStore
 
 	own     sync.Mutex
 	cache   map[string]lease.Snapshot
@@ -28,7 +28,7 @@ func (c *dumbClient) Load(ctx context.Context, name string) (lease.Snapshot, err
 		cached.Now = time.Now().Round(0).UTC()
 		return cached, ctx.Err()
 	}
-	snap, err := c.dumbStore.Load(ctx, name)
+	snap, err := c.plainStore.Load(ctx, name)
 	if c.bug == "tells the time of its process" {
 		snap.Now = snap.Now.Add(-time.Minute)
 	}
@@ -40,11 +40,11 @@ func (c *dumbClient) Load(ctx context.Context, name string) (lease.Snapshot, err
 
 func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if c.bug == "locks within its process only" {
-		if now, _ := c.dumbStore.Load(ctx, name); now.Version != old.Version {
+		if now, _ := c.plainStore.Load(ctx, name); now.Version != old.Version {
 			return now, lease.ErrConflict
 		}
 		time.Sleep(time.Nanosecond) // the other client comes between
-		old, _ = c.dumbStore.Load(ctx, name)
+		old, _ = c.plainStore.Load(ctx, name)
 	}
 	if c.bug == "writes back what it read of all names" {
 		c.mu.Lock()
@@ -59,9 +59,9 @@ func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	c.own.Lock()
 	defer c.own.Unlock()
 	if c.bug == "compares with what it remembers" && c.cache[name].Version == old.Version {
-		old, _ = c.dumbStore.Load(ctx, name)
+		old, _ = c.plainStore.Load(ctx, name)
 	}
-	snap, err := c.dumbStore.Swap(ctx, name, old, next)
+	snap, err := c.plainStore.Swap(ctx, name, old, next)
 	delete(c.cache, name)
 	for _, s := range c.signals {
 		select {
@@ -74,7 +74,7 @@ func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, 
 
 func (c *dumbClient) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if c.bug != "signals its own swaps only" {
-		return c.dumbStore.Watch(ctx, name)
+		return c.plainStore.Watch(ctx, name)
 	}
 	c.own.Lock()
 	defer c.own.Unlock()
@@ -85,5 +85,5 @@ func (c *dumbClient) Watch(ctx context.Context, name string) (<-chan struct{}, e
 
 // another is a second client of a dumbStore.
 func another(_ testing.TB, s lease.Store) lease.Store {
-	return &dumbClient{dumbStore: s.(*dumbStore), cache: map[string]lease.Snapshot{}}
+	return &dumbClient{plainStore: s.(*plainStore), cache: map[string]lease.Snapshot{}}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-func (s *dumbStore) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" && s.bug != "takes any prefix" {
 			if err := lease.CheckName(prefix); err != nil {
@@ -56,7 +56,7 @@ func (s *dumbStore) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 }
 
 // names are the names of what a list shows.
-func (s *dumbStore) names(prefix string) (names []string) {
+func (s *plainStore) names(prefix string) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.records)) {
@@ -78,7 +78,7 @@ func (s *dumbStore) names(prefix string) (names []string) {
 	return names
 }
 
-func (s *dumbStore) entry(name string) (lease.Entry, error) {
+func (s *plainStore) entry(name string) (lease.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spoilt[name] {

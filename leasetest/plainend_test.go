@@ -10,7 +10,7 @@ import (
 )
 
 // over is why an incarnation is lost whose time is over.
-func (h *dumbHolding) over() lease.Code {
+func (h *plainHolding) over() lease.Code {
 	if h.breaking {
 		return lease.ErrBroken
 	}
@@ -18,7 +18,7 @@ func (h *dumbHolding) over() lease.Code {
 }
 
 // lose ends an incarnation as lost.
-func (l *dumbLease) lose(h *dumbHolding, reason lease.Code) {
+func (l *plainLease) lose(h *plainHolding, reason lease.Code) {
 	l.lock()
 	if l.held != h {
 		l.unlock()
@@ -28,7 +28,7 @@ func (l *dumbLease) lose(h *dumbHolding, reason lease.Code) {
 	close(h.stop)
 	expired := reason == lease.ErrExpired && l.bug != "leaves what a late renewal holds"
 	if expired && l.bug != "forgets what it has lost" {
-		l.debts = append(l.debts, h.id)
+		l.pendingReleases = append(l.pendingReleases, h.id)
 	}
 	handlers := slices.Clone(l.handlers)
 	if l.bug == "calls handlers with its lock held" {
@@ -67,8 +67,8 @@ func (l *dumbLease) lose(h *dumbHolding, reason lease.Code) {
 	}
 }
 
-func (l *dumbLease) tell(handlers []*dumbHandler, err error) {
-	call := func(h *dumbHandler) {
+func (l *plainLease) tell(handlers []*plainHandler, err error) {
+	call := func(h *plainHandler) {
 		defer func() { _ = recover() }()
 		h.f(err)
 	}
@@ -96,7 +96,7 @@ func (l *dumbLease) tell(handlers []*dumbHandler, err error) {
 		l.tasks.Go(func() {
 			time.Sleep(time.Nanosecond)
 			l.lock()
-			late := slices.DeleteFunc(slices.Clone(l.handlers), func(h *dumbHandler) bool { return slices.Contains(handlers, h) })
+			late := slices.DeleteFunc(slices.Clone(l.handlers), func(h *plainHandler) bool { return slices.Contains(handlers, h) })
 			l.unlock()
 			for _, h := range late {
 				call(h)
@@ -105,10 +105,10 @@ func (l *dumbLease) tell(handlers []*dumbHandler, err error) {
 	}
 }
 
-func (l *dumbLease) OnLost(f func(error)) (stop func() bool) {
+func (l *plainLease) OnLost(f func(error)) (stop func() bool) {
 	l.lock()
 	defer l.unlock()
-	h := &dumbHandler{f}
+	h := &plainHandler{f}
 	l.handlers = append(slices.Clone(l.handlers), h)
 	if lost := (*lease.LostError)(nil); l.bug == "tells a handler what happened before it" && errors.As(l.lastLoss, &lost) {
 		l.tasks.Go(func() { f(l.lastLoss) })
@@ -125,7 +125,7 @@ func (l *dumbLease) OnLost(f func(error)) (stop func() bool) {
 	}
 }
 
-func (l *dumbLease) Release(ctx context.Context) error {
+func (l *plainLease) Release(ctx context.Context) error {
 	if err := ctx.Err(); err != nil && l.bug == "releases nothing under a done context" {
 		return err
 	}
@@ -144,18 +144,18 @@ func (l *dumbLease) Release(ctx context.Context) error {
 		close(h.stop)
 	}
 	if h != nil {
-		l.debts = append(l.debts, h.id)
+		l.pendingReleases = append(l.pendingReleases, h.id)
 		if l.bug == "tells a release as a loss" {
 			l.tell(slices.Clone(l.handlers), lease.ErrReleased)
 		}
 	}
 	if l.bug == "leaves its release to time" {
-		l.debts = nil
+		l.pendingReleases = nil
 	}
-	idle := len(l.debts) == 0 && len(l.turn) == 0
+	idle := len(l.pendingReleases) == 0 && len(l.turn) == 0
 	l.unlock()
 	if l.bug == "releases what it does not hold" && h == nil {
-		_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: l.mint()})
+		_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: l.newID()})
 		return err
 	}
 	if idle {
@@ -180,7 +180,7 @@ func (l *dumbLease) Release(ctx context.Context) error {
 		}
 		if l.bug == "hides the error of a release" {
 			l.lock()
-			l.debts = nil
+			l.pendingReleases = nil
 			l.unlock()
 			err = nil
 		}

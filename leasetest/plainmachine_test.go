@@ -8,7 +8,7 @@ import (
 )
 
 // step is lease.Step with the bugs of a machine.
-func (a *dumbAuthority) step(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
+func (a *plainAuthority) step(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 	was := r.At(now)
 	switch a.bug {
 	case "expires early":

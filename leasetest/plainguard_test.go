@@ -13,7 +13,7 @@ import (
 )
 
 // A dumbGuard is a guard in its simplest form, with the bugs that somebody's guard could have.
-type dumbGuard struct {
+type plainGuard struct {
 	bug  string
 	slot chan struct{} // full while a function runs
 	used atomic.Int64  // last, in nanoseconds
@@ -21,7 +21,7 @@ type dumbGuard struct {
 }
 
 // raise raises the mark to a token that is not older.
-func (g *dumbGuard) raise(tok lease.Token) {
+func (g *plainGuard) raise(tok lease.Token) {
 	for {
 		seen := g.mark.Load()
 		if g.older(tok) || g.mark.CompareAndSwap(seen, tok) {
@@ -30,12 +30,12 @@ func (g *dumbGuard) raise(tok lease.Token) {
 	}
 }
 
-func (g *dumbGuard) seen() lease.Token {
+func (g *plainGuard) seen() lease.Token {
 	tok, _ := g.mark.Load().(lease.Token)
 	return tok
 }
 
-func (g *dumbGuard) Advance(tok lease.Token) error {
+func (g *plainGuard) Advance(tok lease.Token) error {
 	switch g.bug {
 	case "is not advanced":
 		return nil
@@ -53,7 +53,7 @@ func (g *dumbGuard) Advance(tok lease.Token) error {
 	return g.Do(tok, write)
 }
 
-func (g *dumbGuard) older(tok lease.Token) bool {
+func (g *plainGuard) older(tok lease.Token) bool {
 	switch g.bug {
 	case "compares tokens as strings":
 		return g.text(tok) < g.text(g.seen())
@@ -70,19 +70,19 @@ func (g *dumbGuard) older(tok lease.Token) bool {
 }
 
 // text is a number without its zeros, as another's tokens are.
-func (g *dumbGuard) text(tok lease.Token) string {
+func (g *plainGuard) text(tok lease.Token) string {
 	n, _ := tok.Epoch()
 	return fmt.Sprint(n)
 }
 
-func (g *dumbGuard) stale(tok lease.Token) error {
+func (g *plainGuard) stale(tok lease.Token) error {
 	if g.bug == "does not say why" {
 		return errors.New("stale")
 	}
 	return fmt.Errorf("token %s is older than %s", tok, g.seen())
 }
 
-func (g *dumbGuard) valid(tok lease.Token) (err error) {
+func (g *plainGuard) valid(tok lease.Token) (err error) {
 	switch g.bug {
 	case "admits anything before the first", "takes any token":
 		return nil
@@ -99,7 +99,7 @@ func (g *dumbGuard) valid(tok lease.Token) (err error) {
 	return err
 }
 
-func (g *dumbGuard) Do(tok lease.Token, f func() error) (err error) {
+func (g *plainGuard) Do(tok lease.Token, f func() error) (err error) {
 	if err := g.valid(tok); err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ func (g *dumbGuard) Do(tok lease.Token, f func() error) (err error) {
 }
 
 // dumbGuards is a suite over guards with that bug.
-func dumbGuards(bug string) *suite {
+func plainGuards(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1}
 	return &suite{rules: guardRules, options: o.withDefaults(), newGuard: func(testing.TB) Guard {
-		return &dumbGuard{bug: bug, slot: make(chan struct{}, 1)}
+		return &plainGuard{bug: bug, slot: make(chan struct{}, 1)}
 	}}
 }
 
-func TestDumbGuard(t *testing.T) { dumbGuards("").test(t) }
+func TestPlainGuard(t *testing.T) { plainGuards("").test(t) }

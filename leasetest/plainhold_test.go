@@ -10,8 +10,8 @@ import (
 )
 
 // begin starts an incarnation.
-func (l *dumbLease) begin(ctx context.Context, id lease.ID, res lease.Result, sent time.Time) lease.Token {
-	h := &dumbHolding{id: id, token: res.Record.Token(), until: l.believe(sent, res.MinRemaining), stop: make(chan struct{})}
+func (l *plainLease) begin(ctx context.Context, id lease.ID, res lease.Result, sent time.Time) lease.Token {
+	h := &plainHolding{id: id, token: res.Record.Token(), until: l.believe(sent, res.MinRemaining), stop: make(chan struct{})}
 	switch l.bug {
 	case "believes a moment later":
 		l.tasks.Go(func() {
@@ -48,14 +48,14 @@ func (l *dumbLease) begin(ctx context.Context, id lease.ID, res lease.Result, se
 
 var errSeen = errors.New("an incarnation has begun before")
 
-type dumbRenewal struct {
+type plainRenewal struct {
 	res  lease.Result
 	sent time.Time
 	err  error
 }
 
 // keep renews an incarnation until it ends.
-func (l *dumbLease) keep(life context.Context, h *dumbHolding) {
+func (l *plainLease) keep(life context.Context, h *plainHolding) {
 	interval := min(l.Duration, time.Minute) / 3
 	if l.bug != "renews on the dot" {
 		interval -= l.jitter(interval / 10)
@@ -64,7 +64,7 @@ func (l *dumbLease) keep(life context.Context, h *dumbHolding) {
 	if l.bug == "does not renew" {
 		next = nil
 	}
-	answers := make(chan dumbRenewal, 100)
+	answers := make(chan plainRenewal, 100)
 	flying := false
 	for {
 		l.lock()
@@ -116,7 +116,7 @@ func (l *dumbLease) keep(life context.Context, h *dumbHolding) {
 				if l.bug == "counts belief from the answer" {
 					sent = l.clock.Now()
 				}
-				answers <- dumbRenewal{res, sent, err}
+				answers <- plainRenewal{res, sent, err}
 			})
 		case a := <-answers:
 			flying = false
@@ -130,7 +130,7 @@ func (l *dumbLease) keep(life context.Context, h *dumbHolding) {
 }
 
 // renewed takes note of the answer to a renewal, and reports whether there was one.
-func (l *dumbLease) renewed(h *dumbHolding, a dumbRenewal) bool {
+func (l *plainLease) renewed(h *plainHolding, a plainRenewal) bool {
 	code, r := lease.CodeOf(a.err), a.res.Record
 	shown := !a.res.Now.IsZero() && r.ID == h.id
 	l.lock()
@@ -176,7 +176,7 @@ func (l *dumbLease) renewed(h *dumbHolding, a dumbRenewal) bool {
 }
 
 // late releases what a renewal holds that was carried out after the end.
-func (l *dumbLease) late(h *dumbHolding, answers <-chan dumbRenewal) {
+func (l *plainLease) late(h *plainHolding, answers <-chan plainRenewal) {
 	select {
 	case a := <-answers:
 		switch l.bug {
@@ -196,7 +196,7 @@ func (l *dumbLease) late(h *dumbHolding, answers <-chan dumbRenewal) {
 	}
 }
 
-func (l *dumbLease) revive(h *dumbHolding, answers <-chan dumbRenewal) {
+func (l *plainLease) revive(h *plainHolding, answers <-chan plainRenewal) {
 	select {
 	case a := <-answers:
 		if a.err == nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-func (l *dumbLease) Acquire(ctx context.Context) (bool, error) {
+func (l *plainLease) Acquire(ctx context.Context) (bool, error) {
 	_, ok, err := l.AcquireWithToken(ctx)
 	return ok, err
 }
 
-func (l *dumbLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+func (l *plainLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	if l.bug == "does not look at a done context" && ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -57,8 +57,8 @@ func (l *dumbLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, er
 	return l.attempt(ctx, superseded, free)
 }
 
-func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free func()) (lease.Token, bool, error) {
-	id := l.mint()
+func (l *plainLease) attempt(ctx context.Context, superseded chan struct{}, free func()) (lease.Token, bool, error) {
+	id := l.newID()
 	type answer struct {
 		res  lease.Result
 		sent time.Time
@@ -156,29 +156,29 @@ func (l *dumbLease) attempt(ctx context.Context, superseded chan struct{}, free 
 
 // undo releases an ID that nobody believes in. If its acquire may still arrive, and would
 // stay for ever, both are written over it.
-func (l *dumbLease) undo(ctx context.Context, id lease.ID, doubtful bool) {
+func (l *plainLease) undo(ctx context.Context, id lease.ID, inDoubt bool) {
 	if l.bug != "undoes under the caller's context" {
 		ctx = context.WithoutCancel(ctx)
 	}
 	_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
-	if lease.CodeOf(err) == lease.ErrIDMismatch && doubtful && l.Duration == lease.Infinite && l.bug != "leaves an infinite orphan" {
+	if lease.CodeOf(err) == lease.ErrIDMismatch && inDoubt && l.Duration == lease.Infinite && l.bug != "leaves an infinite orphan" {
 		if _, err = l.do(ctx, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: l.Owner, Duration: l.Duration}); err == nil {
 			_, err = l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
 		}
 	}
 	if err != nil && !lease.CodeOf(err).Refusal() {
 		l.lock()
-		l.debts = append(l.debts, id)
+		l.pendingReleases = append(l.pendingReleases, id)
 		l.unlock()
 	}
 }
 
 // settle releases what is owed, in its turn.
-func (l *dumbLease) settle(ctx context.Context) error {
+func (l *plainLease) settle(ctx context.Context) error {
 	l.lock()
-	debts := l.debts
+	pendingReleases := l.pendingReleases
 	l.unlock()
-	for _, id := range debts {
+	for _, id := range pendingReleases {
 		req := lease.Request{Action: lease.ActionRelease, ID: id}
 		if l.bug == "breaks what it releases" {
 			req = lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}
@@ -188,7 +188,7 @@ func (l *dumbLease) settle(ctx context.Context) error {
 			return err
 		}
 		l.lock()
-		l.debts = slices.DeleteFunc(l.debts, func(d lease.ID) bool { return d == id })
+		l.pendingReleases = slices.DeleteFunc(l.pendingReleases, func(d lease.ID) bool { return d == id })
 		l.unlock()
 	}
 	return nil

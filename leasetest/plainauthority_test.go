@@ -17,7 +17,7 @@ import (
 
 // A dumbAuthority is an authority in its simplest form: one mutex, one map, lease.Step. Each
 // of the bugs that it may have is one that somebody's authority could have.
-type dumbAuthority struct {
+type plainAuthority struct {
 	bug string
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type dumbAuthority struct {
 	watches map[string][]chan struct{}
 }
 
-func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
 	changes := req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew || req.Action == lease.ActionRelease
 	if err := ctx.Err(); err != nil && a.bug != "does not look at the context" && (changes || a.bug != "looks at the context of a holder only") {
@@ -60,7 +60,7 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 		time.Sleep(time.Millisecond) // on the way there, and back
 		if ctx.Err() != nil {
 			for range 2 {
-				_, _ = (&dumbAuthority{records: a.records}).Do(context.WithoutCancel(ctx), name, req)
+				_, _ = (&plainAuthority{records: a.records}).Do(context.WithoutCancel(ctx), name, req)
 			}
 			return lease.Result{}, fail(ctx.Err())
 		}
@@ -137,7 +137,7 @@ func (a *dumbAuthority) Do(ctx context.Context, name string, req lease.Request) 
 }
 
 // signal tells the watches of a name of a change. The mutex is held.
-func (a *dumbAuthority) signal(name string, req lease.Request, changed bool) {
+func (a *plainAuthority) signal(name string, req lease.Request, changed bool) {
 	holders := req.Action == lease.ActionAcquire || req.Action == lease.ActionRelease
 	if !changed || a.bug == "signals no break and no change of the ID" && !holders {
 		return
@@ -150,7 +150,7 @@ func (a *dumbAuthority) signal(name string, req lease.Request, changed bool) {
 	}
 }
 
-func (a *dumbAuthority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (a *plainAuthority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := make(chan struct{}, 1)
@@ -166,7 +166,7 @@ func (a *dumbAuthority) Watch(ctx context.Context, name string) (<-chan struct{}
 	return w, nil
 }
 
-func (a *dumbAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+func (a *plainAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		a.mu.Lock()
 		records, now := maps.Clone(a.records), time.Now().Round(0).UTC()
@@ -187,7 +187,7 @@ func (a *dumbAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.E
 }
 
 // sureOfAll reports whether an answer claims the whole duration, of which some has passed.
-func (a *dumbAuthority) sureOfAll(req lease.Request, r lease.Record, err error) bool {
+func (a *plainAuthority) sureOfAll(req lease.Request, r lease.Record, err error) bool {
 	switch a.bug {
 	case "is as sure of a read as of a grant":
 		return req.Action == lease.ActionRead && r.State == lease.Leased
@@ -202,14 +202,14 @@ func (a *dumbAuthority) sureOfAll(req lease.Request, r lease.Record, err error) 
 }
 
 // dumbAuthorities is a suite over authorities with that bug.
-func dumbAuthorities(bug string) *suite {
+func plainAuthorities(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1}
 	if bug == "does not look at limits" {
 		o.Limits = lease.AzureLimits
 	}
 	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority {
-		return &dumbAuthority{bug: bug, records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
+		return &plainAuthority{bug: bug, records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
 	}}
 }
 
-func TestDumbAuthority(t *testing.T) { dumbAuthorities("").test(t) }
+func TestPlainAuthority(t *testing.T) { plainAuthorities("").test(t) }
