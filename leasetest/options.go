@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -136,4 +137,12 @@ func (o *Options) leaseDuration() time.Duration {
 		d = min(d, o.Limits.MaxDuration)
 	}
 	return d
+}
+
+// must panics unless ok: an argument makes no sense, and the test that gave it is to be
+// mended. The text names the argument and its bound.
+func must(ok bool, format string, args ...any) {
+	if !ok {
+		panic("leasetest: " + fmt.Sprintf(format, args...))
+	}
 }

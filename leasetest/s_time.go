@@ -8,7 +8,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// timeRules are about the store's time.
 var timeRules = []rule{
+	{"S4/clients-have-one-time", "the store's time does not decrease from an answer to one client to an answer to another", hasAnother | CanTellTime, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		for i := range 20 {
+			put := both[i%2].put(s.name, both[i%2].load(s.name), s.leased(both[i%2].load(s.name), 100*s.D))
+			if seen := both[1-i%2].load(s.name); seen.Now.Before(put.Now) {
+				s.Errorf("one client was told %s, and then another %s", timeText(put.Now), timeText(seen.Now))
+			}
+		}
+	}},
 	{"S4/time-never-decreases", "the store's time does not decrease from one answer to the next", 0, func(p *probe) {
 		s := p.store()
 		s.together(4, func(i int) {

@@ -68,12 +68,12 @@ func TestCalibrationIsComplete(t *testing.T) {
 		files string
 		bugs  []plantedBug
 	}{
-		{"plainstore plainkeep plainclient plainlist", storeBugs}, {"plainauthority plainmachine", authorityBugs}, {"plainguard", guardBugs},
-		{"plainlease plainacquire plainhold plainend", leaseBugs}, {"brokensession", sessionBugs}, {"brokenmachine", machineBugs},
+		{"store store_keep store_client store_list", storeBugs}, {"authority authority_machine", authorityBugs}, {"guard", guardBugs},
+		{"lease lease_acquire lease_hold lease_end", leaseBugs}, {"session", sessionBugs}, {"step", machineBugs},
 	} {
 		var source []byte
 		for _, file := range strings.Fields(c.files) {
-			data, err := os.ReadFile(file + "_test.go")
+			data, err := os.ReadFile("planted_" + file + "_test.go")
 			if err != nil {
 				t.Fatal(err)
 			}

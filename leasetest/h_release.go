@@ -11,6 +11,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
+// releaseRules are about Release and Close.
 var releaseRules = []rule{
 	{"H17/release-gives-up", "after a release that returned nil another can acquire at once", 0, func(p *probe) {
 		w := p.world()

@@ -9,6 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// contentionRules are about requests at the same time.
 var contentionRules = []rule{
 	{"A2/one-acquire-wins", "of any number of acquires with different IDs, at the same time, one is granted, and the others are refused as held", 0, func(p *probe) {
 		a := p.authority()
@@ -148,35 +149,6 @@ var contentionRules = []rule{
 		p.pass(p.D / 2) // what is under way arrives
 		if n := a.inspect().Record.Epoch - first; n < granted || n > granted+unknown {
 			p.Errorf("%d requests were granted, %d have an unknown outcome, and %d were carried out", granted, unknown, n)
-		}
-	}},
-	{"M4/tokens-outlive-idleness", "the first grant after a long time has a newer token than the last one before it", 0, func(p *probe) {
-		a := p.authority()
-		var last uint64
-		for range 3 {
-			epoch := a.grant(acquire(p.id(), p.D)).Record.Epoch
-			if epoch <= last {
-				p.Errorf("epoch %d was granted after %d, and after %v", epoch, last, p.idle())
-			}
-			last = epoch
-			p.pass(p.idle())
-		}
-	}},
-	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *probe) {
-		a := p.authority()
-		var last lease.Token
-		for i := range 12 {
-			id := p.id()
-			res := a.grant(acquire(id, p.D))
-			tok := res.Record.Token()
-			if tok.Validate() != nil || tok.Compare(last) <= 0 || string(tok) <= string(last) {
-				p.Errorf("grant %d has the token %q, after %q", i+1, tok, last)
-			}
-			if kept := a.grant(renew(id)).Record.Token(); kept != tok {
-				p.Errorf("the renewal has the token %q, and the grant %q", kept, tok)
-			}
-			last = tok
-			a.grant(release(id))
 		}
 	}},
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// listRules are about lists.
 var listRules = []rule{
 	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", hasList, func(p *probe) {
 		s := p.store()
@@ -223,6 +224,7 @@ var listRules = []rule{
 	}},
 }
 
+// authorityListRules are about lists, for authorities.
 var authorityListRules = []rule{
 	{"S10/everything-held-is-listed-once", "the list of an authority shows every lease that is held, as a read shows it", hasList, func(p *probe) {
 		a := p.authority()

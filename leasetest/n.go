@@ -12,9 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// silent runs a function without a log.
-var silent = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}
-
+// runRules are about functions that run under a lease.
 var runRules = []rule{
 	{"N1/one-function-at-a-time", "functions run under the lease only while it is held, and never two at once", 0, func(p *probe) {
 		w := p.world()
@@ -128,3 +126,6 @@ var runRules = []rule{
 		}
 	}},
 }
+
+// silent runs a function without a log.
+var silent = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}

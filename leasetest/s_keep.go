@@ -7,57 +7,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-var versionRules = []rule{
-	{"S2/no-version-recurs", "no two states of a name have the same version, be their records the same", 0, func(p *probe) {
+// keepRules are about what a store must not forget.
+var keepRules = []rule{
+	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
-		snap := s.load(s.name)
-		seen := map[string]bool{snap.Version: true}
-		one := s.leased(snap, 100*s.D)
-		another := one
-		another.Owner = "another"
-		released := lease.Record{Epoch: one.Epoch}
-		for _, next := range slices.Repeat([]lease.Record{one, another, one, released}, 80) {
-			snap = s.put(s.name, snap, next)
-			if seen[snap.Version] {
-				s.Fatalf("version %q recurred", snap.Version)
-			}
-			seen[snap.Version] = true
-		}
-	}},
-	{"S2/no-version-recurs-after-forgetting", "no version comes back with a name that was forgotten, absence included", hasForget, func(p *probe) {
-		s := p.store()
-		seen := map[string]bool{}
-		for range 3 {
-			snap := s.load(s.name)
-			if seen[snap.Version] {
-				s.Fatalf("the version %q of the absence recurred", snap.Version)
-			}
-			for range 4 {
-				seen[snap.Version] = true
-				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-				if seen[snap.Version] {
-					s.Fatalf("version %q recurred", snap.Version)
-				}
-			}
-			seen[snap.Version] = true
-			s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-			s.forget()
-		}
-	}},
-	{"S2/no-version-recurs-after-reopening", "no version comes back after the store was opened again", hasReopen, func(p *probe) {
-		s := p.store()
-		seen := map[string]bool{}
-		for range 3 {
-			snap := s.load(s.name)
-			for range 4 {
-				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-				if seen[snap.Version] {
-					s.Fatalf("version %q recurred", snap.Version)
-				}
-				seen[snap.Version] = true
-			}
-			s.reopen()
-		}
+		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.reopen()
+		seen := s.shows(s.name, put.Record)
+		s.put(s.name, seen, s.leased(seen, 100*s.D))
 	}},
 	{"S3/epoch-outlives-release", "an available record keeps its epoch", 0, func(p *probe) {
 		s := p.store()

@@ -3,8 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
-	"math"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// swapRules are about Load and Swap.
 var swapRules = []rule{
 	{"S1/unknown-name-is-absent", "a name that the store does not know gives a record that is zero but for its epoch", 0, func(p *probe) {
 		s := p.store()
@@ -114,6 +114,75 @@ var swapRules = []rule{
 		s := p.store()
 		s.increment([]storeProbe{s}, s.name)
 	}},
+	{"S1/another-client's-swap-conflicts", "a swap of a version that another client has replaced is a conflict, and certainly not applied", hasAnother, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		for i := range 6 {
+			first, second := both[i%2], both[1-i%2]
+			old := second.load(s.name)
+			put := first.put(s.name, first.load(s.name), first.leased(old, 100*s.D))
+			if _, err := second.Swap(s.ctx, s.name, old, second.leased(old, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+				s.Errorf("a swap of what another client has replaced: %v", err)
+			}
+			second.shows(s.name, put.Record)
+		}
+	}},
+	{"S1/clients-at-once-lose-no-update", "what a swap committed is what the next one starts from, whichever client makes it", hasAnother, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		s.increment(both[:], s.name)
+	}},
+	{"S2/no-version-recurs", "no two states of a name have the same version, be their records the same", 0, func(p *probe) {
+		s := p.store()
+		snap := s.load(s.name)
+		seen := map[string]bool{snap.Version: true}
+		one := s.leased(snap, 100*s.D)
+		another := one
+		another.Owner = "another"
+		released := lease.Record{Epoch: one.Epoch}
+		for _, next := range slices.Repeat([]lease.Record{one, another, one, released}, 80) {
+			snap = s.put(s.name, snap, next)
+			if seen[snap.Version] {
+				s.Fatalf("version %q recurred", snap.Version)
+			}
+			seen[snap.Version] = true
+		}
+	}},
+	{"S2/no-version-recurs-after-forgetting", "no version comes back with a name that was forgotten, absence included", hasForget, func(p *probe) {
+		s := p.store()
+		seen := map[string]bool{}
+		for range 3 {
+			snap := s.load(s.name)
+			if seen[snap.Version] {
+				s.Fatalf("the version %q of the absence recurred", snap.Version)
+			}
+			for range 4 {
+				seen[snap.Version] = true
+				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
+				if seen[snap.Version] {
+					s.Fatalf("version %q recurred", snap.Version)
+				}
+			}
+			seen[snap.Version] = true
+			s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			s.forget()
+		}
+	}},
+	{"S2/no-version-recurs-after-reopening", "no version comes back after the store was opened again", hasReopen, func(p *probe) {
+		s := p.store()
+		seen := map[string]bool{}
+		for range 3 {
+			snap := s.load(s.name)
+			for range 4 {
+				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
+				if seen[snap.Version] {
+					s.Fatalf("version %q recurred", snap.Version)
+				}
+				seen[snap.Version] = true
+			}
+			s.reopen()
+		}
+	}},
 	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it, to whoever loads", 0, func(p *probe) {
 		s := p.store()
 		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
@@ -156,55 +225,17 @@ var swapRules = []rule{
 			s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(next))
 		}
 	}},
-	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *probe) {
+	{"S8/no-load-is-stale-for-another-client", "a load that begins after another client's swap was answered shows it", hasAnother, func(p *probe) {
 		s := p.store()
-		on := s.load(s.name)
-		id, until := s.id(), on.Now.Round(0).UTC().Add(100*s.D)
-		far := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
-		for what, r := range map[string]lease.Record{
-			"leased":    {State: lease.Leased, ID: id, Owner: "worker-1", Duration: 100 * s.D, Until: until.Add(123_456_789)},
-			"far":       {State: lease.Leased, ID: id, Duration: lease.Infinite - 1, Until: far},
-			"infinite":  {State: lease.Leased, ID: id, Duration: lease.Infinite},
-			"breaking":  {State: lease.Breaking, ID: id, Duration: time.Nanosecond, Until: until},
-			"endless":   {State: lease.Breaking, ID: id, Duration: lease.Infinite, Until: until},
-			"expired":   {State: lease.Expired, ID: id, Duration: time.Second},
-			"broken":    {State: lease.Broken, ID: id, Duration: lease.Infinite},
-			"released":  {State: lease.Available, ID: id, Owner: "worker-1", Duration: time.Second},
-			"available": {},
-			"quotes":    {State: lease.Expired, ID: id, Owner: "a 'quoted' \"owner\" \\ owner=\"x\"\n\t", Duration: 1},
-			"controls":  {State: lease.Expired, ID: id, Owner: "\x01\x1b\x7f\r\n\u0085\u2028\ufeff", Duration: 1},
-			"unicode":   {State: lease.Expired, ID: id, Owner: "Zoë Ω 租约 \U0001F512", Duration: 1},
-			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel), Duration: 1},
-			"late":      {State: lease.Expired, ID: id, Duration: 1, Epoch: math.MaxInt64},
-		} {
-			if what == "infinite" && !s.can(CanBeInfinite) || strings.HasPrefix(what, "break") && !s.can(CanBreak) {
-				continue
+		both := s.both()
+		for i := range 20 {
+			writes, reads := both[i%2], both[1-i%2]
+			_ = reads.load(s.name) // it has seen the one before
+			put := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
+			if seen := reads.shows(s.name, put.Record); seen.Version != put.Version {
+				s.Errorf("one client committed version %q, and another loads %q", put.Version, seen.Version)
 			}
-			name := s.name + "/" + what
-			old := s.load(name)
-			r.Epoch = max(r.Epoch, old.Record.Epoch+1)
-			s.put(name, old, r)
-			s.shows(name, r)
 		}
-	}},
-	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", hasCorrupt, func(p *probe) {
-		s := p.store()
-		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
-		s.history.printf("somebody spoils the record")
-		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
-		if snap, err := s.Load(s.ctx, s.name); err == nil || !strings.Contains(err.Error(), s.name) {
-			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
-		}
-		if res, err := lease.NewAuthority(s.Store).Do(s.ctx, s.name, acquire(s.id(), s.D)); err == nil || lease.CodeOf(err).Refusal() {
-			s.Errorf("an acquire gets %s", outcomeText(res.Record, err))
-		}
-	}},
-	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", hasReopen, func(p *probe) {
-		s := p.store()
-		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
-		s.reopen()
-		seen := s.shows(s.name, put.Record)
-		s.put(s.name, seen, s.leased(seen, 100*s.D))
 	}},
 }
 
@@ -265,4 +296,12 @@ func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)
 	}
+}
+
+// both returns the store as two clients have it.
+func (s storeProbe) both() [2]storeProbe {
+	s.Helper()
+	other := s.Options.Another(s.probe.TB, s.bare)
+	s.made(other, "Options.Another")
+	return [2]storeProbe{s, {s.probe, s.history.store(other), other}}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// certaintyRules are about MinRemaining and MaxRemaining.
 var certaintyRules = []rule{
 	{"A5/min-remaining-is-certain", "for MinRemaining, counted from the sending, the ID stays locked", 0, func(p *probe) {
 		a := p.authority()
@@ -106,40 +107,5 @@ var certaintyRules = []rule{
 				p.Errorf("of a released lease %v are sure and %v remain", res.MinRemaining, res.MaxRemaining())
 			}
 		}
-	}},
-	{"A7/limits-are-kept", "a duration or a period out of the stated limits is refused at the grant; infinite is none of them", 0, func(p *probe) {
-		a := p.authority()
-		l := p.Limits
-		if l.MinDuration > 1 {
-			a.refuse(acquire(p.id(), l.MinDuration-1), lease.ErrDuration)
-		}
-		if l.MaxDuration > 0 {
-			a.refuse(acquire(p.id(), l.MaxDuration+1), lease.ErrDuration)
-			a.refuse(acquire(p.id(), lease.Infinite-1), lease.ErrDuration)
-		}
-		if l.MaxPeriod > 0 && p.can(CanBreak) {
-			a.refuse(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(l.MaxPeriod + 1)}, lease.ErrPeriod)
-		}
-		if state := a.inspect().Record.State; state != lease.Available {
-			p.Errorf("what was refused left the lease %v", state)
-		}
-		if p.can(CanBeInfinite) {
-			a.grant(acquire(p.id(), lease.Infinite))
-		} else {
-			a.grant(acquire(p.id(), p.D))
-		}
-	}},
-	{"A8/anybody-may-break", "a break needs no ID, and tells how long the lease stays locked", CanBreak, func(p *probe) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
-		left, err := lease.Break(p.ctx, a, p.name, lease.Grace(p.D/4))
-		if err != nil || left <= 0 || left > p.D/4 {
-			p.Fatalf("a break of period %v leaves %v: %v", p.D/4, left, err)
-		}
-		a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
-		a.refuse(renew(id), lease.ErrBroken)
-		p.pass(left + p.Slack/4)
-		a.grant(acquire(p.id(), p.D))
 	}},
 }

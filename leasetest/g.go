@@ -12,34 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Guard is what keeps older holders from a resource. fencing.Guard is one.
-type Guard interface {
-	// Advance shows a token before the holder's first read.
-	Advance(tok lease.Token) error
-
-	// Do runs f if tok is not older than the newest that was shown.
-	Do(tok lease.Token, f func() error) error
-}
-
-// TestGuard holds a guard to the clauses G of SPEC.md, a subtest a rule. The function
-// newGuard returns a guard that has seen no token; it is called in the subtest, and its
-// bubble. Without [Options.Bubble] it is called by several goroutines.
-func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
-	must(newGuard != nil, "TestGuard: newGuard must not be nil")
-	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
-	s.test(t)
-}
-
-func (p *probe) guard() Guard {
-	p.Helper()
-	g := p.suite.newGuard(p.TB)
-	p.made(g, "newGuard")
-	return g
-}
-
-// write is a function that a guard may run.
-func write() error { return nil }
-
+// guardRules are about guards.
 var guardRules = []rule{
 	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older one is", 0, func(p *probe) {
 		g := p.guard()
@@ -50,13 +23,6 @@ var guardRules = []rule{
 			}
 			p.refuses(g, "")
 		}
-	}},
-	{"G6/the-mark-outlives-idleness", "a guard that nobody used in a long time refuses what it refused before", 0, func(p *probe) {
-		g := p.guard()
-		p.admits(g, 7)
-		p.pass(p.idle())
-		p.refuses(g, lease.TokenOf(6))
-		p.admits(g, 7)
 	}},
 	{"G1/older-and-newer-at-the-same-time", "of functions under different tokens, called at the same time, none runs after one with a newer token, and no two run at once", 0, func(p *probe) {
 		g := p.guard()
@@ -187,6 +153,13 @@ var guardRules = []rule{
 			}
 		}
 	}},
+	{"G6/the-mark-outlives-idleness", "a guard that nobody used in a long time refuses what it refused before", 0, func(p *probe) {
+		g := p.guard()
+		p.admits(g, 7)
+		p.pass(p.idle())
+		p.refuses(g, lease.TokenOf(6))
+		p.admits(g, 7)
+	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
@@ -216,6 +189,7 @@ var guardRules = []rule{
 		p.need(<-advanced, "advance")
 		older.Wait()
 	}},
+	// This rule is the last: if nothing recovers from its panic, the process ends.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)
@@ -235,6 +209,34 @@ var guardRules = []rule{
 		p.admits(g, 6)
 	}},
 }
+
+// A Guard is what keeps older holders from a resource. fencing.Guard is one.
+type Guard interface {
+	// Advance shows a token before the holder's first read.
+	Advance(tok lease.Token) error
+
+	// Do runs f if tok is not older than the newest that was shown.
+	Do(tok lease.Token, f func() error) error
+}
+
+// TestGuard holds a guard to the clauses G of SPEC.md, a subtest a rule. The function
+// newGuard returns a guard that has seen no token; it is called in the subtest, and its
+// bubble. Without [Options.Bubble] it is called by several goroutines.
+func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
+	must(newGuard != nil, "TestGuard: newGuard must not be nil")
+	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
+	s.test(t)
+}
+
+func (p *probe) guard() Guard {
+	p.Helper()
+	g := p.suite.newGuard(p.TB)
+	p.made(g, "newGuard")
+	return g
+}
+
+// write is a function that a guard may run.
+func write() error { return nil }
 
 func (p *probe) admits(g Guard, epoch uint64) {
 	p.Helper()

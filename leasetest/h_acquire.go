@@ -11,6 +11,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
+// acquireRules are about Acquire.
 var acquireRules = []rule{
 	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *probe) {
 		p.world().join(Holder{Owner: "a"}).acquire()
@@ -172,5 +173,65 @@ var acquireRules = []rule{
 		a.deadFor(p.D/2, "after acquires whose contexts ended")
 		a.lostSoFar(0)
 		b.acquire()
+	}},
+	{"H4/a-grant-answered-too-late-is-an-error", "a grant that is answered when nothing is certain any more is an error, and undone", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		w.answer(func(req lease.Request, res *lease.Result, _ *error) {
+			if req.Action == lease.ActionAcquire {
+				res.MinRemaining = min(res.MinRemaining, p.D/20)
+			}
+		})
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
+		a.fails(p.ctx, "that was answered too late")
+		a.deadFor(p.D/2, "after a grant that was answered too late")
+		w.unlocked("half a duration after a grant that was answered too late")
+		a.lostSoFar(0)
+		b.acquire()
+	}},
+	{"H5/acquire-while-holding-asks-nobody", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		tok := a.acquire()
+		asked := len(a.requests.of(lease.ActionAcquire))
+		for range 3 {
+			if again := a.acquire(); again != tok {
+				p.Errorf("the token was %q, and is %q", tok, again)
+			}
+		}
+		if n := len(a.requests.of(lease.ActionAcquire)); n != asked {
+			p.Errorf("%d more acquires were sent", n-asked)
+		}
+	}},
+	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire, and of one while holding, cannot end what is held", 0, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		ctx, cancel := context.WithCancel(p.ctx)
+		if _, ok, err := a.tryAcquire(ctx); !ok {
+			p.Fatalf("Acquire: %v, %v", ok, err)
+		}
+		if _, ok, err := a.tryAcquire(ctx); !ok {
+			p.Fatalf("Acquire while holding: %v, %v", ok, err)
+		}
+		cancel()
+		a.aliveFor(3*p.D, "after the context of its acquire was cancelled")
+		a.lostSoFar(0)
+	}},
+	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayRequest(p.D/20)))
+		tokens := make([]lease.Token, 8)
+		p.together(len(tokens), func(i int) {
+			var ok bool
+			var err error
+			if tokens[i], ok, err = a.tryAcquire(p.ctx); !ok {
+				p.Errorf("Acquire: %v, %v", ok, err)
+			}
+		})
+		for _, tok := range tokens {
+			if tok != tokens[0] {
+				p.Errorf("one call has the token %q, and another %q", tokens[0], tok)
+			}
+		}
+		if n := a.requests.atOnce(lease.ActionAcquire); n > 1 {
+			p.Errorf("%d acquires were in flight at once", n)
+		}
+		a.aliveFor(2*p.D, "after acquires at once")
 	}},
 }

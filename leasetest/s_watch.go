@@ -7,7 +7,25 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// watchRules are about watches.
 var watchRules = []rule{
+	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		for i := range both {
+			writes, reads := both[i], both[1-i]
+			snap := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
+			watch := reads.beginWatch(s.ctx, reads.bare, s.name)
+			for range 3 {
+				watch.ready()
+				snap = writes.put(s.name, snap, writes.leased(snap, 100*s.D))
+				if !watch.signalsChange() {
+					s.Fatalf("another client's change was not signalled")
+				}
+			}
+			watch.requireSignal()
+		}
+	}},
 	{"S7/change-signals", "every change that unlocks, breaks, shortens or gives a lock to another is signalled", hasWatch, func(p *probe) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
@@ -156,6 +174,41 @@ var watchRules = []rule{
 		if signals, err := s.bare.(lease.Watcher).Watch(ctx, s.name); err == nil {
 			s.closed(signals)
 		}
+	}},
+}
+
+// authorityWatchRules are about watches, for authorities.
+var authorityWatchRules = []rule{
+	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", hasWatch, func(p *probe) {
+		a := p.authority()
+		ctx, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		watch := p.beginWatch(ctx, a.bare, p.name)
+		id, other := p.id(), p.id()
+		for _, c := range []struct {
+			req  lease.Request
+			must bool
+		}{
+			{acquire(id, p.D), false}, {acquire(id, p.D), false}, {lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, true}, {release(other), true},
+			{acquire(id, p.D), false}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, true}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, true},
+			{lease.Request{Action: lease.ActionWrite}, false},
+		} {
+			if c.req.Action == lease.ActionRelease && !p.can(CanChange) {
+				c.req.ID = id
+			}
+			if p.cannot(c.req) {
+				continue
+			}
+			watch.ready()
+			a.grant(c.req)
+			if c.must && !watch.signalsChange() {
+				p.Fatalf("%s was not signalled", requestText(c.req))
+			}
+		}
+		watch.requireSignal()
+		watch.ready()
+		cancel()
+		p.closed(watch.signals)
 	}},
 }
 

@@ -1,0 +1,267 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+)
+
+// idRules are about the IDs of a holder, and who takes over.
+var idRules = []rule{
+	{"H3/a-late-grant-is-undone", "the grant of an acquire that was abandoned is undone by its ID, after the attempt has settled, and never surfaces", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		for i, fault := range []leasefault.Fault{
+			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // it lands after the caller has gone
+			leasefault.DelayAnswer(p.D / 10),
+			leasefault.LoseAnswer,
+		} {
+			name := p.name
+			p.name = fmt.Sprint(name, i) // a lease of its own
+			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
+			a.abandon(p.D / 20)
+			a.deadFor(p.D/2, "after an acquire that was abandoned")
+			w.unlocked("half a duration after an abandoned acquire")
+			if a.requests.crossed {
+				p.Errorf("a release was sent while the acquire was in flight")
+			}
+			a.lostSoFar(0)
+			b.acquire()
+			p.name = name
+		}
+	}},
+	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", CanUseAuthority, func(p *probe) {
+		gate := p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
+		a.abandon(p.D / 40)
+		a.abandon(p.D / 40)
+		gate.Open()
+		p.pass(p.D / 2)
+		if n := a.requests.atOnce(lease.ActionAcquire); n > 1 {
+			p.Errorf("%d acquires were in flight at once", n)
+		}
+		a.acquire()
+	}},
+	{"H3/undo-has-a-context-of-its-own", "the undoing of an abandoned acquire is not ended by the caller's context, and does not hang for ever", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, leasefault.LoseRequest))
+		a.abandon(p.D / 20)
+		p.pass(2 * p.D)
+		undos := a.requests.of(lease.ActionRelease)
+		if len(undos) == 0 {
+			p.Fatalf("nothing was undone")
+		}
+		if undos[0].done {
+			p.Errorf("the undoing was sent under a context that was done already")
+		}
+		a.acquire()
+	}},
+	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire comes after its undoing does not stay with nobody", CanUseAuthority | CanBeInfinite, func(p *probe) {
+		gate := p.gate()
+		w := p.worldOver(leasefault.ScriptStore(memory.New(nil), leasefault.Nth(1, leasefault.Swap, leasefault.Detach(p.TB, gate.HoldRequest))))
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
+		a.abandon(p.D / 20)
+		p.pass(10 * p.D)
+		gate.Open()
+		p.pass(10 * p.D)
+		a.dead("after an acquire that was abandoned")
+		w.unlocked("long after an abandoned acquire arrived")
+	}},
+	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		seen := map[lease.ID]bool{}
+		for range 4 {
+			a.acquire()
+			a.requests.fresh(p, seen)
+			p.need(a.release(), "release")
+		}
+		a.acquire()
+		a.requests.fresh(p, seen)
+		a.isLost(1)
+		a.mend()
+		a.until(5, "after a loss")
+		a.requests.fresh(p, seen)
+	}},
+	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseRequest))
+		seen := map[lease.ID]bool{}
+		a.abandon(p.D / 20)
+		a.requests.fresh(p, seen)
+		p.pass(p.D)
+		a.acquire()
+		a.requests.fresh(p, seen)
+	}},
+	{"H6/a-queued-release-retires-the-ID", "an ID for which a release is queued is not proposed again", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRelease, leasefault.FailRequest))
+		seen := map[lease.ID]bool{}
+		a.acquire()
+		a.requests.fresh(p, seen)
+		if a.release() == nil {
+			p.Errorf("a release that did not arrive returned nil")
+		}
+		a.until(5, "after a release that did not arrive")
+		a.requests.fresh(p, seen)
+	}},
+	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next is not told that another has it", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
+		a.fails(p.ctx, "whose answer was lost")
+		a.until(3, "after one whose answer was lost")
+	}},
+	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer)), w.join(Holder{Owner: "b"})
+		seen := map[lease.ID]bool{}
+		a.fails(p.ctx, "whose answer was lost")
+		a.requests.fresh(p, seen)
+		p.need(a.release(), "release")
+		w.unlocked("after a release that returned nil")
+		b.acquire()
+		p.need(b.release(), "release")
+		a.acquire()
+		a.requests.fresh(p, seen)
+	}},
+	{"H7/a-lost-ID-does-not-exclude-its-holder", "a holder that acquires as soon as it has lost is not told that another has the lease", canLose, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		again := make(chan bool, 1)
+		a.OnLost(func(error) {
+			a.mend()
+			ok, err := a.Acquire(p.ctx) // the authority may have it locked for a moment yet
+			again <- ok || err != nil
+		})
+		a.acquire()
+		a.isLost(1)
+		if !<-again {
+			p.Errorf("Acquire returned false, nil: nobody else has it")
+		}
+		a.until(3, "after a loss")
+	}},
+	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not say that another has it", canCut, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		a.acquire()
+		a.releaseInVain()
+		a.dead("after a release that erred")
+		a.until(3, "after a release that erred")
+	}},
+	{"H8/owners-exclude-themselves", "without take-over, equal owners exclude each other", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same"})
+		a.acquire()
+		b.denied("that another of the same owner holds")
+		a.aliveFor(p.D, "after one of the same owner tried")
+	}},
+	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		old := a.acquire()
+		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
+			p.Errorf("the token is %q, and that of the earlier holder %q", tok, old)
+		}
+		p.pass(p.D / 2)
+		a.dead("half a duration after it was taken over")
+		a.lostError(a.lostTimes(1), old, lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent)
+		b.aliveFor(3*p.D, "after it has taken over")
+		a.dead("after it was taken over")
+		a.lostSoFar(1)
+	}},
+	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		a.acquire()
+		if n := len(a.requests.of(lease.ActionChange)); n != 0 {
+			p.Errorf("%d changes of a lease that was free", n)
+		}
+		b.acquire()
+		all := slices.DeleteFunc(b.requests.of(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
+		if len(all) != 3 || all[0].Action != lease.ActionAcquire || all[1].Action != lease.ActionChange || all[2].Action != lease.ActionAcquire {
+			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
+		}
+	}},
+	{"H8/take-over-spares-other-owners", "take-over takes nothing from another owner", CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
+		a.acquire()
+		b.denied("that another owner holds")
+		a.aliveFor(p.D, "after another owner tried")
+	}},
+	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", CanTakeOver | CanChange | canRevoke | CanBreak, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		a.acquire()
+		w.revoke(p.D / 2)
+		b.denied("that is breaking")
+	}},
+	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", CanTakeOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "same", TakeOver: true})
+		b := w.join(Holder{Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, leasefault.After(func() { w.revoke(p.D * 3 / 4) })))
+		a.acquire()
+		if _, ok, _ := b.tryAcquire(p.ctx); ok {
+			p.Errorf("Acquire returned true for a lease that is breaking")
+		}
+		b.deadFor(p.D/4, "after a take-over that met a break")
+		w.unlocked("after a take-over that met a break")
+	}},
+	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		w.answer(func(_ lease.Request, res *lease.Result, err *error) {
+			if *err != nil {
+				res.Record.ID = lease.ID{}
+			}
+		})
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		a.acquire()
+		if err := b.fails(p.ctx, "that cannot take over"); !errors.Is(err, errors.ErrUnsupported) {
+			p.Errorf("the error is %v", err)
+		}
+	}},
+	{"H8/no-owner-is-an-owner-of-its-own", "a holder without an owner is taken over by nobody", CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b, c := w.join(Holder{}), w.join(Holder{}), w.join(Holder{Owner: "c", TakeOver: true})
+		a.acquire()
+		b.denied("that a holder without an owner holds")
+		c.denied("that a holder without an owner holds")
+		a.aliveFor(p.D, "after others tried")
+	}},
+}
+
+// abandon acquires under a context that ends after d.
+func (p *contender) abandon(d time.Duration) {
+	p.w.Helper()
+	ctx, cancel := context.WithTimeout(p.w.ctx, d)
+	defer cancel()
+	if err := p.fails(ctx, "that was abandoned"); !errors.Is(err, context.DeadlineExceeded) {
+		p.w.Errorf("%s: the error is %v", p.who, err)
+	}
+}
+
+// until acquires up to n times, and requires that it is granted in the end, and never told
+// that another has it.
+func (p *contender) until(n int, when string) {
+	p.w.Helper()
+	for range n {
+		_, ok, err := p.tryAcquire(p.w.ctx)
+		if ok {
+			p.alive("after an Acquire that was granted")
+			return
+		}
+		if err == nil {
+			p.w.Fatalf("%s: Acquire %s returned false, nil: nobody else has it", p.who, when)
+		}
+		p.w.pass(p.w.D / 50)
+	}
+	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
+}
+
+// fresh requires that the last acquire proposed an ID that was not seen yet.
+func (w *requests) fresh(p *probe, seen map[lease.ID]bool) {
+	p.Helper()
+	id := w.proposed()
+	if seen[id] {
+		p.Errorf("the ID %v was proposed again", id)
+	}
+	seen[id] = true
+}

@@ -1,0 +1,142 @@
+package leasetest
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// storeRecordRules are for stores.
+var storeRecordRules = []rule{
+	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", hasCorrupt, func(p *probe) {
+		s := p.store()
+		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.history.printf("somebody spoils the record")
+		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
+		if snap, err := s.Load(s.ctx, s.name); err == nil || !strings.Contains(err.Error(), s.name) {
+			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
+		}
+		if res, err := lease.NewAuthority(s.Store).Do(s.ctx, s.name, acquire(s.id(), s.D)); err == nil || lease.CodeOf(err).Refusal() {
+			s.Errorf("an acquire gets %s", outcomeText(res.Record, err))
+		}
+	}},
+	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *probe) {
+		s := p.store()
+		on := s.load(s.name)
+		id, until := s.id(), on.Now.Round(0).UTC().Add(100*s.D)
+		far := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+		for what, r := range map[string]lease.Record{
+			"leased":    {State: lease.Leased, ID: id, Owner: "worker-1", Duration: 100 * s.D, Until: until.Add(123_456_789)},
+			"far":       {State: lease.Leased, ID: id, Duration: lease.Infinite - 1, Until: far},
+			"infinite":  {State: lease.Leased, ID: id, Duration: lease.Infinite},
+			"breaking":  {State: lease.Breaking, ID: id, Duration: time.Nanosecond, Until: until},
+			"endless":   {State: lease.Breaking, ID: id, Duration: lease.Infinite, Until: until},
+			"expired":   {State: lease.Expired, ID: id, Duration: time.Second},
+			"broken":    {State: lease.Broken, ID: id, Duration: lease.Infinite},
+			"released":  {State: lease.Available, ID: id, Owner: "worker-1", Duration: time.Second},
+			"available": {},
+			"quotes":    {State: lease.Expired, ID: id, Owner: "a 'quoted' \"owner\" \\ owner=\"x\"\n\t", Duration: 1},
+			"controls":  {State: lease.Expired, ID: id, Owner: "\x01\x1b\x7f\r\n\u0085\u2028\ufeff", Duration: 1},
+			"unicode":   {State: lease.Expired, ID: id, Owner: "Zoë Ω 租约 \U0001F512", Duration: 1},
+			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel), Duration: 1},
+			"late":      {State: lease.Expired, ID: id, Duration: 1, Epoch: math.MaxInt64},
+		} {
+			if what == "infinite" && !s.can(CanBeInfinite) || strings.HasPrefix(what, "break") && !s.can(CanBreak) {
+				continue
+			}
+			name := s.name + "/" + what
+			old := s.load(name)
+			r.Epoch = max(r.Epoch, old.Record.Epoch+1)
+			s.put(name, old, r)
+			s.shows(name, r)
+		}
+	}},
+}
+
+// authorityRecordRules are for authorities.
+var authorityRecordRules = []rule{
+	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", CanShowRecords, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		valid := func(res lease.Result) {
+			p.Helper()
+			if err := res.Record.Validate(); err != nil {
+				p.Errorf("the answer shows %s: %v", outcomeText(res.Record, nil), err)
+			}
+		}
+		look := func() { p.Helper(); valid(a.inspect()) }
+		valid(a.inspect())
+		for _, requests := range [][]lease.Request{
+			{acquire(id, p.D), renew(id), release(id)},
+			{acquire(id, p.D), {Action: lease.ActionChange, ID: id, Proposed: p.id()}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, {Action: lease.ActionBreak, Period: lease.Grace(0)}},
+			{acquire(id, p.D), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}},
+			{{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D}, release(id), {Action: lease.ActionWrite}},
+			{acquire(id, p.D)},
+		} {
+			for _, req := range requests {
+				if p.cannot(req) {
+					continue
+				}
+				valid(a.grant(req))
+				look()
+			}
+			_, err := a.ask(renew(p.id()))
+			p.history.printf("refused: %v", err)
+			p.pass(p.D + p.Slack/4)
+			look()
+		}
+	}},
+	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D}
+		if p.Limits.MaxDuration > 0 {
+			durations[1] = p.Limits.MaxDuration
+		}
+		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), ""} {
+			requests := []lease.Request{{Action: lease.ActionAcquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(id)}
+			for _, req := range requests {
+				if p.cannot(req) {
+					continue
+				}
+				a.grant(req)
+				if r := a.inspect().Record; req.Action != lease.ActionRelease && (r.Owner != owner || r.Duration != durations[i]) {
+					p.Errorf("after %s the owner is %q and the duration %v; granted were %q and %v", requestText(req), r.Owner, r.Duration, owner, durations[i])
+				}
+			}
+		}
+	}},
+	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *probe) {
+		a := p.authority()
+		for _, h := range badNames {
+			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.ActionRead}, {Action: lease.ActionWrite},
+				{Action: lease.ActionChange, ID: p.id(), Proposed: p.id()}, {Action: lease.ActionBreak}} {
+				if p.cannot(req) {
+					continue
+				}
+				if _, err := a.Do(p.ctx, h.name, req); lease.CodeOf(err) != lease.ErrName {
+					p.Errorf("%s: %s under the name %.40q: %v", h.what, requestText(req), h.name, err)
+				}
+			}
+		}
+	}},
+}
+
+// stepRecordRules are for a function like lease.Step.
+var stepRecordRules = []rule{
+	{"R1/records-are-in-UTC", "whatever zone the time is told in, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
+		step := p.authority().bare.(*stepper).step
+		id := p.id()
+		for _, now := range []time.Time{time.Now(), time.Date(2012, 2, 12, 0, 0, 0, 0, time.FixedZone("east", 5*3600))} {
+			r := lease.Record{}
+			for _, req := range []lease.Request{acquire(id, time.Minute), renew(id), {Action: lease.ActionBreak, Period: lease.Grace(time.Second)}} {
+				var err error
+				if r, err = step(r, req, now); err != nil || r.Validate() != nil {
+					p.Errorf("%s at %v gets %s: %v", requestText(req), now, outcomeText(r, err), r.Validate())
+				}
+			}
+		}
+	}},
+}
