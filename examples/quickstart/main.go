@@ -1,132 +1,134 @@
-// Quickstart shows the life of a lease on the embedded store: two owners contend for one
-// resource, the holder renews without being asked, an operator revokes its lease with notice,
-// the other takes over with a newer token, and the guard at the resource refuses what the
-// first one still tries to write. It ends by itself in under two seconds.
+// Quickstart shows what a lease survives, in one process and without a database. Two machines want
+// to be the leader, and one is. It loses its connection to the store of the leases, and stops
+// working before the other machine begins. A write that it had sent arrives late, and is refused.
 //
 //	go run ./examples/quickstart
+//
+// It ends by itself after eight seconds.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
+	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-
-	// The authority that grants: in memory here, a database when one machine is not enough.
-	store := memory.New(nil)
-
-	// Two owners of the same lease. Real durations are seconds; these are short to be quick.
-	alice := hold(store, "alice")
-	bob := hold(store, "bob")
-
-	// The resource. It belongs to neither of them, and trusts no holder: only tokens.
-	var guard fencing.Guard
-	ledger := "empty"
-	write := func(who string, tok lease.Token, text string) {
-		err := guard.Do(tok, func() error { ledger = text; return nil })
-		say(who, "writes %q with token %s: %v", text, short(tok), outcome(err))
+	if err := run(context.Background(), os.Stdout); err != nil {
+		log.Fatal(err)
 	}
-
-	say("", "1. Two owners contend")
-	aliceTok := acquire(ctx, "alice", alice)
-	acquire(ctx, "bob", bob)
-	check(guard.Advance(aliceTok)) // before the first read: from here on nothing older can slip in
-	write("alice", aliceTok, "alice was here")
-
-	say("", "2. The holder renews by itself")
-	began, _ := alice.Until()
-	time.Sleep(500 * time.Millisecond) // longer than the lease lasts
-	until, _ := alice.Until()
-	say("alice", "alive: %v; what she may believe has moved on by %v", alice.CheckAlive(), until.Sub(began).Round(100*time.Millisecond))
-	acquire(ctx, "bob", bob)
-
-	say("", "3. An operator revokes the lease, with 250 ms of grace")
-	lost := make(chan error, 1)
-	alice.OnLost(func(err error) { lost <- err })
-	breaking := make(chan time.Time, 1)
-	alice.OnBreaking(func(until time.Time) { breaking <- until })
-	left, err := lease.Break(ctx, lease.NewAuthority(store), resource, lease.Grace(250*time.Millisecond))
-	check(err)
-	say("operator", "no new lease for another %v", left.Round(10*time.Millisecond))
-	<-breaking
-	say("alice", "is told that her lease is breaking; alive: %v", alice.CheckAlive())
-	err = <-lost
-	reason := new(lease.LostError)
-	if !errors.As(err, &reason) {
-		log.Fatal("a loss without a reason: ", err)
-	}
-	say("alice", "has lost it, because it was %s; alive: %v", reason.Reason.String(), alice.CheckAlive())
-
-	say("", "4. The next holder has a newer token")
-	bobTok, err := session.AcquireWait(ctx, bob, nil) // this one waits until the break is over
-	check(err)
-	say("bob", "acquires with token %s", short(bobTok))
-	check(guard.Advance(bobTok))
-	write("bob", bobTok, "bob was here")
-
-	say("", "5. A stale writer is refused by the resource")
-	write("alice", aliceTok, "alice again") // as if she had been paused, and did not know yet
-	say("", "The ledger says %q.", ledger)
-
-	check(bob.Close(ctx))
-	check(alice.Close(ctx))
 }
 
-const resource = "accounts/ledger"
-
-func hold(store *memory.Store, owner string) *session.Session {
-	s, err := store.Lease(resource, &session.Options{Owner: owner, Duration: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
-	check(err)
-	return s
+// A story is what all machines share: the store of the leases, the resource, and the screen.
+type story struct {
+	store *memory.Store
+	guard fencing.Guard // It belongs to the resource, and to no machine.
+	began time.Time
+	out   *log.Logger
 }
 
-func acquire(ctx context.Context, who string, s *session.Session) lease.Token {
-	tok, ok, err := s.AcquireWithToken(ctx)
-	check(err)
-	if ok {
-		say(who, "acquires with token %s", short(tok))
-	} else {
-		say(who, "does not acquire: another holds the lease")
-	}
-	return tok
+// say prints an event with its time, to the half second.
+func (s *story) say(format string, args ...any) {
+	at := time.Since(s.began).Round(500 * time.Millisecond)
+	s.out.Printf("%4.1fs  %s", at.Seconds(), fmt.Sprintf(format, args...))
 }
 
-func outcome(err error) string {
-	if errors.Is(err, fencing.ErrStale) {
-		return "refused, " + err.Error()
+// A machine is one of many that run the same program.
+type machine struct {
+	*story
+	name string
+	cut  atomic.Bool // There is no connection to the store.
+}
+
+// lead is what every machine runs. It returns when ctx ends.
+func (m *machine) lead(ctx context.Context) error {
+	cable := leasefault.Script(m.store.Authority(),
+		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
+	// A lease lasts 30 s by default. Here it lasts 3 s, and is renewed every second.
+	l, err := session.New(cable, "quickstart", &session.Options{
+		Owner: m.name, Duration: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
 	}
-	check(err)
-	return "done"
+	defer l.Close(context.WithoutCancel(ctx))
+	err = session.Run(ctx, l, m.work, &session.RunOptions{
+		Again:  func(error) bool { return true }, // after a loss the machine contends again
+		Logger: slog.New(slog.DiscardHandler)})
+	if ctx.Err() != nil {
+		return nil // the story is over
+	}
+	return err
+}
+
+// work is what the leader does. Its context ends before another machine can be the leader.
+func (m *machine) work(ctx context.Context, tok lease.Token) error {
+	m.say("%s leads, with token %s", m.name, short(tok))
+	for {
+		m.say("%s writes%s", m.name, m.write(tok))
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			m.say("%s is told to stop: %v", m.name, context.Cause(ctx))
+			return nil
+		}
+	}
+}
+
+// write is the resource. It refuses a write if it has seen a newer token.
+func (s *story) write(tok lease.Token) string {
+	if err := s.guard.Do(tok, func() error { return nil /* the write itself */ }); err != nil {
+		return fmt.Sprintf(", and is refused: %v", err)
+	}
+	return ""
 }
 
 // short leaves out the leading zeros.
 func short(tok lease.Token) string {
-	n, err := tok.Epoch()
-	check(err)
+	n, _ := tok.Epoch()
 	return fmt.Sprint(n)
 }
 
-func say(who, format string, args ...any) {
-	if who != "" {
-		who = fmt.Sprintf("   %-9s", who)
+// run tells the story, and returns when both machines have stopped.
+func run(ctx context.Context, out io.Writer) error {
+	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0)}
+	alice, bob := &machine{story: s, name: "alice"}, &machine{story: s, name: "bob"}
+	ended := make(chan error, 2)
+	start := func(m *machine) (stop func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		go func() { ended <- m.lead(ctx) }()
+		return cancel
 	}
-	fmt.Printf(who+format+"\n", args...)
-}
+	stopAlice := start(alice)
+	time.Sleep(300 * time.Millisecond)
+	s.say("bob waits")
+	stopBob := start(bob)
 
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
+	time.Sleep(2 * time.Second)
+	s.say("--- alice loses its connection to the store ---")
+	alice.cut.Store(true)
+
+	time.Sleep(3 * time.Second)
+	s.say("a write of alice arrives late%s", s.write(lease.TokenOf(1)))
+	time.Sleep(300 * time.Millisecond)
+	s.say("--- alice has its connection again, and waits ---")
+	alice.cut.Store(false)
+
+	time.Sleep(1800 * time.Millisecond)
+	s.say("--- bob is stopped, and gives the lease up ---")
+	stopBob()
+	time.Sleep(400 * time.Millisecond)
+	stopAlice()
+	return errors.Join(<-ended, <-ended)
 }
