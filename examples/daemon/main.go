@@ -132,7 +132,7 @@ func run(ctx context.Context, out *log.Logger) error {
 	second := start("the second")
 	pause(ctx, 200*time.Millisecond)
 	out.Println("an operator revokes the lease, with 150 ms of grace")
-	_, revoked := lease.Break(ctx, lease.NewAuthority(store), "indexer/leader", lease.Grace(150*time.Millisecond))
+	_, revoked := lease.Break(ctx, store.Authority(), "indexer/leader", lease.Grace(150*time.Millisecond))
 	pause(ctx, 300*time.Millisecond)
 	out.Println("the second is told to stop")
 	err := second()

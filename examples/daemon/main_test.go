@@ -53,7 +53,7 @@ func TestLossWhileDraining(t *testing.T) {
 		time.Sleep(interval / 2)
 		stop()
 		time.Sleep(interval / 2)
-		if _, err := lease.Break(t.Context(), lease.NewAuthority(store), "indexer/leader", lease.Grace(0)); err != nil {
+		if _, err := lease.Break(t.Context(), store.Authority(), "indexer/leader", lease.Grace(0)); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-ended; !errors.As(err, new(*lease.LostError)) || d.index.entries != 0 || out.String() != "the first leads\n" {
