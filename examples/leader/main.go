@@ -1,0 +1,62 @@
+// Leader runs on every machine, and works on one of them. It sends its fencing token with each
+// request, so that the service refuses it once a newer leader was there: see fencing.Handler.
+//
+//	go run ./examples/leader -url http://localhost:8080/
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+func run(ctx context.Context, store *memory.Store, url string) error {
+	l, err := store.Lease("indexer/leader", nil)
+	if err != nil {
+		return err
+	}
+	defer l.Close(context.WithoutCancel(ctx))
+	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		return index(ctx, tok, url) // ctx ends before another machine can lead
+	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
+}
+
+// index sends a request a second.
+func index(ctx context.Context, tok lease.Token, url string) error {
+	client := &http.Client{Transport: &fencing.Transport{Token: tok}}
+	for ; ctx.Err() == nil; time.Sleep(time.Second) {
+		req, err := http.NewRequestWithContext(ctx, "POST", url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			log.Print(err) // the next request may succeed
+			continue
+		}
+		resp.Body.Close()
+		if err := fencing.DefaultHeader.Check(resp); err != nil {
+			return err // a newer leader has been there
+		}
+	}
+	return nil
+}
+
+func main() {
+	url := flag.String("url", "http://localhost:8080/", "of the service")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	store := memory.New(nil) // for one process; for many machines, pglease or etcdlease
+	log.Print(run(ctx, store, *url))
+}
