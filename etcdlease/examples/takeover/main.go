@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -33,26 +32,38 @@ var (
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	if *copyOf != "" {
-		log.Fatal(work())
+	store, err := open(context.Background())
+	switch {
+	case err != nil:
+	case *copyOf != "":
+		err = work(store)
+	default:
+		err = watch()
 	}
-	if err := watch(); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// work is a copy: it waits for the lease and keeps it.
-func work() error {
+// open makes a store, and looks at the lease: if that fails, everything else would.
+func open(ctx context.Context) (*etcdlease.Store, error) {
 	client, err := clientv3.New(etcdlease.ClientConfig(strings.Split(*endpoints, ",")...))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer client.Close()
 	store, err := etcdlease.New(client, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = lease.Inspect(ctx, store.Authority(), *name)
+	return store, err
+}
+
+// work is a copy: it waits for the lease and keeps it.
+func work(store *etcdlease.Store) error {
+	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,12 @@
 //go:build unix
 
-// Guard runs two copies of itself that count in a table under a lease. The one that holds it is
-// stopped, as a machine that is suspended; the other takes over and counts on; and when the first
-// wakes up in the middle of its work, its write is refused, because the mark in the table is newer
-// than its token. No count is lost.
+// Guard runs two copies of itself that count in a table under a lease. The copy that holds the lease
+// is stopped, as a machine is that is suspended. The other takes over and counts on. When the first
+// is continued in the middle of its work, its write is refused, because the mark in the database is
+// newer than its token. No count is lost.
 //
-//	go run ./examples/guard -url postgres://localhost/app
+//	psql "$DATABASE_URL" < schema.sql
+//	go run ./examples/guard -url "$DATABASE_URL"
 package main
 
 import (
@@ -52,9 +53,12 @@ func main() {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	if *copyOf != "" {
-		err = work(ctx, pool)
-	} else {
+	store, err := open(ctx, pool)
+	switch {
+	case err != nil:
+	case *copyOf != "":
+		err = work(ctx, store, pool)
+	default:
 		err = watch(ctx, pool)
 	}
 	if err != nil {
@@ -62,13 +66,20 @@ func main() {
 	}
 }
 
-// work is a copy: it counts for as long as nobody refuses it.
-func work(ctx context.Context, pool *pgxpool.Pool) error {
+// open makes a store, and looks at the lease: if that fails, everything else would.
+func open(ctx context.Context, pool *pgxpool.Pool) (*pglease.Store, error) {
 	store, err := pglease.New(pool, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer store.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = lease.Inspect(ctx, store.Authority(), name)
+	return store, err
+}
+
+// work is a copy: it counts for as long as nobody refuses it.
+func work(ctx context.Context, store *pglease.Store, pool *pgxpool.Pool) error {
 	l, err := store.Lease(name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
 		return err

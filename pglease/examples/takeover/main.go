@@ -1,7 +1,8 @@
 // Takeover runs two copies of itself that want the same lease in PostgreSQL, kills the one that holds
 // it, and shows how the other takes over with a newer token.
 //
-//	go run ./examples/takeover -url postgres://localhost/app
+//	psql "$DATABASE_URL" < schema.sql
+//	go run ./examples/takeover -url "$DATABASE_URL"
 package main
 
 import (
@@ -10,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/exec"
 	"time"
@@ -32,27 +32,38 @@ var (
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	if *copyOf != "" {
-		log.Fatal(work())
+	store, err := open(context.Background())
+	switch {
+	case err != nil:
+	case *copyOf != "":
+		err = work(store)
+	default:
+		err = watch()
 	}
-	if err := watch(); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// work is a copy: it waits for the lease and keeps it.
-func work() error {
-	pool, err := pgxpool.New(context.Background(), *url)
+// open makes a store, and looks at the lease: if that fails, everything else would.
+func open(ctx context.Context) (*pglease.Store, error) {
+	pool, err := pgxpool.New(ctx, *url)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer pool.Close()
 	store, err := pglease.New(pool, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer store.Close()
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = lease.Inspect(ctx, store.Authority(), *name)
+	return store, err
+}
+
+// work is a copy: it waits for the lease and keeps it.
+func work(store *pglease.Store) error {
+	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,63 @@
+// Guarded runs on every machine, and counts in a table on one of them. The mark of the guard is in
+// the database of the table, and each transaction that counts shows its fencing token to it first.
+//
+//	psql "$DATABASE_URL" < schema.sql
+//	psql "$DATABASE_URL" -c 'create table counter as select 0 as n'
+//	go run ./examples/guarded
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/session"
+)
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// count adds one. It writes nothing, and returns an error, if a newer holder has been here.
+func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		if err := fencing.Advance(ctx, pglease.Mark(tx, "counter"), tok); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "update counter set n = n + 1")
+		return err
+	})
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	db, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	check(err)
+	leases, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // a second pool, so that no renewal waits for a query
+	check(err)
+	store, err := pglease.New(leases, nil)
+	check(err)
+	l, err := store.Lease("counter", nil)
+	check(err)
+	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		for ; ctx.Err() == nil; time.Sleep(time.Second) {
+			if err := count(ctx, db, tok); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil)
+	check(l.Close(context.WithoutCancel(ctx)))
+	check(err)
+}

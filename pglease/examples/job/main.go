@@ -1,0 +1,64 @@
+// Job is what a scheduler starts on every machine once a day, and what one machine does. The report
+// of a day is in a table, with the mark of the guard beside it, so a machine that starts later finds
+// that the job is done. If a machine dies at work there is no report, and the next start makes it.
+//
+//	psql "$DATABASE_URL" < schema.sql
+//	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'
+//	go run ./examples/job
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/session"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+// guarded runs f in a transaction. It returns an error if a newer holder has been here.
+func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+func main() {
+	ctx := context.Background()
+	db := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
+	l := must(must(pglease.New(db, nil)).Lease("jobs/report", nil))
+	defer l.Close(ctx)
+	var reports int
+	ran := must(session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		err := guarded(ctx, db, tok, func(tx pgx.Tx) error {
+			return tx.QueryRow(ctx, "select count(*) from reports where day = current_date").Scan(&reports)
+		})
+		if err != nil || reports > 0 {
+			return err
+		}
+		var report string // The work. ctx ends before another machine can begin.
+		if err := db.QueryRow(ctx, "select count(*) || ' tables' from pg_tables, pg_sleep(1)").Scan(&report); err != nil {
+			return err
+		}
+		return guarded(ctx, db, tok, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "insert into reports values (current_date, $1)", report)
+			return err
+		})
+	}, nil))
+	log.Printf("had the lease: %v; made the report: %v", ran, ran && reports == 0)
+}
