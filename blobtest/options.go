@@ -10,11 +10,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The account of the storage emulator, which every SDK knows. Its key is published and protects
-// nothing.
+// The account of the storage emulator, which every SDK knows.
 const (
+	// DefaultAccount is the name of the account.
 	DefaultAccount = "devstoreaccount1"
-	DefaultKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+	// DefaultKey is its key. The key is published, and protects nothing.
+	DefaultKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
 // Options are the settings of a server. Nil stands for the zero Options. The zero value of a field

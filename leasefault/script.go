@@ -12,6 +12,7 @@ import (
 // A StoreOp is an operation of a [lease.Store], as a [Line] of a script names it.
 type StoreOp uint8
 
+// The operations of a store.
 const (
 	Load StoreOp = iota + 1
 	Swap

@@ -10,10 +10,9 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Holders is how many holders a Recorder can tell apart. Nobody is whoever is none of them.
 const (
-	Holders = 4
-	Nobody  = -1
+	Holders = 4  // the number of holders that a Recorder can distinguish
+	Nobody  = -1 // stands for a caller that is none of them
 )
 
 // A Recorder writes down what happens at a store, and at the holders of leases that are

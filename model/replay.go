@@ -43,6 +43,7 @@ type RejectedError struct {
 	trace Trace
 }
 
+// Error returns the reason, and the events around the one that was rejected.
 func (e *RejectedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model: no behaviour carries out event %d of %d:", e.Done, len(e.trace.Events))

@@ -12,9 +12,9 @@ import (
 // the margin, and then a line of 17 integers an event, in the order of the fields of
 // [Event].
 type Trace struct {
-	Parts  int // of a duration, in millionths, that holders take off for the drift of clocks
-	Margin int // and, in units, besides
-	Events []Event
+	Parts  int     // of a duration, in millionths, that holders take off for the drift of clocks
+	Margin int     // and, in units, besides
+	Events []Event // in the order in which they happened
 }
 
 // A Kind is a kind of Event.
@@ -33,11 +33,9 @@ const (
 
 var kindNames = [...]string{Load: "load", Swap: "swap", Decide: "decide", Sent: "sent", Answered: "answered", Lost: "lost", Released: "released", Sample: "sample"}
 
-// Never is the time left of what does not end by itself, and the duration of an infinite
-// lease. Absent is the period of a break without one.
 const (
-	Never  = 1<<31 - 1
-	Absent = Never - 1
+	Never  = 1<<31 - 1 // the time left of what does not end by itself, and the duration of an infinite lease
+	Absent = Never - 1 // the period of a break without one
 )
 
 // Unknown is the Code of an answer that is none.
@@ -46,25 +44,30 @@ const Unknown = -1
 // An Event is one step of a run. Times are in units, IDs are numbered as they come, with 0
 // for none, and epochs are counted from the first of the trace.
 type Event struct {
-	Kind     Kind
-	Elapsed  int // on the authority's clock, since the event before
-	Slot     int // the server of Load and Swap; the holder of the last five kinds
-	Action   int // a lease.Action
-	ID       int
-	Proposed int
-	Duration int
-	Period   int
-	Code     int // a lease.Code that is a refusal, 0 for granted, or Unknown
-	Record   Record
-	Sure     int
-	Alive    int // a bit for every holder whose CheckAlive is true
-	Passed   int // on the holders' clock, since the event before
+	Kind     Kind   // what happened
+	Elapsed  int    // on the authority's clock, since the event before
+	Slot     int    // the server of Load and Swap; the holder of the last five kinds
+	Action   int    // a lease.Action
+	ID       int    // of the request
+	Proposed int    // the ID that the request proposes
+	Duration int    // that the request asks for
+	Period   int    // of a break
+	Code     int    // a lease.Code that is a refusal, 0 for granted, or Unknown
+	Record   Record // see there
+	Sure     int    // the MinRemaining of an answer
+	Alive    int    // a bit for every holder whose CheckAlive is true
+	Passed   int    // on the holders' clock, since the event before
 }
 
-// A Record is the record that an Event shows: the one that was loaded, that was swapped in,
-// or that came with the answer. Left is the time left of it at the event, on the authority's
-// clock.
-type Record struct{ State, ID, Duration, Left, Epoch int }
+// A Record is the record that an Event shows. It is the one that was loaded, that was swapped in,
+// or that came with the answer.
+type Record struct {
+	State    int // a lease.State
+	ID       int // the number of the ID
+	Duration int // in units, or Never
+	Left     int // the time left at the event, on the authority's clock, in units, or Never
+	Epoch    int // counted from the first of the trace
+}
 
 func (e Event) fields() []int {
 	r := e.Record

@@ -26,14 +26,14 @@ type Entry struct {
 
 // A NamedEntry is an Entry in a list, and the name that it is kept under.
 type NamedEntry struct {
-	Name string
+	Name string // the name of the lease
 	Entry
 }
 
-// Kept is what is written: a record whose Until is zero, and in its place the time that was
-// left when it was written. A point in time would mean something only to whoever wrote it.
+// Kept is what an engine writes. In the place of Until it has the time that was left when it was
+// written, because no other process could read a point in time.
 type Kept struct {
-	Record lease.Record
+	Record lease.Record  // with a zero Until
 	Left   time.Duration // never negative; 0 if the state does not end by itself
 }
 
