@@ -1,0 +1,31 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// The third renewal is lost, and all that follow.
+func TestNetworkIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authority := leasefault.Script(memory.New(nil).Authority(),
+			leasefault.From(3, lease.ActionRenew, leasefault.LoseRequest))
+		l, err := session.New(authority, "indexer/leader", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(t.Context()) // a bubble must not end before its goroutines
+		n, err := Index(t.Context(), l, func(context.Context, lease.Token) error { return nil })
+		// The last renewal is at 20 s at the latest. So the lease ends at 50 s, and work stops at 45 s.
+		if !errors.Is(err, lease.ErrStopWindow) || n > 45 {
+			t.Errorf("Index: %d, %v", n, err)
+		}
+	})
+}
