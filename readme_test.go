@@ -1,76 +1,147 @@
 package lease_test
 
 import (
-	"encoding/json"
+	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
-	"os/exec"
-	"path"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fencedlease/lease/session"
 )
 
-// The program of README.md compiles, and its test passes. They stand there without their
-// imports, and are compiled as a package of this module, in a directory that has no other.
+var (
+	fence  = regexp.MustCompile("(?ms)^(?:<!-- (\\S+) -->\n)?```(go|console)\n(.*?)^```$")
+	copied = regexp.MustCompile(`(?m)^\| \[.*?\]\((\S+\.go)\) \|`)
+)
+
+// The code and the output that README.md shows are in the files that it names above them. Those
+// files are compiled, and run by tests beside them.
 func TestReadme(t *testing.T) {
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+	readme := readFile(t, "README.md")
+	blocks := fence.FindAllStringSubmatch(readme, -1)
+	if len(blocks) < 4 {
+		t.Fatalf("README.md has only %d blocks of code or output", len(blocks))
 	}
-	data, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace := map[string]string{}
-	for _, block := range regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(data), -1) {
-		name := "main.go"
-		if strings.Contains(block[1], "*testing.T") {
-			name = "main_test.go"
+	for _, b := range blocks {
+		file, lines := b[1], strings.Split(strings.TrimSuffix(b[3], "\n"), "\n")
+		if b[2] == "console" {
+			lines = lines[1:] // the command
 		}
-		file, seen := filepath.Join(root, "testdata", name), filepath.Join(t.TempDir(), name)
-		if replace[file] != "" {
-			t.Fatalf("README.md has two programs that would be %s", name)
+		if file == "" {
+			t.Errorf("no file is named above a block that begins with %q", lines[0])
+		} else if !contains(readFile(t, file), lines) {
+			t.Errorf("%s does not have the lines that README.md shows:\n%s", file, strings.Join(lines, "\n"))
 		}
-		replace[file] = seen
-		if err := os.WriteFile(seen, []byte(withImports(block[1])), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(replace) != 2 {
-		t.Fatalf("README.md has %d programs, want one and a test", len(replace))
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"test", "-v", "-overlay", file, "./testdata"}
-	if raced {
-		args = slices.Insert(args, 1, "-race") // as what it imports has been compiled
-	}
-	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: ") {
-		t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
-// withImports makes a file of declarations that use packages by their names.
-func withImports(declarations string) string {
-	const module = "github.com/fencedlease/lease"
-	var b strings.Builder
-	b.WriteString("package main\n\n")
-	for _, p := range []string{
-		"context", "errors", "log", "os", "os/signal", "testing", "testing/synctest", "time",
-		module, module + "/fencing", module + "/leasefault", module + "/memory", module + "/session",
-	} {
-		if regexp.MustCompile(`\b` + path.Base(p) + `\.[A-Z]`).MatchString(declarations) {
-			b.WriteString("import \"" + p + "\"\n")
+// contains reports whether text has the lines one after the other, all with the same indentation.
+func contains(text string, lines []string) bool {
+	for _, indent := range []string{"", "\t", "\t\t"} {
+		var b strings.Builder
+		for _, l := range lines {
+			if l != "" {
+				l = indent + l
+			}
+			b.WriteString(l + "\n")
+		}
+		if strings.Contains("\n"+text, "\n"+b.String()) {
+			return true
 		}
 	}
-	return b.String() + declarations
+	return false
+}
+
+// The check above finds a line that differs, and a line that is missing.
+func TestReadmeContains(t *testing.T) {
+	const text = "func f() {\n\tif x {\n\t\treturn\n\t}\n}\n"
+	for lines, want := range map[string]bool{
+		"if x {\n\treturn\n}":           true,
+		"func f() {\n\tif x {":          true,
+		"if y {\n\treturn\n}":           false,
+		"if x {\n}":                     false,
+		"if x {":                        true,
+		"f x {":                         false,
+		"if x {\n\treturn\n}\n}\nmore,": false,
+	} {
+		if contains(text, strings.Split(lines, "\n")) != want {
+			t.Errorf("contains %q: %v, want %v", lines, !want, want)
+		}
+	}
+}
+
+// The programs to copy have fewer than 40 lines of code, besides comments and imports.
+func TestProgramsAreShort(t *testing.T) {
+	_, section, _ := strings.Cut(readFile(t, "README.md"), "## Programs to copy")
+	section, _, _ = strings.Cut(section, "\n## ")
+	programs := copied.FindAllStringSubmatch(section, -1)
+	if len(programs) != 4 {
+		t.Fatalf("README.md names %d programs to copy", len(programs))
+	}
+	for _, m := range programs {
+		if n := codeLines(t, m[1]); n >= 40 {
+			t.Errorf("%s has %d lines of code", m[1], n)
+		}
+	}
+}
+
+func codeLines(t *testing.T, file string) (n int) {
+	text := readFile(t, file)
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, file, text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := set.Position(f.Decls[0].End()).Line
+	for i, l := range strings.Split(text, "\n") {
+		l = strings.TrimSpace(l)
+		if i+1 > imports && l != "" && !strings.HasPrefix(l, "//") {
+			n++
+		}
+	}
+	return n
+}
+
+// The table of defaults in README.md has the defaults of package session.
+func TestReadmeDefaults(t *testing.T) {
+	o, err := (*session.Options)(nil).Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A renewal comes up to a tenth early. Work is told to stop a window before the belief ends.
+	early, rate := o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
+	believed := time.Duration(float64(o.Duration)*rate) - o.Margin
+	told := (believed - o.StopWindow).Round(time.Second)
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
+	readme := readFile(t, "README.md")
+	for _, row := range []string{
+		fmt.Sprintf("| %s, renewed every %g to %s |", seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval)),
+		fmt.Sprintf("| %s; one that failed is sent again up to %s later |", seconds(o.RequestTimeout), seconds(o.RetryDelay)),
+		fmt.Sprintf("(`StopWindow`) | %s |", seconds(o.StopWindow)),
+		fmt.Sprintf("| about %s: a renewal falls due %s after the last one, and the work is told to stop %s after it. Without a stop window it would be %s |",
+			seconds(told-o.RenewInterval), seconds(o.RenewInterval), seconds(told), seconds(told+o.StopWindow-o.RenewInterval)),
+		fmt.Sprintf("| within %s. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
+			seconds(o.Duration), seconds(o.Duration)),
+		fmt.Sprintf("| at the next renewal, within %s and the time of a request;", seconds(o.RenewInterval)),
+		fmt.Sprintf("With 20 s of grace, work has %g to %s before it is told to stop |",
+			(20*time.Second - o.RenewInterval - o.StopWindow).Seconds(), seconds(20*time.Second-o.StopWindow)),
+		fmt.Sprintf("| %g %% either way;", 100*o.MaxClockDrift),
+	} {
+		if !strings.Contains(readme, row) {
+			t.Errorf("README.md does not have %q", row)
+		}
+	}
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
