@@ -1,0 +1,279 @@
+// Package docs checks the documents of all modules: exported names have comments, links have
+// targets, and the commands that CONTRIBUTING.md shows run tests that exist.
+package docs
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+// files returns the paths under the root that match, without hidden folders and foreign code.
+func files(t *testing.T, match func(path string) bool) (found []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "node_modules" || d.Name() == "testdata"):
+			return fs.SkipDir
+		case !d.IsDir() && match(file):
+			found = append(found, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Every exported name of every module has a comment of its own. The names of a group of constants may
+// share the comment of the group if they have a type: then they are the values of that type.
+func TestExportedNamesHaveDocs(t *testing.T) {
+	folders := map[string]bool{}
+	for _, file := range files(t, func(file string) bool {
+		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "internal/")
+	}) {
+		folders[path.Dir(file)] = true
+	}
+	if len(folders) < 10 {
+		t.Fatalf("only %d folders have a package", len(folders))
+	}
+	without := map[string]bool{}
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		set := token.NewFileSet()
+		var parsed []*ast.File
+		sources, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range sources {
+			if strings.HasSuffix(source, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(set, source, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, f)
+		}
+		for _, name := range undocumented(t, set, parsed) {
+			without[folder+"."+name] = true
+		}
+	}
+	for _, name := range pending {
+		if !without[name] {
+			t.Errorf("%s has a comment: take it from the list of those that have none", name)
+		}
+		delete(without, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(without)) {
+		t.Errorf("%s has no comment", name)
+	}
+}
+
+// pending are the names that still have no comment. The list must only get shorter.
+var pending = []string{
+	"leasetest.HandingOver",
+	"session.AcquireInfo.Took", "session.ReleaseInfo.ID", "session.RenewInfo.Err", "session.RenewInfo.Token", "session.RenewInfo.Took",
+}
+
+// undocumented returns the exported names of a package that have no comment, "package" if the package
+// itself has none.
+func undocumented(t *testing.T, set *token.FileSet, files []*ast.File) (names []string) {
+	t.Helper()
+	p, err := doc.NewFromFiles(set, files, "example.org/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := func(name, comment string) {
+		if strings.TrimSpace(comment) == "" {
+			names = append(names, name)
+		}
+	}
+	need("package", p.Doc)
+	if p.Name == "main" {
+		return names
+	}
+	values := func(groups []*doc.Value) {
+		for _, g := range groups {
+			typed := false // the values of a type, with the comment of the group
+			for _, s := range g.Decl.Specs {
+				s := s.(*ast.ValueSpec)
+				typed = typed || s.Type != nil
+				for _, n := range s.Names {
+					if n.IsExported() && !(typed && g.Doc != "") {
+						need(n.Name, s.Doc.Text()+s.Comment.Text()+single(g))
+					}
+				}
+			}
+		}
+	}
+	functions := func(prefix string, funcs []*doc.Func) {
+		for _, f := range funcs {
+			if f.Level == 0 { // not promoted from an embedded type
+				need(prefix+f.Name, f.Doc)
+			}
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	functions("", p.Funcs)
+	for _, typ := range p.Types {
+		need(typ.Name, typ.Doc)
+		values(typ.Consts)
+		values(typ.Vars)
+		functions("", typ.Funcs)
+		functions(typ.Name+".", typ.Methods)
+		for _, s := range typ.Decl.Specs {
+			members(s.(*ast.TypeSpec), need)
+		}
+	}
+	return names
+}
+
+// single is the comment of a declaration of one name, which is also the name's.
+func single(g *doc.Value) string {
+	if len(g.Names) == 1 {
+		return g.Doc
+	}
+	return ""
+}
+
+// members asks for the comments of exported fields, and of the methods of an interface. A line of
+// several fields shares one.
+func members(s *ast.TypeSpec, need func(name, comment string)) {
+	var list *ast.FieldList
+	switch typ := s.Type.(type) {
+	case *ast.StructType:
+		list = typ.Fields
+	case *ast.InterfaceType:
+		list = typ.Methods
+	default:
+		return
+	}
+	for _, f := range list.List {
+		for _, n := range f.Names {
+			if n.IsExported() {
+				need(s.Name.Name+"."+n.Name, f.Doc.Text()+f.Comment.Text())
+			}
+		}
+	}
+}
+
+// The check finds each kind of name without a comment, and no name with one.
+func TestUndocumented(t *testing.T) {
+	const source = `package p
+
+const A = 1
+// B is documented.
+const B = 2
+const (
+	C = 3
+	D = 4 // D is documented.
+)
+// The values of E.
+const (
+	E1 E = iota
+	E2
+)
+// E is documented.
+type E int
+func F() {}
+func (E) G() {}
+// H is documented.
+type H struct {
+	I int
+	J int // J is documented.
+	k int
+}
+type L interface {
+	M()
+	// N is documented.
+	N()
+}
+var O int
+// P is documented.
+func P() {}
+func q() {}
+`
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, "p.go", source, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := undocumented(t, set, []*ast.File{f})
+	slices.Sort(got)
+	want := []string{"A", "C", "E.G", "F", "H.I", "L", "L.M", "O", "package"}
+	if !slices.Equal(got, want) {
+		t.Errorf("without a comment: %q, want %q", got, want)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// The links of every document that point into the repository have targets.
+func TestLinks(t *testing.T) {
+	checked := 0
+	for _, file := range files(t, func(file string) bool { return strings.HasSuffix(file, ".md") }) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			checked++
+			if _, err := os.Stat(filepath.Join(root, path.Dir(file), target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, target)
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d links were found", checked)
+	}
+}
+
+var command = regexp.MustCompile(`go test( -v)?( -race)?( -short)? -run '?([^' ]+)'? (\./[a-z/]*|\.)`)
+
+// The tests that CONTRIBUTING.md runs by name exist.
+func TestCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := command.FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 4 {
+		t.Fatalf("only %d commands were found", len(commands))
+	}
+	for _, m := range commands {
+		name, _, _ := strings.Cut(m[4], "/")
+		list := exec.CommandContext(t.Context(), "go", "test", "-list", name, m[5])
+		list.Dir = root
+		out, err := list.CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "Test") {
+			t.Errorf("%s: %v\n%s", m[0], err, out)
+		}
+	}
+	for _, m := range regexp.MustCompile(`\.ci/[a-z]+`).FindAllString(string(text), -1) {
+		if _, err := os.Stat(filepath.Join(root, m)); err != nil {
+			t.Errorf("%s is not there", m)
+		}
+	}
+}
