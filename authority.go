@@ -58,7 +58,7 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // The error is that of [Authority.Do]. If the lease is Available, the error leads to [ErrNotPresent].
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
-		return 0, missing("Break.a")
+		return 0, Missing("Break.a")
 	}
 	res, err := a.Do(ctx, name, Request{Action: ActionBreak, Period: p})
 	if err != nil {
@@ -70,7 +70,7 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 // Inspect returns the lease under name. It changes nothing, and its error is that of [Authority.Do].
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if a == nil {
-		return Result{}, missing("Inspect.a")
+		return Result{}, Missing("Inspect.a")
 	}
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }

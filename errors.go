@@ -186,8 +186,9 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// missing returns the error of an argument that is nil.
-func missing(argument string) error {
+// Missing returns the error of an argument that must be given and is nil: a [*FieldError] with the Code
+// [ErrOption]. The argument is named after its function, such as "Break.a".
+func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 

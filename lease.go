@@ -67,7 +67,7 @@ type TokenAcquirer interface {
 // Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
-		return "", false, missing("AcquireWithToken.l")
+		return "", false, Missing("AcquireWithToken.l")
 	}
 	if l, ok := l.(TokenAcquirer); ok {
 		return l.AcquireWithToken(ctx)

@@ -59,7 +59,7 @@ type Store struct{ observed *observe.Store }
 // are a [*lease.FieldError].
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
-		return nil, &lease.FieldError{Field: "New.client", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, lease.Missing("New.client")
 	}
 	if o == nil {
 		o = new(Options)

@@ -62,7 +62,7 @@ func (g *Guard) Do(tok lease.Token, f func() error) error {
 // runs.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
-		return missing("Guard.Do.f")
+		return lease.Missing("Guard.Do.f")
 	}
 	epoch, err := tok.Epoch()
 	if err != nil {
@@ -88,11 +88,6 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 		return &StaleError{tok, lease.TokenOf(seen)}
 	}
 	return f()
-}
-
-// missing returns the error of an argument that is nil.
-func missing(argument string) error {
-	return &lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 }
 
 // raise raises the mark to epoch if it is lower, and returns the mark.

@@ -42,7 +42,7 @@ type Options struct {
 // Use the handler for reads too. Then the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
-		return nil, missing("Handler.next")
+		return nil, lease.Missing("Handler.next")
 	}
 	h := &handler{next: next}
 	if o != nil {

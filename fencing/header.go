@@ -78,7 +78,7 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 		return err
 	}
 	if to == nil {
-		return missing("Header.Set.to")
+		return lease.Missing("Header.Set.to")
 	}
 	to.Set(h.name(), string(tok))
 	return nil
@@ -120,7 +120,7 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 // the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
-		return missing("Header.Check.resp")
+		return lease.Missing("Header.Check.resp")
 	}
 	seen := lease.Token(resp.Header.Get(h.seen()))
 	if resp.StatusCode != http.StatusPreconditionFailed || seen.Validate() != nil {

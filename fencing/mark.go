@@ -47,7 +47,7 @@ func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 		return err
 	}
 	if m == nil {
-		return missing("Advance.m")
+		return lease.Missing("Advance.m")
 	}
 	seen, err := m.Advance(ctx, tok)
 	if err != nil {

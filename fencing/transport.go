@@ -22,7 +22,7 @@ type Transport struct {
 // answer and no error: see [Header.Check]. If [Header.Set] returns an error, nothing is sent.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
-		return nil, missing("Transport.RoundTrip.r")
+		return nil, lease.Missing("Transport.RoundTrip.r")
 	}
 	shown := r.Clone(r.Context())
 	if shown.Header == nil {

@@ -98,8 +98,12 @@ type Store struct {
 	sights sights
 }
 
-// New makes a Store. Options out of range are a [*lease.FieldError].
+// New makes a Store. It makes no request. A nil Engine, and Options out of range, are a
+// [*lease.FieldError].
 func New(e Engine, o Options) (*Store, error) {
+	if e == nil {
+		return nil, lease.Missing("New.e")
+	}
 	if err := o.Limits.Validate(); err != nil {
 		return nil, err
 	}

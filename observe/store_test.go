@@ -328,4 +328,18 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", field, got)
 		}
 	}
+	if _, err := observe.New(nil, observe.Options{}); err == nil || err.Error() != "New.e = nil: must be given" {
+		t.Errorf("without an engine: %v", err)
+	}
+}
+
+// Observers and holders allow for the same drift by default.
+func TestDefaultDrift(t *testing.T) {
+	o, err := (*session.Options)(nil).Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.MaxClockDrift != observe.DefaultMaxClockDrift {
+		t.Errorf("a session allows for %v, an observer for %v", o.MaxClockDrift, observe.DefaultMaxClockDrift)
+	}
 }

@@ -29,7 +29,7 @@ type Store struct {
 // [*lease.FieldError].
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
-		return nil, &lease.FieldError{Field: "New.pool", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, lease.Missing("New.pool")
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
 	s.db, s.gate = pgxDatabase{pool}, newGate(int(pool.Config().MaxConns))

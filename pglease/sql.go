@@ -22,7 +22,7 @@ type SQLStore struct{ rows }
 // kept for renewals.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
-		return nil, &lease.FieldError{Field: "NewSQL.db", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, lease.Missing("NewSQL.db")
 	}
 	s := new(SQLStore)
 	s.db, s.gate = sqlDatabase{db}, newGate(db.Stats().MaxOpenConnections)

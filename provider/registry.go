@@ -83,7 +83,7 @@ func (r *Registry) Register(kind string, p Provider) error {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
 	}
 	if p == nil {
-		return &lease.FieldError{Field: "Register.p", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return lease.Missing("Register.p")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
