@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,13 +21,16 @@ type engine struct {
 	mu        sync.Mutex
 	revision  int64
 	entries   map[string]observe.Entry
+	watches   map[string][]chan struct{}
 	exchanges int
 	before    func() // every exchange passes it on its way, and after on its way back
 	after     func()
 	commit    func(old, next observe.Kept) // called with mu held
 }
 
-func newEngine() *engine { return &engine{revision: 1, entries: map[string]observe.Entry{}} }
+func newEngine() *engine {
+	return &engine{revision: 1, entries: map[string]observe.Entry{}, watches: map[string][]chan struct{}{}}
+}
 
 func (e *engine) exchange(f func()) {
 	if e.before != nil {
@@ -56,6 +60,12 @@ func (e *engine) put(name string, next observe.Kept) observe.Entry {
 	}
 	e.revision++
 	e.entries[name] = observe.Entry{Kept: next, Version: strconv.FormatInt(e.revision, 10), Revision: e.revision}
+	for _, signals := range e.watches[name] {
+		select {
+		case signals <- struct{}{}:
+		default: // one is waiting
+		}
+	}
 	return e.entries[name]
 }
 
@@ -101,10 +111,18 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-func (e *engine) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
-	closed := make(chan struct{}, 1)
-	close(closed)
-	return closed, ctx.Err()
+func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	signals := make(chan struct{}, 1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watches[name] = append(e.watches[name], signals)
+	context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.watches[name] = slices.DeleteFunc(e.watches[name], func(c chan struct{}) bool { return c == signals })
+		close(signals)
+	})
+	return signals, ctx.Err()
 }
 
 // count returns how many exchanges f makes.

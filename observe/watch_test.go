@@ -11,19 +11,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A watchable engine has watches that last as long as their contexts.
-type watchable struct{ *engine }
-
-func (watchable) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
-	signals := make(chan struct{}, 1)
-	context.AfterFunc(ctx, func() { close(signals) })
-	return signals, nil
-}
-
 // Dead holders of more names than the Store remembers are replaced by those that wait for them.
 func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := watchable{newEngine()}
+		e := newEngine()
 		holder, waits := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{Names: 1}).Authority()
 		names := []string{"a", "b", "c", "d"}
 		for _, name := range names {
@@ -61,7 +52,7 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 // What is no longer watched is forgotten as any other name.
 func TestWatchesArePinsUntilTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := watchable{newEngine()}
+		e := newEngine()
 		holder, s := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{Names: 1})
 		for _, name := range []string{"a", "b"} {
 			if _, err := holder.Do(t.Context(), name, acquire(idA, time.Minute)); err != nil {

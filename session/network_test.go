@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -41,18 +41,8 @@ const busiest = 1000
 // A fault is what becomes of a request that send would carry out.
 type fault func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error)
 
-// steady is a source of IDs, without jitter: every pause has its full length.
-type steady struct{ ids io.Reader }
-
-func newSteady() steady { return steady{rand.NewChaCha8([32]byte{0xff})} }
-
-func (s steady) Read(p []byte) (int, error) {
-	if len(p) < len(lease.ID{}) {
-		clear(p)
-		return len(p), nil
-	}
-	return s.ids.Read(p)
-}
+// newSteady returns a source of IDs without jitter.
+func newSteady() dice.Steady { return dice.Steady{IDs: rand.NewChaCha8([32]byte{0xff})} }
 
 func overMemory() *network { return over(lease.NewAuthority(memory.New(nil))) }
 

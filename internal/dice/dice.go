@@ -35,3 +35,16 @@ func (d Dice) Number() float64 {
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
 }
+
+// Steady is a source for tests whose pauses must have their full length: IDs differ, and no duration
+// is shortened.
+type Steady struct{ IDs io.Reader }
+
+// Read fills p from IDs if it is as long as an ID, and with zeros if it is shorter.
+func (s Steady) Read(p []byte) (int, error) {
+	if len(p) < len(lease.ID{}) {
+		clear(p)
+		return len(p), nil
+	}
+	return s.IDs.Read(p)
+}

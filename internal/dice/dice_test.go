@@ -2,6 +2,7 @@ package dice_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"testing/iotest"
@@ -61,5 +62,16 @@ func TestReaderThatFails(t *testing.T) {
 		if a, b := d.ID(), d.ID(); a == b || a == (lease.ID{}) {
 			t.Errorf("%v, %v", a, b)
 		}
+	}
+}
+
+// A Steady makes different IDs, and shortens nothing.
+func TestSteady(t *testing.T) {
+	d := dice.Dice{Reader: dice.Steady{IDs: rand.Reader}}
+	if a, b := d.ID(), d.ID(); a == b {
+		t.Errorf("two IDs are %v", a)
+	}
+	if got := d.Shorten(time.Hour, 0.9); got != time.Hour {
+		t.Errorf("an hour is %v", got)
 	}
 }

@@ -88,7 +88,6 @@ func TestExportedNamesHaveDocs(t *testing.T) {
 
 // pending are the names that still have no comment. The list must only get shorter.
 var pending = []string{
-	"leasetest.HandingOver",
 	"session.AcquireInfo.Took", "session.ReleaseInfo.ID", "session.RenewInfo.Err", "session.RenewInfo.Token", "session.RenewInfo.Took",
 }
 
