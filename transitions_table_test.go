@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 // The two outcome tables, cell by cell, just before, at and just after every Until.
 // SPEC M1, M2, M5, M19.
 func TestTables(t *testing.T) {
-	tables := rows(t, "tables.txt")
+	tables := rows(t, "table.txt")
 	if len(tables) != 19 {
 		t.Errorf("%d rows, want the 19 of the document", len(tables))
 	}
 	order := []lease.State{lease.Available, lease.Leased, lease.Breaking, lease.Broken, lease.Expired}
 	differs := 0
 	for _, row := range tables {
-		if len(row.cells) != len(order) {
-			t.Fatalf("%s: %d cells, want %d", row.name, len(row.cells), len(order))
+		if len(row.Cells) != len(order) {
+			t.Fatalf("%s: %d cells, want %d", row.Name, len(row.Cells), len(order))
 		}
-		for i, c := range row.cells {
-			if c.record.State != order[i] {
-				t.Errorf("%s: column %d is %v, want %v", row.name, i, c.record.State, order[i])
+		for i, c := range row.Cells {
+			if c.Record.State != order[i] {
+				t.Errorf("%s: column %d is %v, want %v", row.Name, i, c.Record.State, order[i])
 			}
 			checkWords(t, row, c)
-			if c.serviceHas != "" {
+			if c.Service != "" {
 				differs++
 			}
 		}
@@ -53,18 +54,18 @@ func TestChangeList(t *testing.T) {
 	changes := rows(t, "changes.txt")
 	for _, quote := range bullets {
 		t.Run(quote, func(t *testing.T) {
-			var before, since []row
+			var before, since []vectors.Row
 			for _, row := range changes {
-				if row.quote != quote {
+				if row.Quote != quote {
 					continue
 				}
 				switch {
-				case strings.HasPrefix(row.name, "Before: ") && row.req.Version == lease.Version20110818:
+				case strings.HasPrefix(row.Name, "Before: ") && row.Request.Version == lease.Version20110818:
 					before = append(before, row)
-				case strings.HasPrefix(row.name, "Since: ") && row.req.Version == lease.Version20120212:
+				case strings.HasPrefix(row.Name, "Since: ") && row.Request.Version == lease.Version20120212:
 					since = append(since, row)
 				default:
-					t.Errorf("row %q has version %v", row.name, row.req.Version)
+					t.Errorf("row %q has version %v", row.Name, row.Request.Version)
 				}
 			}
 			checkRows(t, before, 0)
@@ -75,13 +76,13 @@ func TestChangeList(t *testing.T) {
 			checkRows(t, in(since, 2025_11_05), 0)
 		})
 	}
-	checkRows(t, changes, 31)
+	checkRows(t, changes, 33)
 }
 
-func in(rows []row, v lease.Version) []row {
-	var all []row
+func in(rows []vectors.Row, v lease.Version) []vectors.Row {
+	var all []vectors.Row
 	for _, row := range rows {
-		row.req.Version = v
+		row.Request.Version = v
 		all = append(all, row)
 	}
 	return all
@@ -89,44 +90,44 @@ func in(rows []row, v lease.Version) []row {
 
 // checkWords holds the published words of a cell against its outcome, so that the data
 // cannot drift from the document.
-func checkWords(t *testing.T, row row, c cell) {
+func checkWords(t *testing.T, row vectors.Row, c vectors.Cell) {
 	t.Helper()
-	words, refused := strings.CutPrefix(c.published, "Fails (")
+	words, refused := strings.CutPrefix(c.Published, "Fails (")
 	if refused {
-		if c.outcome[0] == "ok" || words != c.status+")" {
-			t.Errorf("%s, %v: %q is published, the outcome is %q, status %s", row.name, c.record.State, c.published, c.outcome, c.status)
+		if c.Want.Code == 0 || words != c.Status+")" {
+			t.Errorf("%s, %v: %q is published, the outcome is %v, status %s", row.Name, c.Record.State, c.Published, c.Want.Code, c.Status)
 		}
 		return
 	}
-	next, code := c.want(t, c.record, noon)
-	state, _, _ := strings.Cut(c.published, ",")
+	next, code := c.Want.Of(c.Record, noon), c.Want.Code
+	state, _, _ := strings.Cut(c.Published, ",")
 	state, id, named := strings.Cut(strings.TrimSuffix(strings.ReplaceAll(state, " ", ""), ")"), "(")
 	if code != 0 || strings.ToLower(state) != next.State.String() || named && ids[id] != next.ID {
-		t.Errorf("%s, %v: %q is published, the outcome is %q", row.name, c.record.State, c.published, c.outcome)
+		t.Errorf("%s, %v: %q is published, the outcome is %v", row.Name, c.Record.State, c.Published, c.Want.Code)
 	}
 }
 
 // checkRows checks every cell of the rows, and their number if it is not 0.
-func checkRows(t *testing.T, all []row, number int) {
+func checkRows(t *testing.T, all []vectors.Row, number int) {
 	t.Helper()
 	cells := 0
 	for _, row := range all {
-		for _, c := range row.cells {
+		for _, c := range row.Cells {
 			cells++
-			t.Run(row.name+"/"+c.record.State.String(), func(t *testing.T) {
-				checkCell(t, row, c, c.record, noon.Add(row.pass))
-				until := c.record.Until
+			t.Run(row.Name+"/"+c.Record.State.String(), func(t *testing.T) {
+				checkCell(t, row, c, c.Record, noon.Add(row.Pass))
+				until := c.Record.Until
 				if until.IsZero() {
 					return
 				}
-				checkCell(t, row, c, c.record, until.Add(-1))
+				checkCell(t, row, c, c.Record, until.Add(-1))
 				// From Until on the cell of the state that follows holds.
-				next, ok := row.in(after[c.record.State])
+				next, ok := row.In(after[c.Record.State])
 				if !ok {
 					return
 				}
-				checkCell(t, row, next, c.record, until)
-				checkCell(t, row, next, c.record, until.Add(1))
+				checkCell(t, row, next, c.Record, until)
+				checkCell(t, row, next, c.Record, until.Add(1))
 			})
 		}
 	}
@@ -139,7 +140,7 @@ func checkRows(t *testing.T, all []row, number int) {
 var after = map[lease.State]lease.State{lease.Leased: lease.Expired, lease.Breaking: lease.Broken}
 
 // checkCell steps r at now and compares with the cell c.
-func checkCell(t *testing.T, row row, c cell, r lease.Record, now time.Time) {
+func checkCell(t *testing.T, row vectors.Row, c vectors.Cell, r lease.Record, now time.Time) {
 	t.Helper()
 	if err := r.Validate(); err != nil {
 		t.Fatalf("the record of the cell: %v", err)
@@ -149,21 +150,21 @@ func checkCell(t *testing.T, row row, c cell, r lease.Record, now time.Time) {
 	if over {
 		seen.State, seen.Until = after[r.State], time.Time{}
 	}
-	want, code := c.want(t, seen, now)
-	if row.pass != 0 {
+	want, code := c.Want.Of(seen, now), c.Want.Code
+	if row.Pass != 0 {
 		if !over {
 			want = seen
 		}
 		if got := r.At(now); got != want {
-			t.Errorf("at %v: %v\n got %+v\nwant %+v", now, row.name, got, want)
+			t.Errorf("at %v: %v\n got %+v\nwant %+v", now, row.Name, got, want)
 		}
 		return
 	}
-	got, err := lease.Step(r, row.req, now)
+	got, err := lease.Step(r, row.Request, now)
 	if err != nil && err != error(code) || err == nil && code != 0 || got != want {
-		t.Errorf("at Until%+v: %+v\n got %+v, %v\nwant %+v, %v", now.Sub(r.Until), row.req, got, err, want, code)
+		t.Errorf("at Until%+v: %+v\n got %+v, %v\nwant %+v, %v", now.Sub(r.Until), row.Request, got, err, want, code)
 	}
-	checkStep(t, r, row.req, now, got, err)
+	checkStep(t, r, row.Request, now, got, err)
 }
 
 // checkStep checks what holds of every step from a valid record.

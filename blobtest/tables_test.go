@@ -16,7 +16,7 @@ import (
 //
 // SPEC W1.
 func TestStatusesOfTheTables(t *testing.T) {
-	f, err := os.Open("../testdata/tables.txt")
+	f, err := os.Open("../leasetest/vectors/table.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority
 
 var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, contentionRules, certaintyRules, authorityNameRules, authorityWatchRules, authorityListRules)
 
-func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules()) }
+func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
 
 // An authorityProbe is an authority under a rule.
 type authorityProbe struct {

@@ -95,7 +95,7 @@ func (s *suite) forever() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
 	}
-	return 100 * 365 * 24 * time.Hour
+	return 140 * 365 * 24 * time.Hour
 }
 
 // watch ends the process if the rule r, in a bubble, does not end: nothing in the bubble can,

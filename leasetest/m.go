@@ -158,7 +158,7 @@ func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now 
 }
 
 func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)) *suite {
-	s := &suite{rules: slices.Concat(vectorRules(), stepRules), options: (&Options{Bubble: true}).withDefaults()}
+	s := &suite{rules: slices.Concat(vectorRules(true), stepRules), options: (&Options{Bubble: true}).withDefaults()}
 	s.steps = true
 	s.options.Bubble = false
 	s.newAuthority = func(testing.TB) lease.Authority {

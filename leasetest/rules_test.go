@@ -22,10 +22,10 @@ func TestRulesAreOfClauses(t *testing.T) {
 			seen[r.name] = true
 		}
 	}
-	for _, v := range mustVectors(t) {
-		for _, clause := range v.spec {
+	for _, s := range scenarios(mustVectors(t), true) {
+		for _, clause := range s.spec {
 			if !clauses[clause] {
-				t.Errorf("%s: SPEC.md has no clause %s", v.file, clause)
+				t.Errorf("%s: SPEC.md has no clause %s", s.where, clause)
 			}
 		}
 	}
@@ -39,8 +39,8 @@ func TestEveryClauseHasARule(t *testing.T) {
 			has[r.clause()] = true
 		}
 	}
-	for _, v := range mustVectors(t) {
-		for _, clause := range v.spec {
+	for _, s := range scenarios(mustVectors(t), true) {
+		for _, clause := range s.spec {
 			has[clause] = true
 		}
 	}

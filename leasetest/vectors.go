@@ -3,99 +3,117 @@ package leasetest
 import (
 	"embed"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 //go:embed vectors
-var vectors embed.FS
+var files embed.FS
 
-// Vectors are the facts of the machine as text files, for implementations in any language:
-// the outcome tables cell by cell, the change list, edge cases, and scenarios of several
-// steps. The format is described in its README.md. [TestAuthority] and [TestStep] run them.
+// Vectors returns the facts of the machine as text files, for implementations in any language: the
+// outcome tables cell by cell, the change list, edge cases, and scenarios of several steps. Their
+// README.md describes the format. [TestAuthority] and [TestStep] run them.
 func Vectors() fs.FS {
-	sub, err := fs.Sub(vectors, "vectors")
+	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
 		panic(err) // the directory is embedded
 	}
 	return sub
 }
 
-// A scenario is a vector.
+// A scenario is a scenario of Vectors, or a cell.
 type scenario struct {
-	file  string // and line, for a message
-	name  string
-	spec  []string // clauses
-	needs Ability
-	given string
-	steps []step
-}
-
-// A step is a request at a time, and what must come of it.
-type step struct {
-	text string
-	at   time.Duration
-	req  lease.Request
-	want outcome
-}
-
-// An outcome is what a step requires of the answer.
-type outcome struct {
-	code   lease.Code // 0: granted
-	state  lease.State
-	id     *lease.ID
-	owner  *string
-	left   *time.Duration
-	grants *uint64
-}
-
-// letters are the IDs that vectors speak of.
-var letters = map[string]lease.ID{
-	"A": lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
-	"B": lease.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
-	"C": lease.MustParseID("cccccccc-cccc-4ccc-8ccc-cccccccccccc"),
-
-	"none": {},
+	where  string // file and line
+	name   string
+	spec   []string // clauses
+	needs  Ability
+	record *lease.Record  // of a cell, for a machine that takes a record; nil for a scenario
+	setup  []vectors.Step // before the steps; the scenario begins at the time begins
+	begins time.Duration
+	steps  []vectors.Step
 }
 
 var needs = map[string]Ability{
-	"breaking": CanBreak, "changing": CanChange, "using": CanUse, "infinite": CanBeInfinite, "dialects": CanServeOldVersions, "exact": exactTime, "short": shortLeases,
+	"breaking": CanBreak, "changing": CanChange, "using": CanUse, "infinite": CanBeInfinite, "dialects": CanServeOldVersions,
+	"exact": exactTime, "short": shortLeases,
 }
 
-// setups are the steps that bring about what a scenario is given.
-var setups = map[string][]string{
-	"available": {},
-	"leased":    {"0s acquire proposed=A duration=60s => ok leased"},
-	"breaking":  {"0s acquire proposed=A duration=60s => ok leased", "0s break period=30s => ok breaking"},
-	"broken":    {"0s acquire proposed=A duration=60s => ok leased", "0s break period=0s => ok broken"},
-	"expired":   {"0s acquire proposed=A duration=15s => ok leased", "15s read => ok expired"},
-	"infinite":  {"0s acquire proposed=A duration=infinite => ok leased"},
-	"released":  {"0s acquire proposed=A duration=60s => ok leased", "0s release id=A => ok available"},
-}
-
-// inferred is what the steps of a scenario need.
-func (v scenario) inferred() (a Ability) {
-	switch v.given {
-	case "breaking", "broken":
-		a |= CanBreak
-	case "infinite":
-		a |= CanBeInfinite
+// scenarios returns the scenarios of Vectors, and the cells. Records of some cells cannot be brought
+// about by requests: they are there for a machine only.
+func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
+	for _, row := range all.Rows {
+		for _, c := range row.Cells {
+			if s, ok := cell(row, c, machine); ok {
+				found = append(found, s)
+			}
+		}
 	}
-	for _, s := range v.steps {
+	for _, v := range all.Scenarios {
+		s := scenario{where: v.Where, name: v.Name, spec: v.Spec, setup: v.Setup(), steps: v.Steps}
+		if n := len(s.setup); n > 0 {
+			s.begins = s.setup[n-1].At
+		}
+		for _, word := range v.Needs {
+			s.needs |= needs[word]
+		}
+		found = append(found, s)
+	}
+	return found
+}
+
+// cell returns a cell as a scenario of one step.
+func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
+	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
+	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
+	if row.Pass > 0 {
+		step.Request.Action = lease.ActionRead
+	}
+	step.Want = c.Want.Complete(c.Record, vectors.Noon.Add(row.Pass))
+	s.steps = []vectors.Step{step}
+	if machine {
+		s.record = &c.Record
+		return s, true
+	}
+	s.setup, ok = vectors.BringAbout(c.Record)
+	for i := range s.setup { // time 0 is when the record is there
+		s.begins = max(s.begins, -s.setup[i].At)
+	}
+	for i := range s.setup {
+		s.setup[i].At += s.begins
+	}
+	s.needs = s.inferred()
+	return s, ok
+}
+
+// inferred returns the abilities that the steps need.
+func (s scenario) inferred() (a Ability) {
+	for _, step := range append(s.setup[:len(s.setup):len(s.setup)], s.steps...) {
+		req := step.Request
 		switch {
-		case s.req.Action == lease.ActionBreak:
+		case req.Action == lease.ActionBreak:
 			a |= CanBreak
-		case s.req.Action == lease.ActionChange:
+		case req.Action == lease.ActionChange:
 			a |= CanChange
-		case s.req.Action == lease.ActionWrite, s.req.Action == lease.ActionRead && !s.req.ID.IsZero():
+		case req.Action == lease.ActionWrite, req.Action == lease.ActionRead && !req.ID.IsZero():
 			a |= CanUse
-		case s.req.Duration == lease.Infinite:
+		case req.Duration == lease.Infinite:
 			a |= CanBeInfinite
 		}
-		if s.req.Version != 0 {
+		if req.Version != 0 {
 			a |= CanServeOldVersions
+		}
+		if period, _ := req.Period.Get(); fraction(period) || fraction(step.At) || step.At > 1e6*time.Second {
+			a |= exactTime
+		}
+		if fraction(req.Duration) && req.Duration > 0 && req.Duration < time.Second {
+			a |= shortLeases
 		}
 	}
 	return a
 }
+
+// fraction reports whether d is a time that only an exact clock can hit.
+func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }

@@ -7,21 +7,23 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
-// vectorRules are the rules that Vectors state.
-func vectorRules() []rule {
-	scenarios, err := parseVectors(Vectors())
+// vectorRules returns a rule for every scenario and every cell of Vectors. Those for a machine get the
+// records as they are.
+func vectorRules(machine bool) []rule {
+	all, err := vectors.Parse(Vectors())
 	if err != nil {
 		panic(err) // they are embedded, and tested
 	}
 	var rules []rule
-	for _, v := range scenarios {
+	for _, s := range scenarios(all, machine) {
 		rules = append(rules, rule{
-			name:  v.spec[0] + "/" + strings.ReplaceAll(v.name, " ", "-"),
-			says:  v.name,
-			needs: v.needs,
-			check: v.check,
+			name:  s.spec[0] + "/" + strings.ReplaceAll(s.name, " ", "-"),
+			says:  s.name,
+			needs: s.needs,
+			check: s.check,
 		})
 	}
 	return rules
@@ -37,31 +39,38 @@ type run struct {
 	first  uint64        // the epoch at time 0
 }
 
-func (v scenario) check(p *probe) {
-	r := &run{authorityProbe: p.authority(), scenario: v, second: p.Unit}
+func (s scenario) check(p *probe) {
+	r := &run{authorityProbe: p.authority(), scenario: s, second: p.Unit}
 	r.second = max(r.second, p.Limits.MinDuration/15)
-	if v.needs&CanServeOldVersions != 0 {
+	if s.needs&CanServeOldVersions != 0 {
 		r.second = time.Second // before 2012-02-12 a lease lasts 60 of them
 	}
 	began, waited := r.clock(), time.Duration(0)
-	for _, text := range setups[v.given] {
-		s, err := parseStep(text)
-		r.need(err, "set-up")
-		if s.at > 0 {
-			r.until(s.at)
-			waited = r.scale(s.at)
+	if m, ok := r.bare.(*stepper); ok && s.record != nil {
+		m.records[r.probe.name], m.now = *s.record, vectors.Noon
+		began = m.now
+	} else {
+		for _, step := range s.setup {
+			if step.At > 0 {
+				r.until(step.At)
+				waited = r.scale(step.At)
+			}
+			if _, err := r.do(step); err != nil {
+				r.Fatalf("%s: to bring about the state: %s: %v", s.where, step.Text, err)
+			}
 		}
-		if _, err := r.do(s); err != nil {
-			r.Fatalf("%s: given %s: %s: %v", v.file, v.given, text, err)
+		if s.begins > 0 {
+			r.until(s.begins)
+			waited = r.scale(s.begins)
 		}
 	}
 	r.began = time.Time{}
 	r.until(0)
 	r.took = r.clock().Sub(began) - waited
 	r.first = r.inspect().Record.Epoch
-	for _, s := range v.steps {
-		r.until(s.at)
-		r.step(s)
+	for _, step := range s.steps {
+		r.until(step.At)
+		r.step(step)
 	}
 }
 
@@ -81,8 +90,8 @@ func (r *run) until(t time.Duration) {
 }
 
 // late is how much later than its time a step was answered.
-func (r *run) late(s step) time.Duration {
-	return r.took + r.clock().Sub(r.began) - r.scale(s.at)
+func (r *run) late(s vectors.Step) time.Duration {
+	return r.took + r.clock().Sub(r.began) - r.scale(s.At)
 }
 
 // clock is the time in which the scenario runs.
@@ -100,8 +109,8 @@ func (r *run) scale(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * r.second.Seconds())
 }
 
-func (r *run) do(s step) (lease.Result, error) {
-	req := s.req
+func (r *run) do(s vectors.Step) (lease.Result, error) {
+	req := s.Request
 	req.Duration = r.scale(req.Duration)
 	if p, ok := req.Period.Get(); ok {
 		req.Period = lease.Grace(r.scale(p))
@@ -110,42 +119,42 @@ func (r *run) do(s step) (lease.Result, error) {
 }
 
 // step carries a step out and compares.
-func (r *run) step(s step) {
+func (r *run) step(s vectors.Step) {
 	r.Helper()
 	var before lease.Result
-	if s.want.code != 0 {
+	if s.Want.Code != 0 {
 		before = r.inspect()
 	}
 	res, err := r.do(s)
-	if err == nil && s.req.Action != lease.ActionRead {
+	if err == nil && s.Request.Action != lease.ActionRead {
 		// What it granted may have begun with the answer, and the steps before were late too.
-		took := max(0, r.clock().Sub(r.began)-r.scale(s.at)-r.Slack/4)
+		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
 	wrong := func(what string, got, want any) {
 		r.Helper()
-		r.Fatalf("%s: %s\n%s is %v, and must be %v", r.file, s.text, what, got, want)
+		r.Fatalf("%s: %s\n%s is %v, and must be %v", r.where, s.Text, what, got, want)
 	}
-	if code := lease.CodeOf(err); code != s.want.code || err != nil && code == 0 {
-		wrong("the outcome", codeText(code, err), codeText(s.want.code, nil))
+	if code := lease.CodeOf(err); code != s.Want.Code || err != nil && code == 0 {
+		wrong("the outcome", codeText(code, err), codeText(s.Want.Code, nil))
 	}
-	if op := (*lease.OpError)(nil); err != nil && (!errors.As(err, &op) || op.Op != s.req.Action.String() || op.Name != r.probe.name) {
+	if op := (*lease.OpError)(nil); err != nil && (!errors.As(err, &op) || op.Op != s.Request.Action.String() || op.Name != r.probe.name) {
 		wrong("the error", err, "a *lease.OpError with the operation and the name")
 	}
-	if s.want.code != 0 {
+	if s.Want.Code != 0 {
 		after := r.inspect()
 		if was, is := before.Record.At(after.Now), after.Record; !r.same(was, is) {
 			wrong("the record after the refusal", recordText(is), recordText(was))
 		}
-		if !s.want.code.Refusal() || res.Now.IsZero() && !r.can(CanShowRecords) {
+		if !s.Want.Code.Refusal() || res.Now.IsZero() && !r.can(CanShowRecords) {
 			res = after
 		}
 	}
 	rec := res.Record
-	if rec.State != s.want.state {
-		wrong("the state", rec.State, s.want.state)
+	if rec.State != s.Want.State {
+		wrong("the state", rec.State, s.Want.State)
 	}
-	if w := s.want.left; w != nil {
+	if w := s.Want.Left; w != nil {
 		want := r.scale(*w)
 		if got := res.MaxRemaining(); got != want && (got == lease.Infinite || want == lease.Infinite || got-want > r.Slack || want-got > r.Slack+r.late(s)) {
 			wrong("what is left", got, want)
@@ -154,13 +163,16 @@ func (r *run) step(s step) {
 	if !r.can(CanShowRecords) {
 		return
 	}
-	if w := s.want.id; w != nil && rec.ID != *w {
+	if w := s.Want.ID; w != nil && rec.ID != *w {
 		wrong("the ID", rec.ID, *w)
 	}
-	if w := s.want.owner; w != nil && rec.Owner != *w {
+	if w := s.Want.Owner; w != nil && rec.Owner != *w {
 		wrong("the owner", rec.Owner, *w)
 	}
-	if w := s.want.grants; w != nil && rec.Epoch != r.first+*w {
+	if w := s.Want.Duration; w != nil && rec.Duration != r.scale(*w) {
+		wrong("the duration", rec.Duration, r.scale(*w))
+	}
+	if w := s.Want.Epoch; w != nil && rec.Epoch != r.first+*w {
 		wrong("the epoch", rec.Epoch, fmt.Sprintf("%d+%d", r.first, *w))
 	}
 }

@@ -2,67 +2,53 @@ package leasetest
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
-func mustVectors(t *testing.T) []scenario {
+func mustVectors(t *testing.T) vectors.Vectors {
 	t.Helper()
-	all, err := parseVectors(Vectors())
+	all, err := vectors.Parse(Vectors())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// Every scenario says what it needs, and is of a clause.
+// Every scenario says what it needs, and is of a clause. Every row is of a clause.
 func TestVectorsAreComplete(t *testing.T) {
 	names := map[string]string{}
-	for _, v := range mustVectors(t) {
-		if len(v.steps) == 0 || len(v.spec) == 0 || v.name == "" {
-			t.Errorf("%s: a scenario needs a name, a clause and a step", v.file)
+	for _, s := range scenarios(mustVectors(t), false) {
+		if len(s.steps) == 0 || len(s.spec) == 0 || s.name == "" {
+			t.Errorf("%s: a scenario needs a name, a clause and a step", s.where)
 		}
-		if other, ok := names[v.name]; ok {
-			t.Errorf("%s: %q is the name of %s too", v.file, v.name, other)
+		if other, ok := names[s.name]; ok {
+			t.Errorf("%s: %q is the name of %s too", s.where, s.name, other)
 		}
-		names[v.name] = v.file
-		if missing := v.inferred() &^ v.needs; missing != 0 {
-			t.Errorf("%s: %s needs %v", v.file, v.name, missing)
+		names[s.name] = s.where
+		if missing := s.inferred() &^ s.needs; missing != 0 {
+			t.Errorf("%s: %s needs %v", s.where, s.name, missing)
 		}
-		for i, s := range v.steps {
-			if i > 0 && s.at < v.steps[i-1].at {
-				t.Errorf("%s: %s: time goes back", v.file, v.name)
+		for i, step := range s.steps {
+			if i > 0 && step.At < s.steps[i-1].At {
+				t.Errorf("%s: %s: time goes back", s.where, s.name)
+			}
+		}
+	}
+	for _, s := range mustVectors(t).Scenarios {
+		for _, word := range s.Needs {
+			if needs[word] == 0 {
+				t.Errorf("%s: unknown need %q", s.Where, word)
 			}
 		}
 	}
 }
 
-func TestMalformedVectors(t *testing.T) {
-	for text, want := range map[string]string{
-		"0s read => ok available":                      "outside of a scenario",
-		"scenario x\nread => ok available":             "a step needs a time",
-		"scenario x\n0s read":                          "a step needs a time",
-		"scenario x\n0 read => ok available":           "not a number of seconds",
-		"scenario x\n0s look => ok available":          "unknown action",
-		"scenario x\n0s read id=D => ok available":     "unknown ID",
-		"scenario x\n0s read size=1 => ok available":   "unknown argument",
-		"scenario x\n0s read => fine available":        "unknown code",
-		"scenario x\n0s read => ok free":               "unknown state",
-		"scenario x\n0s read => ok available size=1":   "unknown field",
-		"scenario x\n0s read => ok available epoch=-1": "invalid syntax",
-		"scenario x\nneeds luck":                       "unknown need",
-		"scenario x\ngiven bliss":                      "unknown state",
-		"bliss: read => ok available":                  "unknown state",
-	} {
-		_, err := parseVectors(fstest.MapFS{"v.txt": {Data: []byte(text)}})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "v.txt:") {
-			t.Errorf("%q: %v; want %q, with file and line", text, err, want)
-		}
-	}
-}
-
-// The format is described, file by file, with the very set-ups that the runner uses.
+// The format is described, file by file, with the states that scenarios begin in.
 func TestVectorsAreDescribed(t *testing.T) {
 	readme, err := fs.ReadFile(Vectors(), "README.md")
 	if err != nil {
@@ -77,21 +63,52 @@ func TestVectorsAreDescribed(t *testing.T) {
 			t.Errorf("%s is not described", file)
 		}
 	}
-	for state := range setups {
+	for _, state := range vectors.States() {
 		if !strings.Contains(string(readme), "\n| "+state+" |") {
 			t.Errorf("the state %s is not described", state)
 		}
 	}
-	for _, v := range mustVectors(t) {
-		for _, s := range v.steps {
-			if code := s.want.code; code != 0 && !strings.Contains(string(readme), "`"+code.String()+"`") {
-				t.Errorf("%s: the code %v is not described", v.file, code)
-			}
+	var used []string
+	for _, s := range scenarios(mustVectors(t), true) {
+		for _, step := range s.steps {
+			used = append(used, step.Want.Code.String())
+		}
+	}
+	slices.Sort(used)
+	for _, code := range slices.Compact(used) {
+		if code != "Code(0)" && !strings.Contains(string(readme), "`"+code+"`") {
+			t.Errorf("the code %v is not described", code)
 		}
 	}
 	for need := range needs {
 		if !strings.Contains(string(readme), "`"+need+"`") {
 			t.Errorf("the need %s is not described", need)
+		}
+	}
+}
+
+func TestVectorsThatDoNotParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"0s read => ok available":                                             "outside of a row and of a scenario",
+		"scenario x\nread => ok available":                                    "a step needs a time",
+		"scenario x\n0s read":                                                 "a step needs a time",
+		"scenario x\n0 read => ok available":                                  "not a number of seconds",
+		"scenario x\n0s look => ok available":                                 "unknown action",
+		"scenario x\n0s read id=D => ok available":                            "unknown ID",
+		"scenario x\n0s read size=1 => ok available":                          "unknown argument",
+		"scenario x\n0s read => fine available":                               "unknown code",
+		"scenario x\n0s read => ok free":                                      "unknown state",
+		"scenario x\n0s read => ok available size=1":                          "unknown field",
+		"scenario x\n0s read => ok available epoch=-1":                        "invalid syntax",
+		"scenario x\n0s read => ok":                                           "an outcome needs",
+		"scenario x\ngiven bliss":                                             "unknown state",
+		"record leased id=A epoch=1":                                          "Record.Duration",
+		"row x\nrequest read\nleased | | ok leased | |":                       "a cell needs a record",
+		"record available\n\nrow x\nrequest read\navailable | | ok available": "a cell needs a record and five columns",
+	} {
+		_, err := vectors.Parse(fstest.MapFS{"v.txt": {Data: []byte(text)}})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "v.txt:") {
+			t.Errorf("%q: %v; want %q, with file and line", text, err, want)
 		}
 	}
 }

@@ -1,0 +1,34 @@
+package vectors
+
+// given are the requests that bring about the state in which a scenario begins, for the ID A. They come
+// before its time 0, and the last of them is at the time at which the scenario begins.
+var given = map[string][]string{
+	"available": {},
+	"leased":    {"0s acquire proposed=A duration=60s => ok leased"},
+	"breaking":  {"0s acquire proposed=A duration=60s => ok leased", "0s break period=30s => ok breaking"},
+	"broken":    {"0s acquire proposed=A duration=60s => ok leased", "0s break period=0s => ok broken"},
+	"expired":   {"0s acquire proposed=A duration=15s => ok leased", "15s read => ok expired"},
+	"infinite":  {"0s acquire proposed=A duration=infinite => ok leased"},
+	"released":  {"0s acquire proposed=A duration=60s => ok leased", "0s release id=A => ok available"},
+}
+
+// States returns the names of the states in which a scenario can begin.
+func States() (all []string) {
+	for s := range given {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Setup returns the steps that bring about the state in which the scenario begins. The scenario begins
+// at the time of the last one.
+func (s Scenario) Setup() (steps []Step) {
+	for _, text := range given[s.Given] {
+		step, err := ParseStep(text)
+		if err != nil {
+			panic(err) // they are constants, and tested
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}

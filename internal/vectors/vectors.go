@@ -1,0 +1,161 @@
+// Package vectors reads the files of leasetest/vectors. Their format is described in the README.md
+// there.
+package vectors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Vectors are the content of all files.
+type Vectors struct {
+	Rows      []Row
+	Scenarios []Scenario
+}
+
+// A Row is what one request does to several records, or what the passing of time does to them.
+type Row struct {
+	File    string // such as "table.txt"
+	Name    string
+	Quote   string   // the sentence of the document that the row shows; may be empty
+	Spec    []string // clauses of SPEC.md
+	Pass    time.Duration
+	Request lease.Request // zero if Pass is not
+	Cells   []Cell
+}
+
+// A Cell is one record of a Row, and what must come of it.
+type Cell struct {
+	Where     string       // file and line
+	Record    lease.Record // at Noon
+	Published string       // the words of the document's table; may be empty
+	Want      Outcome
+	Status    string // the HTTP status that the document gives; may be empty
+	Service   string // the status that the service answers, where it is another
+}
+
+// A Scenario is a sequence of requests.
+type Scenario struct {
+	Where string // file and line
+	Name  string
+	Spec  []string // clauses of SPEC.md
+	Needs []string
+	Given string // the state in which it begins
+	Steps []Step
+}
+
+// A Step is a request at a time, and what must come of it.
+type Step struct {
+	Text    string
+	At      time.Duration
+	Request lease.Request
+	Want    Outcome
+}
+
+// An Outcome is what a request must come to. Fields that are nil are not named.
+type Outcome struct {
+	Code     lease.Code // 0: granted
+	State    lease.State
+	ID       *lease.ID
+	Owner    *string
+	Duration *time.Duration
+	Left     *time.Duration // how long the lease stays locked
+	AtMost   bool           // or Left as it was, if that is less
+	Epoch    *uint64        // how much it has risen
+}
+
+// Noon is the time at which the records of cells are valid.
+var Noon = time.Date(2012, 1, 26, 12, 0, 0, 0, time.UTC)
+
+// IDs are the lease IDs that the files name by letters. X is one that the service makes up.
+var IDs = map[string]lease.ID{
+	"A": lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
+	"B": lease.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
+	"C": lease.MustParseID("cccccccc-cccc-4ccc-8ccc-cccccccccccc"),
+	"X": lease.MustParseID("ffffffff-ffff-4fff-8fff-ffffffffffff"),
+
+	"none": {},
+}
+
+// In returns the cell of the row for a state.
+func (r Row) In(s lease.State) (Cell, bool) {
+	for _, c := range r.Cells {
+		if c.Record.State == s {
+			return c, true
+		}
+	}
+	return Cell{}, false
+}
+
+// Of returns r as the outcome of a cell leaves it at now: a field that is not named is as it was. A
+// refusal leaves r as it is.
+func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
+	if o.Code != 0 {
+		return r
+	}
+	if r.State = o.State; !r.State.Locked() {
+		r.Until = time.Time{}
+	}
+	if o.ID != nil {
+		r.ID = *o.ID
+	}
+	if o.Owner != nil {
+		r.Owner = *o.Owner
+	}
+	if o.Duration != nil {
+		r.Duration = *o.Duration
+	}
+	if o.Epoch != nil {
+		r.Epoch += *o.Epoch
+	}
+	switch left := o.Left; {
+	case left == nil:
+	case *left == lease.Infinite:
+		r.Until = time.Time{}
+	case !o.AtMost || now.Add(*left).Before(r.Until):
+		r.Until = now.Add(*left)
+	}
+	return r
+}
+
+// Complete returns the outcome of a cell with every field named, for the record r at now. The epoch is
+// named as its rise.
+func (o Outcome) Complete(r lease.Record, now time.Time) Outcome {
+	next := o.Of(r, now)
+	rise, left := next.Epoch-r.Epoch, next.Remaining(now)
+	return Outcome{Code: o.Code, State: next.State, ID: &next.ID, Owner: &next.Owner, Duration: &next.Duration, Left: &left, Epoch: &rise}
+}
+
+// BringAbout returns requests after which a name that was never used has the record of a cell, but for
+// its epoch. The last of them, a read, is at time 0, the others before. It returns false if no
+// requests do that.
+func BringAbout(r lease.Record) (steps []Step, ok bool) {
+	step := func(at time.Duration, req lease.Request) {
+		steps = append(steps, Step{At: at, Request: req, Text: fmt.Sprint(req.Action)})
+	}
+	a := lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: r.Owner, Duration: r.Duration}
+	const most = 1 << 32 // grants of one test
+	switch left := r.Remaining(Noon); {
+	case r.Epoch > most:
+		return nil, false
+	case r.ID.IsZero():
+	case r.State == lease.Available:
+		step(0, a)
+		step(0, lease.Request{Action: lease.ActionRelease, ID: r.ID})
+	case r.State == lease.Leased && left == lease.Infinite:
+		step(0, a)
+	case r.State == lease.Leased:
+		step(left-r.Duration, a)
+	case r.State == lease.Breaking:
+		step(0, a)
+		step(0, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(left)})
+	case r.State == lease.Broken:
+		step(0, a)
+		step(0, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+	default:
+		step(-r.Duration, a)
+	}
+	return steps, true
+}
