@@ -96,13 +96,14 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 // left in doubt, and with what may have been handed over to the [Session.ID] that was disclosed.
 // The request is sent even if ctx is done. The end of ctx ends the wait for the answer only, and
 // not even that if Release itself ends ctx because it belonged to the incarnation
-// ([Session.WhileHeld]). Release waits for an Acquire that it supersedes to be undone.
+// ([Session.WhileHeld]). If the answer is there when ctx ends, Release may return either. It waits for
+// an Acquire that it supersedes to be undone.
 //
 // An infinite lease needs care: an Acquire of unknown outcome may still be on its way when
 // Release returns nil, and would then be granted to nobody. Call Release again later, or use a
 // finite Duration, which ends such a lease by itself.
 func (s *Session) Release(ctx context.Context) error {
-	return s.giveUp(ctx, "release", (*machine).release)
+	return s.relinquish(ctx, "release", (*machine).release)
 }
 
 // Settle releases what an Acquire of unknown outcome may have been granted. Unlike Release it
@@ -110,7 +111,7 @@ func (s *Session) Release(ctx context.Context) error {
 // contending after such an Acquire calls it, so that the lease does not stay locked for nobody;
 // [Run] and [AcquireWait] do.
 func (s *Session) Settle(ctx context.Context) error {
-	return s.giveUp(ctx, "release", (*machine).settle)
+	return s.relinquish(ctx, "release", (*machine).settle)
 }
 
 // HandOver gives the lease to another Session, whose [Session.ID] is to: the authority
@@ -132,12 +133,12 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	if err := ctx.Err(); err != nil {
 		return s.opError("hand over", err)
 	}
-	return s.giveUp(ctx, "hand over", func(m *machine, now time.Time, n uint64) { m.handOver(now, n, to) })
+	return s.relinquish(ctx, "hand over", func(m *machine, now time.Time, n uint64) { m.handOver(now, n, to) })
 }
 
-// giveUp makes a call that may end the incarnation, and with it the call's own context: that
+// relinquish makes a call that may end the incarnation, and with it the call's own context: that
 // does not end the wait.
-func (s *Session) giveUp(ctx context.Context, op string, input input) error {
+func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
 	await := s.call(ctx, input)
@@ -180,7 +181,7 @@ func (s *Session) ID() (id lease.ID) {
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()
-	err := s.giveUp(ctx, "close", (*machine).close)
+	err := s.relinquish(ctx, "close", (*machine).close)
 	if left := s.tasks.Close(ctx); left != nil && err == nil {
 		err = s.opError("close", left)
 	}

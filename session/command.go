@@ -42,7 +42,7 @@ func (m *machine) command(now time.Time, a aim, req lease.Request) {
 		call = m.commands.last()
 	}
 	r := request{Request: req, aim: a, call: call, sent: now}
-	if m.commands.blocked() {
+	if m.commands.tooManyStuck() {
 		m.conclude(r, now, lease.Result{}, errStuck)
 		return
 	}
@@ -89,8 +89,8 @@ func (m *machine) cleaned(upTo uint64, err error) {
 		switch {
 		case !c.cleans() || c.number > upTo:
 			rest = append(rest, c)
-		case c.err != nil:
-			m.answer(c.ticket, c.err)
+		case c.refused != nil:
+			m.answer(c.ticket, c.refused)
 		default:
 			m.answer(c.ticket, err)
 		}
@@ -353,7 +353,7 @@ func (m *machine) handedOver(r request, now time.Time, err error) {
 		m.ledger.settle(from)
 	case lease.CodeOf(err).Refusal() && from != nil:
 		m.clean(from)
-		m.wait(call{ticket: c, err: err})
+		m.wait(call{ticket: c, refused: err})
 		return
 	default:
 		m.failed("hand over", err)

@@ -20,8 +20,8 @@ type effects struct {
 // call that is answered already, and whose request goes on, has the number 0.
 type call struct {
 	ticket
-	to  lease.ID // of a hand-over: the receiver's ID
-	err error    // with which a hand-over ends that was refused, once the lease is released
+	to      lease.ID // of a hand-over: the receiver's ID
+	refused error    // of a hand-over that was refused: the call waits until the lease is released, and returns this
 }
 
 // A ticket is what is needed to answer a call.
@@ -31,13 +31,13 @@ type ticket struct {
 }
 
 // cleans reports whether the call ends when pending IDs are released.
-func (c call) cleans() bool { return c.op == opRelease || c.op == opSettle || c.err != nil }
+func (c call) cleans() bool { return c.op == opRelease || c.op == opSettle || c.refused != nil }
 
 type op uint8
 
 const (
 	opAcquire op = iota + 1
-	opRelease
+	opRelease    // Release and Close
 	opHandOver
 	opSettle // as Release, but only what an unknown Acquire may have been granted
 	opWait   // ends when the lease is released or the Session is closed
@@ -56,7 +56,7 @@ type request struct {
 	lease.Request
 	aim  aim
 	term uint64    // of a renewal: the number of the incarnation
-	call uint64    // that waits for it; 0: none
+	call uint64    // the last call that its outcome answers; 0: none
 	sent time.Time // every belief is counted from here
 }
 

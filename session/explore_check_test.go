@@ -47,7 +47,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		return
 	}
 	code, until := lease.CodeOf(err), w.ends(&p, res)
-	serving := p.call != 0 && h.calls.has(waiting{p.call, opAcquire})
+	serving := p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire})
 	uncertain := err != nil && !certain(err) || err == nil && p.aim == aimAcquire && (res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving)
 	granted := err == nil && !uncertain && p.aim == aimAcquire
 	switch p.aim {
@@ -114,7 +114,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	if p.aim != aimAcquire || !serving {
 		return
 	}
-	a := answerTo(out, p.call)
+	a := answerTo(out, p.acquire)
 	switch {
 	case granted && (until.IsZero() || now.Before(until)):
 		if a == nil || a.err != nil || !h.inc.alive {
@@ -160,7 +160,7 @@ func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 		isProbed = isProbed || r.aim == aimProbe && r.Proposed == p.ID
 	}
 	for _, a := range out.answers {
-		if uncertain && h.stuck < mostStuck && a.op == opRelease && a.err != nil && a.call > p.calls {
+		if uncertain && h.stuck < mostStuck && a.op == opRelease && a.err != nil && a.call > p.lastCall {
 			w.fail("later-call", "call %d fails with a release that was sent before it", a.call)
 		}
 	}
@@ -173,10 +173,10 @@ func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 	}
 }
 
-// releaseCalledSince reports whether a call waits for a release that was sent before it.
+// releaseCalledSince reports whether a Release was called after the request was sent, and waits.
 func (w *world) releaseCalledSince(p *packet) bool {
 	for _, c := range w.h[p.who].m.commands.waiting {
-		if c.cleans() && c.number > p.call {
+		if c.cleans() && c.number > p.lastCall {
 			return true
 		}
 	}
@@ -569,7 +569,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 			}
 			newer = newer || c.id == r.ID
 		}
-		if after != aimProbe && slices.ContainsFunc(h.m.commands.waiting, func(c call) bool { return c.op == opHandOver && c.err == nil }) {
+		if after != aimProbe && slices.ContainsFunc(h.m.commands.waiting, func(c call) bool { return c.op == opHandOver && c.refused == nil }) {
 			w.fail("order", "a release overtakes a hand-over")
 		}
 		*h.flag(r.ID) |= retired

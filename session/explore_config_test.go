@@ -49,7 +49,11 @@ func (c *config) deepBounds() bounds {
 	return b
 }
 
-// plain are options in whole ticks: a grant of 4 s is believed for 3 s.
+// allows reports whether an event of a kind can happen.
+func (c *config) allows(k kind) bool { return (c.calls[0] | c.calls[1] | c.world).has(k) }
+
+// plain are options in whole ticks: a grant of 4 s is believed for 3 s. Time passes in ticks of a
+// second, and so what happens between two ticks is not explored: half an interval of a second, say.
 func plain(owner string) Options {
 	return Options{Owner: owner, Duration: 4 * time.Second, RenewInterval: time.Second, RequestTimeout: time.Second,
 		RetryDelay: time.Second, Margin: time.Second, MaxClockJump: time.Minute}
@@ -387,7 +391,7 @@ var configs = []*config{
 	}.make(),
 	config{
 		name:    "pauses",
-		about:   "a process that wakes up too late",
+		about:   "the clock goes on though the machine is due: the wake-up can come at any later time",
 		pauses:  true,
 		options: both(window),
 		calls:   [2]kinds{of(evAcquire, evRelease, evBind)},

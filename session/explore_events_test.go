@@ -180,7 +180,7 @@ func (w *world) receivers(who int) (l list[lease.ID]) {
 func (w *world) fates(i int, l []event) []event {
 	p, may := &w.packets[i], w.cfg.world
 	add := func(k kind) { l = append(l, event{kind: k, arg: uint8(i)}) }
-	if p.late {
+	if p.answered {
 		if !p.applied {
 			add(evArrive)
 		}
@@ -290,7 +290,7 @@ func (w *world) do(e event) {
 		w.returns(i)
 	case evDuplicate:
 		p := w.packets[i]
-		p.late = true
+		p.answered = true
 		w.faulty = true
 		w.packets = append(w.packets, p)
 		w.note("%s will arrive twice", w.requestText(p.Request))

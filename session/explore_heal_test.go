@@ -53,7 +53,7 @@ func (w *world) settleOne() bool {
 	for i := range w.packets {
 		p := &w.packets[i]
 		switch {
-		case p.late && !p.applied:
+		case p.answered && !p.applied:
 			w.step(event{kind: evArrive, arg: uint8(i)})
 		case p.stuck:
 			w.step(event{kind: evReturn, arg: uint8(i)})

@@ -23,7 +23,7 @@ type plant struct {
 	file     string
 	old, new string
 	configs  string // a pattern of those that are explored
-	property string // a pattern of those that must fail
+	property string // a pattern of the one that fails first; a new check can change which that is
 	quick    bool   // also in an ordinary run
 }
 
@@ -36,8 +36,8 @@ var (
 // configuration that shows it. The package is compiled once for each bug, so that an ordinary run
 // plants none; these do:
 //
-//	go test -run TestPlantedBugs -explore.quick ./session
-//	go test -run TestPlantedBugs -explore.deep ./session
+//	go test -run TestPlantedBugs ./session -explore.quick
+//	go test -run TestPlantedBugs ./session -explore.deep
 func TestPlantedBugs(t *testing.T) {
 	if os.Getenv("EXPLORE_PLANTED") != "" {
 		t.Skip("this is a planted bug")

@@ -52,13 +52,18 @@ func TestExplore(t *testing.T) {
 			s := explore(c, limit)
 			whole := ""
 			if s.unfinished {
-				whole = ", not to its end"
+				whole = ", up to the bound of states"
 			}
 			mu.Lock()
 			states, transitions = states+s.seen.n, transitions+s.transitions
 			all = append(all, fmt.Sprintf("%s: %d states, %d transitions, depth %d%s", c.name, s.seen.n, s.transitions, s.depth, whole))
 			mu.Unlock()
 			if s.found == nil {
+				for k := evAcquire; k <= evTick; k++ {
+					if c.allows(k) && !s.happened.has(k) {
+						t.Errorf("%s: the configuration has the event %q, and it never happened", c.name, verbs[k])
+					}
+				}
 				return
 			}
 			t.Errorf("property %s: %s\n%s", s.found.property, s.found.text, s.story())
@@ -74,6 +79,7 @@ func TestExplore(t *testing.T) {
 
 // A search is breadth-first, so that the path to what it finds is a shortest one.
 type search struct {
+	happened kinds // the events that were tried
 	cfg     *config
 	seen    set
 	healed  set
@@ -151,6 +157,7 @@ func (s *search) expand(w *world, next []*world) []*world {
 	for _, e := range s.spare {
 		c := s.copy(w)
 		s.transitions++
+		s.happened |= of(e.kind)
 		s.visit(c, e)
 		healing := c.healing()
 		isNew := c.problem == nil && s.seen.add(c.whole(healing))

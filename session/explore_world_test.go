@@ -88,7 +88,8 @@ type guarded struct {
 	due time.Time // zero: never
 }
 
-// An incarnation as the holder should see it.
+// An incarnation as the holder should see it. When a grant is being answered, its until is set before
+// the machine is told, and taken over by begin.
 type incarnation struct {
 	alive   bool
 	id      lease.ID
@@ -147,11 +148,11 @@ type packet struct {
 	request
 	who      int
 	serial   uint32
-	calls    uint64   // the last call before it was sent
-	call     uint64   // for which an Acquire was sent
+	lastCall uint64   // before it was sent
+	acquire  uint64   // the call that an Acquire was sent for
 	inc      uint64   // the number of the incarnation that a renewal is for
 	applied  bool     // the authority has decided: res and err are its answer
-	late     bool     // the machine has been answered: only an effect is still to come
+	answered bool     // the machine was: only an effect at the authority is still to come
 	stuck    bool     // so it has, but its Do has not returned
 	outdated bool     // somebody else has changed the record since
 	decided  lease.ID // the ID in force when it was decided, also if the answer hides it
@@ -305,7 +306,7 @@ func (w *world) release(who int, shut bool) {
 func (w *world) superseded(who int) {
 	h := &w.h[who]
 	for _, p := range w.packets {
-		if p.who == who && !p.late && p.call != 0 && h.calls.has(waiting{p.call, opAcquire}) {
+		if p.who == who && !p.answered && p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire}) {
 			*h.flag(p.Proposed) |= retired | owed
 		}
 	}
@@ -361,7 +362,7 @@ func (w *world) await(who int) {
 func (w *world) cancel(who int, n uint64) {
 	h := &w.h[who]
 	for _, p := range w.packets {
-		if p.who == who && !p.late && p.call == n {
+		if p.who == who && !p.answered && p.acquire == n {
 			*h.flag(p.Proposed) |= retired | owed
 		}
 	}
@@ -454,9 +455,10 @@ func (w *world) looked(who int) {
 	out := w.after(who)
 	ours := rec.State == lease.Leased && (rec.ID == h.inc.id || rec.ID.IsZero())
 	switch {
-	case !h.inc.alive || ours || h.stuck >= mostStuck:
+	case !h.inc.alive || ours:
 	case flying:
 		h.inc.again = true
+	case h.stuck >= mostStuck:
 	case len(out.send) == 0 && was.renewed != w.now(who):
 		w.fail("signal", "a watch showed a change, and no renewal was sent")
 	}
@@ -465,7 +467,7 @@ func (w *world) looked(who int) {
 // renewals counts the renewals of the incarnation that are in flight.
 func (w *world) renewals(who int) (n int) {
 	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.late && p.inc == w.h[who].inc.number {
+		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered && p.inc == w.h[who].inc.number {
 			n++
 		}
 	}
@@ -475,7 +477,7 @@ func (w *world) renewals(who int) (n int) {
 // commands counts the commands in flight.
 func (w *world) commands(who int) (n int) {
 	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.aim != aimRenew && !p.late {
+		if p := &w.packets[i]; p.who == who && p.aim != aimRenew && !p.answered {
 			n++
 		}
 	}
@@ -487,14 +489,14 @@ func (w *world) commands(who int) (n int) {
 func (w *world) send(who int, r request, out effects) {
 	h := &w.h[who]
 	w.serial++
-	p := packet{request: r, who: who, serial: w.serial, calls: w.calls}
+	p := packet{request: r, who: who, serial: w.serial, lastCall: w.calls}
 	switch r.aim {
 	case aimRenew:
 		p.inc = h.inc.number
 	case aimAcquire, aimTakeOver:
 		for _, c := range h.calls.slice() {
 			if c.op == opAcquire && answerTo(out, c.number) == nil {
-				p.call = c.number
+				p.acquire = c.number
 				break
 			}
 		}
@@ -575,7 +577,7 @@ func (w *world) unknown(i int, keep, stuck bool) {
 	p := &w.packets[i]
 	q := *p
 	if keep {
-		p.late, p.stuck = true, stuck
+		p.answered, p.stuck = true, stuck
 		p.res, p.err = lease.Result{}, nil
 	} else {
 		w.drop(i)

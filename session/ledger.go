@@ -38,7 +38,7 @@ const (
 	held                      // in force, and believed
 	pending                   // to be released
 	deferred                  // to be released once the work of its incarnation has stopped
-	given                     // a HandOver of it is under way, or has no certain outcome
+	given                     // a HandOver of it waits, is under way, or has no certain outcome; Release and Close make it pending
 	settled                   // not in force, but it may come into force: it is in doubt or disclosed
 )
 
@@ -103,9 +103,9 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// giveUp makes every claim that may be in force pending: what Release gives up. A finite lease
+// releaseAll makes every claim pending that may be in force, even one that is being handed over. A finite lease
 // that comes into force late ends by itself; an infinite one is released again each time.
-func (l ledger) giveUp(infinite bool) {
+func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {
 		case proposed:

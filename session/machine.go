@@ -12,8 +12,10 @@ import (
 // released and when, which call is answered, who is notified, and when to wake up.
 //
 // Each method is one input. It is given the time, and leaves in effects what the shell has to
-// do. The shell is session.go and the files around it; TestExplore runs a machine through every
-// order of inputs.
+// do. The shell is session.go and the files around it.
+//
+// TestExplore runs a machine through every order of inputs, and TestPlantedBugs replaces texts of
+// this package, each of which must occur once. CONTRIBUTING.md lists what a change has to touch.
 //
 // # Order of commands
 //
@@ -93,7 +95,7 @@ func (m *machine) release(now time.Time, n uint64) {
 	if m.term.belief != nil {
 		m.end(pending, lease.ErrReleased)
 	}
-	m.ledger.giveUp(m.o.Duration == lease.Infinite)
+	m.ledger.releaseAll(m.o.Duration == lease.Infinite)
 	m.commands.cleaning = true
 	m.wait(call{ticket: ticket{n, opRelease}})
 	m.advance(now)
@@ -341,7 +343,7 @@ func (m *machine) report(event any) { m.effects().report = append(m.effects().re
 // pop takes the first call of a kind out of the line.
 func (q *commands) pop(o op) (call, bool) {
 	for i, c := range q.waiting {
-		if c.op == o && c.err == nil {
+		if c.op == o && c.refused == nil {
 			q.remove(i)
 			return c, true
 		}
@@ -359,8 +361,8 @@ func (q *commands) last() (number uint64) {
 	return number
 }
 
-// blocked reports whether so many requests are stuck that nothing may be sent.
-func (q *commands) blocked() bool { return q.stuck >= mostStuck }
+// tooManyStuck reports whether so many requests are stuck that nothing may be sent.
+func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }
 
 // remove takes a call out of the line. An empty line keeps no memory.
 func (q *commands) remove(i int) {

@@ -98,6 +98,7 @@ func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 // that records are in the order of the decisions.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := cmp.Or(s.o.Trace, new(Trace))
+	hook = func() {}
 	switch e := event.(type) {
 	case AcquireInfo:
 		if e.Token != "" {
@@ -121,11 +122,12 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		}
 	case failure:
 		s.record(slog.LevelWarn, e.what+" failed", "failures", e.count, "err", e.err)
-		hook = func() {}
 	case *lease.LostError:
 		s.record(slog.LevelError, "lost", "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
 		calls = s.onLost.Calls(e, s.logPanic)
 		hook = func() { callHook(t.Lost, e) }
+	default:
+		panic(fmt.Sprintf("session: an event of type %T is reported by nobody", event))
 	}
 	return calls, hook
 }

@@ -156,6 +156,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 						if !errors.Is(err, f.want) || time.Since(began) != f.took || !errors.Is(context.Cause(ctx), lease.ErrReleased) {
 							t.Errorf("%v after %v; the context ended because of %v", err, time.Since(began), context.Cause(ctx))
 						}
+						n.meet(lease.ActionRelease, slow(time.Second, 0))
 						if err := h.Release(ctx); f.took == 10*time.Second && !errors.Is(err, context.Canceled) {
 							t.Errorf("released once more, with a context that was done: %v", err)
 						}

@@ -16,13 +16,24 @@ type term struct {
 	stopped bool    // the contexts of WhileHeld were ended, and no renewal has moved U since
 }
 
-// A renewal is when the next one is due.
+// A renewal is when the next one is due. While one is in flight none is.
 type renewal struct {
 	inFlight bool
-	again    bool      // another is due as soon as the one in flight was answered
-	at       time.Time // due, unless one is in flight
-	sent     time.Time // the last one, or the Acquire
+	again    bool // another is due as soon as the one in flight was answered
+
+	// at is when the next one is due: an interval after the sending of the last request that was
+	// granted (pace), a RetryDelay after the answer that was none (retry), or at once, after a signal
+	// (hasten). A signal can move it to a later time, if it is overdue already.
+	at time.Time
+
+	sent time.Time // the last one, or the Acquire
 }
+
+// hasten makes a renewal due now, or as soon as the one in flight was answered.
+func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
+
+// retry makes a renewal due after a pause.
+func (r *renewal) retry(now time.Time, pause time.Duration) { r.at, r.again = now.Add(pause), false }
 
 // A notice is what is known of a break, in the authority's time.
 type notice struct {
@@ -101,7 +112,7 @@ func (t *term) tick(m *machine, now time.Time) {
 		t.stopped = true
 		m.effects().stop = m.stopping()
 	}
-	if !t.renewal.inFlight && !m.commands.blocked() && !now.Before(t.renewal.at) {
+	if !t.renewal.inFlight && !m.commands.tooManyStuck() && !now.Before(t.renewal.at) {
 		t.renewal.inFlight, t.renewal.sent = true, now
 		m.effects().send = append(m.effects().send, request{
 			Request: lease.Request{Action: lease.ActionRenew, ID: t.belief.id}, aim: aimRenew, term: t.number, sent: now})
@@ -117,7 +128,7 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 	if wait != lease.Infinite && !t.stopped {
 		wait -= m.o.window()
 	}
-	if !t.renewal.inFlight && !m.commands.blocked() {
+	if !t.renewal.inFlight && !m.commands.tooManyStuck() {
 		wait = min(wait, t.renewal.at.Sub(now))
 	}
 	return wait
@@ -163,7 +174,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 			err = errOther
 		}
 		t.failed = err
-		t.renewal.at, t.renewal.again = now.Add(m.random.Shorten(m.o.RetryDelay, 0.5)), false
+		t.renewal.retry(now, m.random.Shorten(m.o.RetryDelay, 0.5))
 		m.failed("renewal", err)
 	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
 		t.failed = nil
@@ -183,7 +194,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 		return
 	}
 	if t.renewal.again {
-		t.renewal.again, t.renewal.at = false, now
+		t.renewal.hasten(now)
 	}
 }
 
@@ -221,7 +232,7 @@ func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
 	if t := &m.term; !ours && t.belief != nil && t.belief.id == id {
-		t.renewal.at, t.renewal.again = now, t.renewal.inFlight
+		t.renewal.hasten(now)
 	}
 	m.advance(now)
 }
