@@ -80,14 +80,14 @@ func TestExplore(t *testing.T) {
 // A search is breadth-first, so that the path to what it finds is a shortest one.
 type search struct {
 	happened kinds // the events that were tried
-	cfg     *config
-	seen    set
-	healed  set
-	parents []uint32 // of each node
-	by      []event  // from the parent
-	free    []*world
-	path    []uint64
-	spare   []event
+	cfg      *config
+	seen     set
+	healed   set
+	parents  []uint32 // of each node
+	by       []event  // from the parent
+	free     []*world
+	path     []uint64
+	spare    []event
 
 	transitions, depth int
 	unfinished         bool
