@@ -19,7 +19,7 @@ func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority
 	s.test(t)
 }
 
-var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, contentionRules, certaintyRules, authorityNameRules, authorityWatchRules, authorityListRules)
+var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, authorityNameRules, authorityWatchRules, authorityListRules)
 
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
 

@@ -36,6 +36,9 @@ func (s *Shelf) Load(_ context.Context, name string) (lease.Snapshot, error) {
 }
 
 func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if err := next.Validate(); err != nil {
+		return lease.Snapshot{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.look(name)

@@ -20,7 +20,7 @@ import (
 type plainAuthority struct {
 	bug string
 
-	mu      sync.Mutex
+	mu      *sync.Mutex // shared by all clients, as are records and watches
 	records map[string]lease.Record
 	cache   map[string]lease.Record
 	granted []lease.ID
@@ -60,7 +60,7 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 		time.Sleep(time.Millisecond) // on the way there, and back
 		if ctx.Err() != nil {
 			for range 2 {
-				_, _ = (&plainAuthority{records: a.records}).Do(context.WithoutCancel(ctx), name, req)
+				_, _ = (&plainAuthority{mu: a.mu, cache: map[string]lease.Record{}, records: a.records}).Do(context.WithoutCancel(ctx), name, req)
 			}
 			return lease.Result{}, fail(ctx.Err())
 		}
@@ -136,6 +136,11 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 	return res, err
 }
 
+// client returns another client of the same records.
+func (a *plainAuthority) client() *plainAuthority {
+	return &plainAuthority{bug: a.bug, mu: a.mu, records: a.records, cache: map[string]lease.Record{}, watches: a.watches}
+}
+
 // signal tells the watches of a name of a change. The mutex is held.
 func (a *plainAuthority) signal(name string, req lease.Request, changed bool) {
 	holders := req.Action == lease.ActionAcquire || req.Action == lease.ActionRelease
@@ -203,12 +208,15 @@ func (a *plainAuthority) sureOfAll(req lease.Request, r lease.Record, err error)
 
 // dumbAuthorities is a suite over authorities with that bug.
 func plainAuthorities(bug string) *suite {
-	o := &Options{Bubble: true, Seed: 1}
+	o := &Options{Bubble: true, Seed: 1,
+		ReopenAuthority:  func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
+		AnotherAuthority: func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
+	}
 	if bug == "does not look at limits" {
 		o.Limits = lease.AzureLimits
 	}
 	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority {
-		return &plainAuthority{bug: bug, records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
+		return &plainAuthority{bug: bug, mu: new(sync.Mutex), records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
 	}}
 }
 

@@ -129,6 +129,9 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
+	if err := next.Validate(); err != nil && s.bug != "writes what is corrupt" {
+		return lease.Snapshot{}, err
+	}
 	if s.bug == "compares before it writes" {
 		s.mu.Lock()
 		now := s.current(name)

@@ -88,6 +88,7 @@ var storeBugs = []plantedBug{
 	{"forgets what expired and was written", "S9/what-may-be-renewed-is-kept-for-the-stated-time"},
 	{"forgets the owner", "R3/what-is-written-is-read"},
 	{"drops control characters", "R3/what-is-written-is-read"},
+	{"writes what is corrupt", "R2/a-corrupt-record-is-not-written"},
 	{"takes what it cannot read for free", "R2/what-cannot-be-read-is-an-error"},
 	{"rounds durations", "R3/what-is-written-is-read"},
 	{"keeps milliseconds", "R3/what-is-written-is-read"},

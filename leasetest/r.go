@@ -10,13 +10,51 @@ import (
 
 // storeRecordRules are for stores.
 var storeRecordRules = []rule{
+	{"R2/a-corrupt-record-is-not-written", "a swap of a record that breaks a rule of R1 is refused, or its load is an error: it is never loaded as valid", 0, func(p *probe) {
+		s := p.store()
+		on := s.load(s.name)
+		id, until := s.id(), on.Now.Round(0).UTC().Add(100*s.D)
+		for what, r := range map[string]lease.Record{
+			"a lease without an ID":           {State: lease.Leased, Duration: s.D, Until: until, Epoch: 1},
+			"a break without an until":        {State: lease.Breaking, ID: id, Duration: s.D, Epoch: 1},
+			"a finite lease without an until": {State: lease.Leased, ID: id, Duration: s.D, Epoch: 1},
+			"an infinite lease with an until": {State: lease.Leased, ID: id, Duration: lease.Infinite, Until: until, Epoch: 1},
+			"an expired lease with an until":  {State: lease.Expired, ID: id, Duration: s.D, Until: until, Epoch: 1},
+			"a broken lease with an until":    {State: lease.Broken, ID: id, Duration: s.D, Until: until, Epoch: 1},
+			"an available one with an until":  {ID: id, Duration: s.D, Until: until, Epoch: 1},
+			"an expired infinite lease":       {State: lease.Expired, ID: id, Duration: lease.Infinite, Epoch: 1},
+			"a duration of zero":              {State: lease.Expired, ID: id, Epoch: 1},
+			"a negative duration":             {State: lease.Expired, ID: id, Duration: -s.D, Epoch: 1},
+			"epoch 0":                         {State: lease.Expired, ID: id, Duration: s.D},
+			"an epoch of 2^63":                {State: lease.Expired, ID: id, Duration: s.D, Epoch: 1 << 63},
+			"an owner without an ID":          {Owner: "worker-1", Epoch: 1},
+			"an owner with NUL":               {State: lease.Expired, ID: id, Owner: "a\x00b", Duration: s.D, Epoch: 1},
+			"an owner of 1025 bytes":          {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel+1), Duration: s.D, Epoch: 1},
+			"an owner that is not UTF-8":      {State: lease.Expired, ID: id, Owner: "a\xffb", Duration: s.D, Epoch: 1},
+			"a state that there is not":       {State: lease.Broken + 1, ID: id, Duration: s.D, Epoch: 1},
+			"a year after 9999":               {State: lease.Leased, ID: id, Duration: s.D, Until: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 1},
+		} {
+			name := s.name + "/" + what
+			snap, err := s.Swap(s.ctx, name, s.load(name), r)
+			if err != nil {
+				s.history.printf("%s is refused: %v", what, err)
+			} else if snap.Record.Validate() == nil && snap.Record.Epoch != 0 {
+				s.Errorf("%s was written, and shown as %s", what, recordText(snap.Record))
+			}
+			if seen, err := s.Load(s.ctx, name); err == nil && seen.Record != (lease.Record{Epoch: seen.Record.Epoch}) {
+				s.Errorf("%s was written, and is loaded as %s", what, outcomeText(seen.Record, seen.Record.Validate()))
+			}
+		}
+	}},
 	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", hasCorrupt, func(p *probe) {
 		s := p.store()
 		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.history.printf("somebody spoils the record")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
-		if snap, err := s.Load(s.ctx, s.name); err == nil || !strings.Contains(err.Error(), s.name) {
+		if snap, err := s.Load(s.ctx, s.name); err == nil {
 			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
+		} else if !strings.Contains(err.Error(), s.name) {
+			s.Errorf("the error of the load lacks the name of the lease, %q: %v", s.name, err)
 		}
 		if res, err := lease.NewAuthority(s.Store).Do(s.ctx, s.name, acquire(s.id(), s.D)); err == nil || lease.CodeOf(err).Refusal() {
 			s.Errorf("an acquire gets %s", outcomeText(res.Record, err))

@@ -80,6 +80,45 @@ var watchRules = []rule{
 			}
 		}
 	}},
+	{"S7/a-change-after-unread-ones-is-signalled", "a change that must be signalled is signalled though the changes before it are unread", hasWatch, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state stateOf) {
+			watch := s.beginWatch(s.ctx, s.bare, name)
+			snap := s.load(name)
+			for n := range 4 { // an even and an odd number of changes before it
+				watch.ready()
+				for range n {
+					snap = s.put(name, snap, state.record(s, snap))
+				}
+				snap = s.put(name, snap, s.leased(snap, 100*s.D))
+				snap = s.put(name, snap, lease.Record{Epoch: snap.Record.Epoch})
+				if !watch.signalsChange() {
+					s.Fatalf("a release was not signalled after %d unread changes to %s and a grant", n, state.what)
+				}
+			}
+		})
+	}},
+	{"S7/unlocking-signals-from-every-state", "every change that unlocks a lock is signalled, whatever it leaves", hasWatch, func(p *probe) {
+		s := p.store()
+		for _, locked := range states {
+			s.eachState(func(name string, next stateOf) {
+				if name += "/" + locked.what; !s.can(locked.needs) {
+					return
+				}
+				snap := s.put(name, s.load(name), locked.record(s, s.load(name)))
+				after := next.record(s, snap)
+				if !snap.Record.State.Locked() || after.State.Locked() {
+					return
+				}
+				watch := s.beginWatch(s.ctx, s.bare, name)
+				watch.ready()
+				s.put(name, snap, after)
+				if !watch.signalsChange() {
+					s.Errorf("the change from %s to %s was not signalled", locked.what, next.what)
+				}
+			})
+		}
+	}},
 	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", hasWatch, func(p *probe) {
 		s := p.store()
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))

@@ -1,0 +1,227 @@
+package leasetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A stateOf is a record in one of the states that a store can keep.
+type stateOf struct {
+	what   string
+	record func(s storeProbe, on lease.Snapshot) lease.Record
+	needs  Ability
+}
+
+// states are all of them. A finite lock lasts for a hundred durations.
+var states = []stateOf{
+	{"released", func(s storeProbe, on lease.Snapshot) lease.Record {
+		return lease.Record{ID: s.id(), Owner: "leasetest", Duration: s.D, Epoch: on.Record.Epoch + 1}
+	}, 0},
+	{"forgotten ID", func(_ storeProbe, on lease.Snapshot) lease.Record {
+		return lease.Record{Epoch: on.Record.Epoch + 1}
+	}, 0},
+	{"leased", func(s storeProbe, on lease.Snapshot) lease.Record { return s.leased(on, 100*s.D) }, 0},
+	{"infinite", func(s storeProbe, on lease.Snapshot) lease.Record { return s.leased(on, lease.Infinite) }, CanBeInfinite},
+	{"breaking", func(s storeProbe, on lease.Snapshot) lease.Record {
+		r := s.leased(on, 100*s.D)
+		r.State = lease.Breaking
+		return r
+	}, CanBreak},
+	{"infinite breaking", func(s storeProbe, on lease.Snapshot) lease.Record {
+		r := s.leased(on, 100*s.D)
+		r.State, r.Duration = lease.Breaking, lease.Infinite
+		return r
+	}, CanBreak | CanBeInfinite},
+	{"expired", func(s storeProbe, on lease.Snapshot) lease.Record { return s.over(on, lease.Expired) }, 0},
+	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.over(on, lease.Broken) }, CanBreak},
+}
+
+// over returns a record whose lock is over.
+func (s storeProbe) over(on lease.Snapshot, state lease.State) lease.Record {
+	r := s.leased(on, s.D)
+	r.State, r.Until = state, time.Time{}
+	return r
+}
+
+// eachState calls f with a name of its own for each state that the store can keep.
+func (s storeProbe) eachState(f func(name string, state stateOf)) {
+	for _, state := range states {
+		if s.can(state.needs) {
+			f(fmt.Sprintf("%s/%s", s.name, state.what), state)
+		}
+	}
+}
+
+// raise gives the record under name a higher epoch, by swaps.
+func (s storeProbe) raise(name string, by uint64) lease.Snapshot {
+	s.Helper()
+	snap := s.load(name)
+	next := s.leased(snap, 100*s.D)
+	next.Epoch = snap.Record.Epoch + by
+	return s.put(name, snap, next)
+}
+
+// reopenRules are about what a store must not forget when it is opened again.
+var reopenRules = []rule{
+	{"S3/reopening-keeps-every-state", "a record in any state is the same after the store was opened again, and can be swapped", hasReopen, func(p *probe) {
+		s := p.store()
+		put := map[string]lease.Snapshot{}
+		s.eachState(func(name string, state stateOf) {
+			put[name] = s.put(name, s.raise(name, 5), state.record(s, s.load(name)))
+		})
+		for range 2 {
+			s.reopen()
+			for name, snap := range put {
+				seen := s.shows(name, snap.Record)
+				put[name] = s.put(name, seen, snap.Record)
+			}
+		}
+	}},
+	{"S2/stale-swap-conflicts-after-reopening", "a swap of what was loaded before the store was opened again conflicts if the record has changed, in any state", hasReopen, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state stateOf) {
+			absent := s.load(name)
+			first := s.put(name, absent, state.record(s, absent))
+			now := s.put(name, first, state.record(s, first))
+			s.reopen()
+			for what, old := range map[string]lease.Snapshot{"its absence": absent, "its first record": first} {
+				if _, err := s.Swap(s.ctx, name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+					s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
+				}
+			}
+			s.shows(name, now.Record)
+		})
+	}},
+	{"S2/an-absence-has-a-new-version-after-reopening", "a swap of an absence that was loaded before the name was used and forgotten conflicts, also after the store was opened again", hasReopen | hasForget, func(p *probe) {
+		s := p.store()
+		absent := s.load(s.name)
+		snap := s.put(s.name, absent, s.leased(absent, 100*s.D))
+		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		s.forget()
+		s.reopen()
+		if _, err := s.Swap(s.ctx, s.name, absent, s.leased(absent, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+			s.Errorf("a swap of an absence that is over: %v", err)
+		}
+	}},
+	{"S1/stale-swap-conflicts-after-forgetting", "a swap of a record that was forgotten meanwhile conflicts, and inserts nothing", hasForget, func(p *probe) {
+		s := p.store()
+		absent := s.load(s.name)
+		leased := s.put(s.name, absent, s.leased(absent, 100*s.D))
+		released := s.put(s.name, leased, lease.Record{Epoch: leased.Record.Epoch})
+		s.forget()
+		gone := s.load(s.name)
+		if !gone.Record.ID.IsZero() || gone.Version == released.Version {
+			s.history.printf("the store has kept the record")
+		}
+		for what, old := range map[string]lease.Snapshot{"its absence before": absent, "its lease": leased} {
+			if snap, err := s.Swap(s.ctx, s.name, old, s.leased(released, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+				s.Errorf("a swap of %s, after the name was forgotten: %s, %v", what, outcomeText(snap.Record, nil), err)
+			}
+		}
+		if seen := s.load(s.name); seen.Record.State.Locked() {
+			s.Errorf("a swap that conflicts has inserted %s", recordText(seen.Record))
+		}
+	}},
+	{"S3/the-highest-forgotten-epoch-counts", "the epoch of a name that is not known is no lower than the highest that was forgotten, whichever was forgotten last, and whatever its state was", hasForget, func(p *probe) {
+		s := p.store()
+		s.unknownNamesBeginAt(s.forgotten(s.forgetAll()), "")
+	}},
+	{"S3/forgotten-epochs-outlive-reopening", "the epoch of a name that is not known does not fall when the store is opened again", hasForget | hasReopen, func(p *probe) {
+		s := p.store()
+		epochs := s.forgetAll()
+		gone := s.forgotten(epochs)
+		for range 2 {
+			s.reopen()
+			s.unknownNamesBeginAt(gone, ", after the store was opened again")
+			s.unknownNamesBeginAt(s.forgotten(epochs), ", after the store was opened again")
+			s.forget()
+		}
+	}},
+	{"S3/reopening-lowers-no-epoch", "the next grant under a name has a higher epoch than every one before the store was opened again, in any state", hasReopen, func(p *probe) {
+		s := p.store()
+		epochs := map[string]uint64{}
+		s.eachState(func(name string, state stateOf) {
+			epochs[name] = s.put(name, s.raise(name, 9), state.record(s, s.load(name))).Record.Epoch
+		})
+		s.pass(s.Unit)
+		s.reopen()
+		for name, epoch := range epochs {
+			if seen := s.load(name); seen.Record.Epoch < epoch {
+				s.Errorf("%q had epoch %d, and has %d after the store was opened again", name, epoch, seen.Record.Epoch)
+			}
+		}
+	}},
+	{"S5/reopening-starts-no-duration-anew", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
+		s := p.store()
+		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 2*s.D))
+		s.pass(s.D)
+		s.reopen()
+		seen := s.shows(s.name, put.Record)
+		if left := seen.Record.Remaining(seen.Now); left > s.D+s.Slack {
+			s.Errorf("%v are left of a lease of %v, of which %v have passed", left, 2*s.D, s.D)
+		}
+		s.pass(s.D + s.Slack)
+		s.reopen()
+		if seen := s.load(s.name); seen.Record.At(seen.Now).State.Locked() {
+			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
+		}
+	}},
+}
+
+// forgetAll has the store forget names with several epochs in several states, and returns the epochs.
+func (s *storeProbe) forgetAll() map[string]uint64 {
+	s.Helper()
+	after := s.forget()
+	if after > s.D && !s.Bubble {
+		after = 0 // it takes too long: only what is available is forgotten
+	}
+	epochs := map[string]uint64{}
+	for i, by := range []uint64{3, 40, 5} { // the highest are not forgotten last
+		for _, state := range []lease.State{lease.Available, lease.Expired, lease.Broken} {
+			if state == lease.Broken && !s.can(CanBreak) {
+				continue
+			}
+			name := fmt.Sprint(s.name, "/", i, state)
+			snap := s.raise(name, by+100*uint64(state))
+			r := s.over(snap, state)
+			r.Epoch = snap.Record.Epoch
+			epochs[name] = s.put(name, snap, r).Record.Epoch
+		}
+		s.pass(2*after + s.Unit)
+		s.forget()
+	}
+	return epochs
+}
+
+// forgotten returns those names, with their epochs, whose IDs the store does not know any more.
+func (s storeProbe) forgotten(epochs map[string]uint64) map[string]uint64 {
+	s.Helper()
+	gone := map[string]uint64{}
+	for name, epoch := range epochs {
+		if s.load(name).Record.ID.IsZero() {
+			gone[name] = epoch
+		}
+	}
+	return gone
+}
+
+// unknownNamesBeginAt requires that a name which is not known begins no lower than any that was
+// forgotten.
+func (s storeProbe) unknownNamesBeginAt(gone map[string]uint64, when string) {
+	s.Helper()
+	highest := uint64(0)
+	for _, epoch := range gone {
+		highest = max(highest, epoch)
+	}
+	for name := range gone {
+		if seen := s.load(name).Record; seen.Epoch < highest {
+			s.Errorf("epoch %d was forgotten, and %q begins at %d%s", highest, name, seen.Epoch, when)
+		}
+	}
+	if seen := s.load(s.name + "/never-used").Record; seen.Epoch < highest {
+		s.Errorf("epoch %d was forgotten, and a name that was never used begins at %d%s", highest, seen.Epoch, when)
+	}
+}
