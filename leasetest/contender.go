@@ -18,6 +18,7 @@ type contender struct {
 	lease.Lease
 	w        *world
 	who      string
+	name     string // of the lease
 	requests *requests
 	clock    *leasefault.Clock // if it has one of the rule's
 	lost     *losses
@@ -44,6 +45,7 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 		p.clock = leasefault.NewClock() // it is all that the rules can reach
 		h.Clock = p.clock
 	}
+	p.name = h.Name
 	p.requests = newRequests(w.history, p.who)
 	if w.direct != nil {
 		p.requests.Authority = leasefault.Script(w.direct, slices.Insert(lines, 0, leasefault.Always(leasefault.Any, leasefault.If(p.requests.down.Load, leasefault.FailRequest)))...)
@@ -52,6 +54,7 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 	p.Lease = w.suite.newLease(w.TB, h)
 	w.made(p.Lease, "newLease")
 	w.Cleanup(func() {
+		w.end.Do(func() { close(w.over) })
 		for _, g := range w.gates {
 			g.Open()
 		}
@@ -207,6 +210,9 @@ func (p *contender) lostError(err error, tok lease.Token, reasons ...lease.Code)
 	if !errors.As(err, &lost) {
 		p.w.Errorf("%s: OnLost was told %T (%v), and must be told a *lease.LostError", p.who, err, err)
 		return
+	}
+	if lost.Name != p.name {
+		p.w.Errorf("%s: the loss is of the lease %q, and must be of %q", p.who, lost.Name, p.name)
 	}
 	if p.w.can(hasToken) && lost.Token != tok {
 		p.w.Errorf("%s: the loss is of token %q, and the incarnation had %q", p.who, lost.Token, tok)

@@ -25,6 +25,9 @@ import (
 // can be used in a [testing/synctest] bubble if it is made there. Its methods may be called by
 // several goroutines at once, and inside handlers. A Fake must not be copied.
 type Fake struct {
+	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
+	Name string
+
 	onLost     handlers.Set[error]
 	onBreaking handlers.Set[time.Time]
 	contexts   cancel.Set // of WhileHeld
@@ -120,7 +123,7 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 
 // Rival returns a Fake for another holder of the same lease. While one of them holds the lease, an
 // Acquire of any other is denied.
-func (f *Fake) Rival() *Fake { return &Fake{lease: f.contest()} }
+func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
 
 // Calls returns the methods of [lease.Lease], [lease.Waiter] and session.Session that were called so
 // far, in order, such as "Acquire" or "Release". AcquireWithToken counts as Acquire. Calls of CheckAlive
@@ -289,7 +292,7 @@ func (f *Fake) step(call string, change func(*fakeLease)) {
 
 // lost is the error of a loss.
 func (l *fakeLease) lost(reason lease.Code) error {
-	return &lease.LostError{Name: "fake", Token: lease.TokenOf(l.epoch), Reason: reason}
+	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
 }
 
 // lose ends the incarnation of the holder with a loss.

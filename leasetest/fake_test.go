@@ -24,7 +24,7 @@ func TestFakeConforms(t *testing.T) {
 		if _, err := session.New(lease.NewAuthority(nothing{}), h.Name, &session.Options{Owner: h.Owner, Duration: h.Duration}); err != nil {
 			t.Fatal(err)
 		}
-		first, loaded := leases.LoadOrStore(h.Name, new(leasetest.Fake))
+		first, loaded := leases.LoadOrStore(h.Name, &leasetest.Fake{Name: h.Name})
 		t.Cleanup(func() { leases.Delete(h.Name) })
 		if loaded {
 			return first.(*leasetest.Fake).Rival()

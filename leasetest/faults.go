@@ -112,14 +112,31 @@ func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// deaf holds requests at the gate, of an authority that does not look at its context.
+// loseRequest loses the request. Unlike leasefault.LoseRequest it answers nothing to a request whose
+// context never ends, until the rule is over.
+func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.over:
+		return leasefault.ErrInjected
+	}
+}
+
+// loseAnswer carries the request out, and loses the answer.
+func (p *probe) loseAnswer(ctx context.Context, c *leasefault.Call) error {
+	_ = c.Send(ctx)
+	return p.loseRequest(ctx, c)
+}
+
+// ignoreContext holds requests at the gate, of an authority that ignores their contexts.
 func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldRequest(context.WithoutCancel(ctx), c)
 	}
 }
 
-// deafAnswer holds answers at the gate, whatever the context.
+// ignoreContextOfAnswer holds answers at the gate, and ignores the contexts.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)

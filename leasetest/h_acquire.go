@@ -33,7 +33,7 @@ var acquireRules = []rule{
 	}},
 	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", canCut, func(p *probe) {
 		w := p.world()
-		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer} {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
 			a.orCut()
 			a.fails(p.ctx, "whose outcome is unknown")
@@ -122,7 +122,7 @@ var acquireRules = []rule{
 		a.acquire()
 	}},
 	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", canCut, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
 		a.orCut()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()

@@ -111,7 +111,7 @@ var beliefRules = []rule{
 	}},
 	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
 		var hang atomic.Bool
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, leasefault.LoseRequest)))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, p.loseRequest)))
 		a.acquire()
 		hang.Store(true)
 		a.orCut()
@@ -190,7 +190,7 @@ var beliefRules = []rule{
 			var all []*contender
 			for i, who := range []string{"a", "b"} {
 				all = append(all, w.join(Holder{Name: w.name, Owner: who}, leasefault.Always(leasefault.Any, leasefault.If(down.Load, leasefault.FailRequest)), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), 0.5,
-					leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate, leasefault.DelayRequest(p.D/10), leasefault.DelayAnswer(p.D/8), leasefault.DelayAnswer(p.D/7),
+					p.loseRequest, p.loseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate, leasefault.DelayRequest(p.D/10), leasefault.DelayAnswer(p.D/8), leasefault.DelayAnswer(p.D/7),
 					leasefault.Repeat(p.TB, leasefault.DelayRequest(p.D/3)), leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/4))))))
 			}
 			held := 0

@@ -19,7 +19,7 @@ var idRules = []rule{
 		for i, fault := range []leasefault.Fault{
 			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // it lands after the caller has gone
 			leasefault.DelayAnswer(p.D / 10),
-			leasefault.LoseAnswer,
+			p.loseAnswer,
 		} {
 			name := p.name
 			p.name = fmt.Sprint(name, i) // a lease of its own
@@ -48,7 +48,7 @@ var idRules = []rule{
 		a.acquire()
 	}},
 	{"H3/undo-has-a-context-of-its-own", "the undoing of an abandoned acquire is not ended by the caller's context, and does not hang for ever", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, leasefault.LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
 		a.abandon(p.D / 20)
 		p.pass(2 * p.D)
 		undos := a.requests.of(lease.ActionRelease)
@@ -87,7 +87,7 @@ var idRules = []rule{
 		a.requests.fresh(p, seen)
 	}},
 	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseRequest))
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
 		seen := map[lease.ID]bool{}
 		a.abandon(p.D / 20)
 		a.requests.fresh(p, seen)

@@ -59,7 +59,7 @@ var lossRules = []rule{
 	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", canCut, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, leasefault.LoseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
+		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, p.loseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
 		a.acquire()
 		b.denied("that another holds")
 		p.need(a.release(), "release")

@@ -49,7 +49,7 @@ var releaseRules = []rule{
 		}
 	}},
 	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", canCut, func(p *probe) {
-		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer} {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRelease, fault))
 			a.acquire()

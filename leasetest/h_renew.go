@@ -38,7 +38,7 @@ var renewalRules = []rule{
 		}
 	}},
 	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", CanUseAuthority, func(p *probe) {
-		for i, fault := range []leasefault.Fault{leasefault.LoseRequest, leasefault.LoseAnswer} {
+		for i, fault := range []leasefault.Fault{p.loseRequest, p.loseAnswer} {
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
@@ -53,7 +53,7 @@ var renewalRules = []rule{
 		a.lostSoFar(0)
 	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", CanUseAuthority, func(p *probe) {
-		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.LoseAnswer, leasefault.Duplicate} {
+		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer, leasefault.Duplicate} {
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			a.aliveFor(4*p.D, "after the answer to a renewal was lost")

@@ -37,4 +37,4 @@ func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, 
 	s.test(t)
 }
 
-var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRules, renewalRules, breakRules, lossRules, releaseRules, waitRules, runRules, panicRules)
+var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRules, renewalRules, breakRules, boundRules, lossRules, releaseRules, waitRules, runRules, panicRules)

@@ -21,7 +21,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	seed := fnv.New64a()
 	_ = binary.Write(seed, binary.BigEndian, s.options.Seed)
 	_, _ = seed.Write([]byte(r.name))
-	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(history), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
+	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(history), over: make(chan struct{}), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.began = time.Now()
 	p.D = p.leaseDuration()
@@ -53,6 +53,8 @@ type probe struct {
 	said      []string           // what was violated; guarded by drawing
 	lostTimes int                // lines of the history, with that; guarded by drawing
 	gates     []*leasefault.Gate // to be opened before what waits at them is cleaned up
+	over      chan struct{}      // closed when the rule is over, before leases are closed
+	end       sync.Once          // of over
 }
 
 func (p *probe) Errorf(format string, args ...any) {

@@ -33,11 +33,12 @@ type sent struct {
 	lease.Request
 	at   time.Time
 	done bool // its context was done already
+	ctx  context.Context
 }
 
 func (w *requests) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	w.h.printf("%s -> %s", w.who, requestText(req))
-	s := sent{req, time.Now(), ctx.Err() != nil}
+	s := sent{req, time.Now(), ctx.Err() != nil, ctx}
 	w.mu.Lock()
 	w.sent = append(w.sent, s)
 	w.flying[&s] = ctx

@@ -1,0 +1,244 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+)
+
+// bounded requires that the context of every request of that action which was sent longer than d ago
+// has ended, or that the request was answered.
+func (p *contender) bounded(a lease.Action, d time.Duration) {
+	p.w.Helper()
+	all := p.requests.of(a)
+	if len(all) == 0 {
+		p.w.Fatalf("%s: no request to %v was sent", p.who, a)
+	}
+	for i, s := range all {
+		if age := time.Since(s.at); age > d+p.w.Slack && s.ctx.Err() == nil && p.requests.waits(s.ctx) {
+			p.w.Errorf("%s: request %d to %v is under way for %v, and its context has not ended", p.who, i+1, a, age)
+		}
+	}
+}
+
+// waits reports whether a request with that context has no answer yet.
+func (w *requests) waits(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.flying {
+		if c == ctx {
+			return true
+		}
+	}
+	return false
+}
+
+// boundRules are about the contexts that requests are sent with, and about what they carry.
+var boundRules = []rule{
+	{"H11/every-renewal-has-a-bound", "the context of a renewal ends, at the latest with what is certain, though nothing answers", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseRequest))
+		a.acquire()
+		p.pass(p.D * 7 / 8)
+		a.bounded(lease.ActionRenew, p.D/2)
+		p.pass(p.D)
+		a.bounded(lease.ActionRenew, p.D)
+	}},
+	{"H11/every-renewal-of-an-infinite-lease-has-a-bound", "a renewal of an infinite lease that nothing answers is given up, and the lease is renewed again", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, p.loseRequest), leasefault.Nth(3, lease.ActionRenew, p.loseAnswer))
+		a.acquire()
+		a.aliveFor(time.Hour, "after it acquired for ever")
+		a.bounded(lease.ActionRenew, 10*time.Minute)
+		if n := len(a.requests.of(lease.ActionRenew)); n < 10 {
+			p.Errorf("%d renewals in an hour, two of which were not answered", n)
+		}
+	}},
+	{"H3/every-undoing-has-a-bound", "the context of the release that undoes an acquire ends, though nothing answers, and the release is sent again", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.First(2, lease.ActionRelease, p.loseRequest))
+		a.abandon(p.D / 20)
+		p.pass(2 * p.D)
+		a.bounded(lease.ActionRelease, p.D)
+		a.until(5, "after an undoing that was not answered")
+	}},
+	{"H17/a-release-ends-with-its-context", "a release whose context ends returns its error at once, though nothing answers", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
+		a.acquire()
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
+		defer cancel()
+		began := time.Now()
+		err := a.Release(ctx)
+		p.history.printf("a: Release: %v", err)
+		if took := time.Since(began); took > p.D/20+p.Slack || ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("the context ended after %v, and the release returned %v after %v", p.D/20, err, took)
+		}
+		a.dead("after a release whose context ended")
+	}},
+	{"H17/every-release-has-a-bound", "the context of every release that is sent ends, though the context of the call does not, and nothing answers", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.First(3, lease.ActionRelease, p.loseRequest))
+		a.acquire()
+		released := make(chan error, 1)
+		go func() { released <- a.Release(context.WithoutCancel(p.ctx)) }()
+		p.pass(2 * p.D)
+		a.bounded(lease.ActionRelease, p.D)
+		select {
+		case <-released:
+		case <-time.After(10 * p.D):
+			p.Errorf("the release does not return")
+		}
+	}},
+	{"H2/no-request-under-a-done-context", "no request is sent under a context that is done", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(4, lease.ActionAcquire, p.loseAnswer))
+		done, cancel := context.WithCancel(p.ctx)
+		cancel()
+		_, _, _ = a.tryAcquire(done)
+		a.acquire()
+		_, _, _ = a.tryAcquire(done) // which holds
+		_ = a.Release(done)
+		p.pass(p.D / 2)
+		a.abandon(p.D / 20)
+		p.pass(p.D / 2)
+		a.until(5, "after one that was abandoned")
+		_ = a.Release(done)
+		p.pass(p.D / 2)
+		a.abandon(p.D / 20)
+		_ = a.Release(done)
+		p.pass(p.D / 2)
+		if l, ok := a.Lease.(lease.Waiter); ok {
+			_ = l.Wait(done)
+		}
+		if l, ok := a.Lease.(closer); ok {
+			a.until(5, "before a close")
+			_ = l.Close(done)
+		}
+		p.pass(2 * p.D)
+		for _, s := range a.requests.of(leasefault.Any) {
+			if s.done {
+				p.Errorf("%s was sent under a context that was done", requestText(s.Request))
+			}
+		}
+	}},
+	{"H8/the-owner-is-sent", "a holder sends its owner with every acquire, and other owners never", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		for _, owner := range []string{"worker-1", "worker-2"} {
+			a := w.join(Holder{Owner: owner})
+			for range 2 {
+				a.acquire()
+				if r := w.now(); r.Owner != owner {
+					p.Errorf("%s acquired, and the record has the owner %q", owner, r.Owner)
+				}
+				p.pass(p.D / 2)
+				p.need(a.release(), "release")
+			}
+			for _, s := range a.requests.of(leasefault.Any) {
+				if s.Owner != owner && (s.Action == lease.ActionAcquire || s.Owner != "") {
+					p.Errorf("%s sent %s", owner, requestText(s.Request))
+				}
+			}
+		}
+	}},
+	{"H5/acquire-while-breaking-asks-nobody", "an acquire while the lease is breaking returns the token that is held, and keeps nothing beyond the end of the break", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		began := time.Now()
+		w.revoke(p.D * 9 / 10)
+		p.pass(p.D/2 + p.Slack/4)
+		asked := len(a.requests.of(lease.ActionAcquire))
+		if again := a.acquire(); again != tok {
+			p.Errorf("the token was %q, and is %q while the lease is breaking", tok, again)
+		}
+		if n := len(a.requests.of(lease.ActionAcquire)); n != asked {
+			p.Errorf("%d acquires were sent while the lease was breaking", n-asked)
+		}
+		p.pass(p.D*9/10 - time.Since(began) + p.Slack)
+		a.dead("when the break is over")
+		a.lostTimes(1)
+	}},
+	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		for _, known := range []bool{true, false} {
+			a.acquire()
+			w.revoke(p.D * 9 / 10)
+			if known {
+				p.pass(p.D/2 + p.Slack/4)
+			}
+			p.need(a.release(), "release of a breaking lease")
+			b.acquire()
+			p.need(b.release(), "release")
+		}
+		p.pass(2 * p.D)
+		a.lostSoFar(0)
+	}},
+	{"H13/a-break-ends-though-the-holder-is-cut-off", "a holder that has learned of a break and is cut off then loses the lease as broken, at the end of the break at the latest", canRevoke | canCut | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		tok := a.acquire()
+		began := time.Now()
+		w.revoke(p.D * 3 / 4)
+		p.pass(p.D/2 + p.Slack/4)
+		a.cut()
+		p.pass(p.D*3/4 - time.Since(began) + p.Slack)
+		a.dead("when the break is over")
+		b.acquire()
+		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
+		a.mend()
+		a.deadFor(p.D/2, "after the break")
+	}},
+	{"H11/a-lease-that-is-gone-is-lost", "a renewal that finds no lease at all, or another ID, is a loss at once, and the record that the holder saw before counts no more", CanUseAuthority, func(p *probe) {
+		for _, code := range []lease.Code{lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent, lease.ErrBroken} {
+			w := p.world()
+			w.name += "/" + code.String()
+			w.answer(func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action == lease.ActionRenew {
+					*res, *err = lease.Result{Now: res.Now, Record: lease.Record{Epoch: res.Record.Epoch}}, &lease.OpError{Op: "renew", Name: w.name, Err: code}
+				}
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"})
+			a.acquire()
+			p.pass(p.D/2 + p.Slack)
+			a.dead("after its renewal was refused as " + code.String())
+			a.lostTimes(1)
+		}
+	}},
+	{"H21/wait-ends-with-its-context", "a wait whose context is done, or ends, returns its error at once while another holds", hasWait, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		for _, after := range []time.Duration{0, p.D / 3} {
+			ctx, cancel := context.WithTimeout(p.ctx, after)
+			began := time.Now()
+			err := b.waiter().Wait(ctx)
+			cancel()
+			if took := time.Since(began); took > after+p.Slack || !errors.Is(err, context.DeadlineExceeded) {
+				p.Errorf("the context ended after %v, and wait returned %v after %v", after, err, took)
+			}
+		}
+		a.alive("after another waited")
+	}},
+	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the holding end, and nobody is kept from the lease", hasClose, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		held, stop := lease.WhileHeld(p.ctx, a.Lease)
+		defer stop()
+		p.need(a.Lease.(closer).Close(p.ctx), "close")
+		if p.can(hasWhileHeld) && held.Err() == nil {
+			p.Errorf("the lease is closed, and the context of the holding has not ended")
+		}
+		b.acquire()
+		p.need(a.release(), "release of what was closed")
+		again, stop := lease.WhileHeld(p.ctx, a.Lease)
+		defer stop()
+		if again.Err() == nil {
+			p.Errorf("a context that is bound to what was closed does not end")
+		}
+		b.aliveFor(2*p.D, "after another was closed")
+		a.dead("after close")
+		a.lostSoFar(0)
+	}},
+}
