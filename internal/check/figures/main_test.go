@@ -96,6 +96,23 @@ func TestEveryFigureIsShown(t *testing.T) {
 	}
 }
 
+// A row of RELIABILITY.md says in a few words what was tried. The reasons stand below its table.
+func TestRowsAreShort(t *testing.T) {
+	document, err := os.ReadFile("../../../RELIABILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (.*) \| `+"`").FindAllStringSubmatch(string(document), -1)
+	if len(rows) < 20 {
+		t.Fatalf("only %d rows were found", len(rows))
+	}
+	for _, m := range rows {
+		if len(m[1]) > 120 {
+			t.Errorf("a row has %d characters, at most 120: %s", len(m[1]), m[1])
+		}
+	}
+}
+
 // Every command that RELIABILITY.md shows in a table is one that .ci/deep runs.
 func TestEveryShownCommandIsRun(t *testing.T) {
 	document, err := os.ReadFile("../../../RELIABILITY.md")
