@@ -1,0 +1,84 @@
+// Release makes the tree of a release, and compares the API of two trees.
+//
+//	release tree -version v0.1.0 -out FOLDER
+//	release api -old FOLDER [-new FOLDER] [-changelog FILE] [-last v0.1.0 -next v0.2.0]
+//
+// In the tree of a release, every module requires the other modules of the repository at its version,
+// and has no replace. So a program can require the modules, and "go install" can build their
+// commands. On the branch the modules keep their replace lines: see .ci/release, which makes a commit
+// of the tree.
+//
+// "api" prints what has changed in the exported names of the packages that are not internal. It fails
+// if a program that was written for the old tree may no longer compile, unless the changelog has a
+// heading "### Incompatible" in its section "Unreleased", or the next version announces the change:
+// by a new minor version before v1, and by a new major version from then on.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errors.New("no command: give tree or api")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	switch args[0] {
+	case "tree":
+		from := flags.String("from", ".", "the root of the checkout")
+		version := flags.String("version", "", "the version of all modules, such as v0.1.0")
+		out := flags.String("out", "", "the folder to make, for the tree")
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		_, err := makeTree(*from, *out, *version)
+		return err
+	case "api":
+		before := flags.String("old", "", "the root of the old tree")
+		after := flags.String("new", ".", "the root of the new tree")
+		changelog := flags.String("changelog", "", "the file that may announce an incompatible change")
+		last := flags.String("last", "", "the version of the old tree")
+		next := flags.String("next", "", "the version of the new tree")
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		changes, err := compare(*before, *after)
+		if err != nil {
+			return err
+		}
+		incompatible := 0
+		for _, c := range changes {
+			fmt.Println(c)
+			if !c.Compatible {
+				incompatible++
+			}
+		}
+		if incompatible == 0 || *next != "" && announced(*last, *next) {
+			return nil
+		}
+		if *next != "" {
+			return fmt.Errorf("%d changes are incompatible, and %s does not say so after %s: before v1 choose a new minor version, and then a new major one", incompatible, *next, *last)
+		}
+		if *changelog != "" {
+			text, err := os.ReadFile(*changelog)
+			if err != nil {
+				return err
+			}
+			if listed(string(text)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d changes are incompatible: describe them in CHANGELOG.md, under \"### Incompatible\" of the section \"Unreleased\"", incompatible)
+	}
+	return fmt.Errorf("no command %q: give tree or api", args[0])
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	rootPath = "github.com/fencedlease/lease"
+	version  = "v0.1.0"
+)
+
+// A user is a machine that knows nothing of the checkout: its GOPATH is empty, and it finds the
+// modules of the repository at a proxy.
+type user struct {
+	*testing.T
+	env []string
+}
+
+// newUser makes a user of a release. All other modules come from the module cache of this machine or,
+// if it does not have them, from its proxy.
+func newUser(t *testing.T, r *tree) *user {
+	t.Helper()
+	proxy := t.TempDir()
+	if err := r.proxy(proxy); err != nil {
+		t.Fatal(err)
+	}
+	settings, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, others, _ := strings.Cut(strings.TrimSpace(string(settings)), "\n")
+	u := &user{t, append(os.Environ(),
+		"GOPATH="+t.TempDir(), "GOMODCACHE=", "GOBIN=", "GOWORK=off",
+		"GOPROXY="+strings.Join([]string{"file://" + filepath.ToSlash(proxy), "file://" + filepath.ToSlash(cache) + "/cache/download", others}, ","),
+		"GONOSUMDB="+rootPath+","+rootPath+"/*",
+		"GOFLAGS=-modcacherw -trimpath", // so that folders can be removed, and that what was compiled is found again
+	)}
+	return u
+}
+
+// run runs a command in a folder, and returns what it prints.
+func (u *user) run(folder string, command ...string) string {
+	u.Helper()
+	cmd := exec.CommandContext(u.Context(), command[0], command[1:]...)
+	cmd.Dir, cmd.Env = folder, u.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		u.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+	}
+	return string(out)
+}
+
+// program makes a module of files of the release, and adds what they require.
+func (u *user) program(r *tree, folder string, files ...string) (own string) {
+	u.Helper()
+	own = u.TempDir()
+	for _, file := range files {
+		if err := copyFile(filepath.Join(r.folder, folder, file), filepath.Join(own, file)); err != nil {
+			u.Fatal(err)
+		}
+	}
+	u.run(own, "go", "mod", "init", "example.org/program")
+	u.run(own, "go", "get", rootPath+"@"+version)
+	if strings.HasPrefix(folder, "pglease/") {
+		u.run(own, "go", "get", rootPath+"/pglease@"+version)
+	}
+	u.run(own, "go", "mod", "tidy")
+	goMod, err := os.ReadFile(filepath.Join(own, "go.mod"))
+	if err != nil {
+		u.Fatal(err)
+	}
+	if text := string(goMod); strings.Contains(text, "replace") || !strings.Contains(text, rootPath+" "+version) {
+		u.Errorf("the go.mod of %s is\n%s", folder, text)
+	}
+	return own
+}
+
+// A user with an empty GOPATH can get each module, build its packages and install its commands, and
+// the programs of README.md run without a replace line. With -short there are three modules.
+func TestRehearsal(t *testing.T) {
+	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t, r)
+	commands := 0
+	for _, m := range r.modules {
+		if m.internal() || testing.Short() && !slices.Contains([]string{".", "blobtest", "pglease"}, m.folder) {
+			continue
+		}
+		t.Run("get/"+m.path, func(t *testing.T) {
+			u := &user{t, u.env}
+			own := t.TempDir()
+			u.run(own, "go", "mod", "init", "example.org/user")
+			u.run(own, "go", "get", m.path+"@"+version)
+			if got := strings.TrimSpace(u.run(own, "go", "list", "-m", m.path)); got != m.path+" "+version {
+				t.Errorf("the user has %s", got)
+			}
+			// Only the packages of the module itself: a nested module has the same prefix.
+			// A package of tests alone is none that a user can build, and go list calls that an error.
+			list := u.run(own, "go", "list", "-e", "-f", "{{if and .Module .GoFiles}}{{.Module.Path}} {{.Name}} {{.ImportPath}}{{end}}", m.path+"/...")
+			imports := ""
+			for line := range strings.Lines(list) {
+				at := strings.Fields(line)
+				if len(at) != 3 || at[0] != m.path || slices.Contains(strings.Split(at[2], "/"), "internal") {
+					continue
+				}
+				if at[1] == "main" {
+					u.run(own, "go", "install", at[2]+"@"+version)
+					commands++
+				} else {
+					imports += "import _ \"" + at[2] + "\"\n"
+				}
+			}
+			if imports != "" {
+				write(t, filepath.Join(own, "main.go"), "package main\n\n"+imports+"\nfunc main() {}\n")
+				u.run(own, "go", "get", ".")
+				u.run(own, "go", "build", ".")
+			}
+		})
+	}
+	if commands < 5 {
+		t.Errorf("only %d commands were installed", commands)
+	}
+	t.Run("quickstart", func(t *testing.T) {
+		u := &user{t, u.env}
+		own := u.program(r, "examples/quickstart", "main.go")
+		want, err := os.ReadFile(filepath.Join(root, "examples/quickstart/output.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// On a slow machine the times differ, and the story is the same.
+		if got := u.run(own, "go", "run", "."); !strings.Contains(got, "bob leads, with token 2\n") || !strings.Contains(got, "is refused") {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+	t.Run("consumer", func(t *testing.T) {
+		u := &user{t, u.env}
+		u.run(u.program(r, "examples/consumer", "consumer.go", "consumer_test.go"), "go", "test", ".")
+	})
+	t.Run("leader", func(t *testing.T) {
+		u := &user{t, u.env}
+		u.leads(u.program(r, "examples/leader", "main.go"))
+	})
+	for _, name := range []string{"guarded", "job"} {
+		t.Run(name, func(t *testing.T) {
+			u := &user{t, u.env}
+			u.complains(u.program(r, "pglease/examples/"+name, "main.go"))
+		})
+	}
+}
+
+// binary builds the program of a folder.
+func (u *user) binary(own string) string {
+	u.Helper()
+	name := filepath.Join(own, "program")
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	u.run(own, "go", "build", "-o", name, ".")
+	return name
+}
+
+// leads checks that the leader of a folder sends its token.
+func (u *user) leads(own string) {
+	tokens := make(chan string, 1)
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case tokens <- r.Header.Get("Fencing-Token"):
+		default:
+		}
+	}))
+	defer service.Close()
+	ctx, cancel := context.WithTimeout(u.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, u.binary(own), "-url", service.URL)
+	if err := cmd.Start(); err != nil {
+		u.Fatal(err)
+	}
+	select {
+	case tok := <-tokens:
+		if tok != "00000000000000000001" {
+			u.Errorf("the token is %q", tok)
+		}
+	case <-ctx.Done():
+		u.Error("no request came")
+	}
+	cancel()
+	_ = cmd.Wait()
+}
+
+// complains checks that the program of a folder says what is wrong if there is no database.
+func (u *user) complains(own string) {
+	cmd := exec.CommandContext(u.Context(), u.binary(own))
+	cmd.Env = append(slices.Clone(u.env), "DATABASE_URL=postgres://127.0.0.1:1/none")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		u.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		u.Fatal(err)
+	}
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if !strings.Contains(line, "127.0.0.1:1") {
+		u.Errorf("it says %q, %v", line, err)
+	}
+}

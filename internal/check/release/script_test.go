@@ -1,0 +1,141 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A clone is a repository of its own with the files of the checkout, committed.
+type clone struct {
+	*testing.T
+	folder string
+}
+
+func newClone(t *testing.T) *clone {
+	t.Helper()
+	c := &clone{t, filepath.Join(t.TempDir(), "clone")}
+	files, err := list(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		// The modules beside the root and pglease take a minute to compare.
+		if nested, _, _ := strings.Cut(file, "/"); testing.Short() && slices.Contains([]string{"blobtest", "etcdlease", "model"}, nested) {
+			continue
+		}
+		if err := copyFile(filepath.Join(root, file), filepath.Join(c.folder, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.must("git", "init", "--quiet", "--initial-branch=main")
+	c.commit("lease: begin")
+	return c
+}
+
+// run runs a command in the clone.
+func (c *clone) run(command ...string) (out string, err error) {
+	cmd := exec.CommandContext(c.Context(), command[0], command[1:]...)
+	cmd.Dir = c.folder
+	cmd.Env = append(os.Environ(), "REHEARSED=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	text, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(text)), err
+}
+
+func (c *clone) must(command ...string) string {
+	c.Helper()
+	out, err := c.run(command...)
+	if err != nil {
+		c.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+	}
+	return out
+}
+
+func (c *clone) commit(subject string) {
+	c.Helper()
+	c.must("git", "add", "--all", ".")
+	c.must("git", "commit", "--quiet", "-m", subject)
+}
+
+// refuses checks that a command fails and says why.
+func (c *clone) refuses(want string, command ...string) {
+	c.Helper()
+	out, err := c.run(command...)
+	if err == nil || !strings.Contains(out, want) {
+		c.Errorf("%s: %v, without %q:\n%s", strings.Join(command, " "), err, want, out)
+	}
+}
+
+// edit replaces a text in a file of the clone, or adds it at the end if old is empty.
+func (c *clone) edit(file, old, text string) {
+	c.Helper()
+	data, err := os.ReadFile(filepath.Join(c.folder, file))
+	if err != nil {
+		c.Fatal(err)
+	}
+	switch {
+	case old == "":
+		text = string(data) + text
+	case strings.Contains(string(data), old):
+		text = strings.ReplaceAll(string(data), old, text)
+	default:
+		c.Fatalf("%s does not have %q", file, old)
+	}
+	write(c.T, filepath.Join(c.folder, file), text)
+}
+
+// The script tags a commit beside the branch whose modules have no replace lines. From then on a change
+// of the API that breaks programs has to be announced.
+func TestScripts(t *testing.T) {
+	c := newClone(t)
+	if out := c.must(".ci/api"); out != "there is no release to compare with" {
+		t.Errorf("before the first release .ci/api says %q", out)
+	}
+	c.refuses("give one of the form v1.2.3", ".ci/release", "0.1.0")
+	c.refuses(`has no section "## v9.9.9"`, ".ci/release", "v9.9.9")
+	if changelog := c.must("cat", "CHANGELOG.md"); !strings.Contains(changelog, "\n## v0.1.0") {
+		c.edit("CHANGELOG.md", "", "\n## v0.1.0\n")
+	}
+	write(t, filepath.Join(c.folder, "new.md"), "Nothing is released yet.\n")
+	c.refuses("not committed", ".ci/release", "v0.1.0")
+	c.commit("new.md: add it")
+	c.refuses("there is no release yet", ".ci/release", "v0.1.0")
+	for _, words := range []string{"released yet", "no release yet"} {
+		for _, file := range strings.Fields(c.must("git", "grep", "-l", words, "--", "*.md")) {
+			c.edit(file, words, "there")
+		}
+	}
+	c.commit("new.md: change it")
+	before := c.must("git", "rev-parse", "HEAD")
+	out := c.must(".ci/release", "v0.1.0")
+	if after := c.must("git", "rev-parse", "HEAD"); after != before || c.must("git", "status", "--porcelain") != "" {
+		t.Errorf("the branch went from %s to %s, or files have changed:\n%s", before, after, out)
+	}
+	tags := strings.Fields(c.must("git", "tag", "-l"))
+	if len(tags) < 3 || !slices.Contains(tags, "v0.1.0") || !slices.Contains(tags, "pglease/v0.1.0") {
+		t.Errorf("the tags are %q", tags)
+	}
+	for _, tag := range tags {
+		folder := strings.TrimSuffix(strings.TrimSuffix(tag, "v0.1.0"), "/")
+		goMod := c.must("git", "show", tag+":"+filepath.ToSlash(filepath.Join(folder, "go.mod")))
+		if strings.Contains(goMod, "replace") || strings.Contains(goMod, "v0.0.0\n") {
+			t.Errorf("%s:\n%s", tag, goMod)
+		}
+		if c.must("git", "rev-parse", tag+"^") != before {
+			t.Errorf("%s is not made of the branch", tag)
+		}
+	}
+	c.refuses("is there already", ".ci/release", "v0.1.0")
+
+	if out := c.must(".ci/api"); out != "" {
+		t.Errorf("nothing has changed, and .ci/api says\n%s", out)
+	}
+	c.edit("fencing/guard.go", "func NewGuard(", "func MakeGuard(")
+	c.refuses("incompatible: github.com/fencedlease/lease/fencing: NewGuard: removed", ".ci/api")
+	c.edit("CHANGELOG.md", "# Changelog\n", "# Changelog\n\n## Unreleased\n\n### Incompatible\n\n- `NewGuard` is `MakeGuard`.\n")
+	c.must(".ci/api")
+}

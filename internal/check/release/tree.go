@@ -1,0 +1,297 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
+	"golang.org/x/mod/sumdb/dirhash"
+	modzip "golang.org/x/mod/zip"
+)
+
+// A tree is a checkout whose modules require each other at one version.
+type tree struct {
+	folder  string
+	version string
+	modules []*mod // each after those that it requires
+}
+
+// A mod is one module of a tree.
+type mod struct {
+	path   string // such as github.com/fencedlease/lease/pglease
+	folder string // within the tree, such as pglease; "." for the root
+	file   *modfile.File
+}
+
+// tag is the name of the git tag for the module.
+func (m *mod) tag(version string) string {
+	return strings.TrimPrefix(path.Join(m.folder, version), "./")
+}
+
+// internal reports whether no program outside of the repository can import the module.
+func (m *mod) internal() bool { return slices.Contains(strings.Split(m.folder, "/"), "internal") }
+
+// makeTree copies the files of a checkout that git knows, or would add, into a new folder, and gives
+// all modules the version.
+func makeTree(checkout, folder, version string) (*tree, error) {
+	if !semver.IsValid(version) || semver.Canonical(version) != version || semver.Build(version) != "" {
+		return nil, fmt.Errorf("-version is %q, and must be of the form v1.2.3", version)
+	}
+	if folder == "" {
+		return nil, fmt.Errorf("-out is missing: give a folder that does not exist")
+	}
+	if _, err := os.Stat(folder); err == nil {
+		return nil, fmt.Errorf("-out is %s, and must not exist", folder)
+	}
+	files, err := list(checkout)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if err := copyFile(filepath.Join(checkout, file), filepath.Join(folder, file)); err != nil {
+			return nil, err
+		}
+	}
+	t := &tree{folder: folder, version: version}
+	if t.modules, err = modules(folder, files); err != nil {
+		return nil, err
+	}
+	for _, m := range t.modules {
+		if err := t.release(m); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.path, err)
+		}
+	}
+	return t, nil
+}
+
+// list returns the files of a checkout, in slash form, without those that were deleted.
+func list(checkout string) (files []string, err error) {
+	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = checkout
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git ls-files in %s: %w", checkout, err)
+	}
+	for file := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if _, err := os.Lstat(filepath.Join(checkout, file)); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files, nil
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, info.Mode().Perm())
+}
+
+// modules reads the modules of a tree, and orders them.
+func modules(folder string, files []string) (ordered []*mod, err error) {
+	all := map[string]*mod{}
+	var paths []string
+	for _, file := range files {
+		if path.Base(file) != "go.mod" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			return nil, err
+		}
+		f, err := modfile.Parse(file, data, nil)
+		if err != nil {
+			return nil, err
+		}
+		m := &mod{path: f.Module.Mod.Path, folder: path.Dir(file), file: f}
+		all[m.path], paths = m, append(paths, m.path)
+	}
+	slices.Sort(paths)
+	state := map[string]int{} // 1 while its requirements are visited, 2 then
+	var visit func(p string) error
+	visit = func(p string) error {
+		switch m := all[p]; {
+		case m == nil || state[p] == 2:
+			return nil
+		case state[p] == 1:
+			return fmt.Errorf("%s requires itself", p)
+		default:
+			state[p] = 1
+			for _, r := range m.file.Require {
+				if err := visit(r.Mod.Path); err != nil {
+					return err
+				}
+			}
+			state[p] = 2
+			ordered = append(ordered, m)
+		}
+		return nil
+	}
+	for _, p := range paths {
+		if err := visit(p); err != nil {
+			return nil, err
+		}
+	}
+	return ordered, nil
+}
+
+// module returns the module with a path, or nil.
+func (t *tree) module(p string) *mod {
+	i := slices.IndexFunc(t.modules, func(m *mod) bool { return m.path == p })
+	if i < 0 {
+		return nil
+	}
+	return t.modules[i]
+}
+
+// release makes a module require the others at the version, with their sums, and drops its replace
+// lines. The modules that it requires are done.
+func (t *tree) release(m *mod) error {
+	sums := map[string]bool{}
+	sumFile := filepath.Join(t.folder, m.folder, "go.sum")
+	old, err := os.ReadFile(sumFile)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for line := range strings.Lines(string(old)) {
+		sums[line] = true
+	}
+	for _, r := range slices.Clone(m.file.Require) {
+		other := t.module(r.Mod.Path)
+		if other == nil {
+			continue
+		}
+		if err := m.file.AddRequire(r.Mod.Path, t.version); err != nil {
+			return err
+		}
+		lines, err := t.sums(other)
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			sums[line] = true
+		}
+	}
+	for _, r := range slices.Clone(m.file.Replace) {
+		if t.module(r.Old.Path) == nil {
+			return fmt.Errorf("%s is replaced, and is no module of the repository", r.Old.Path)
+		}
+		if err := m.file.DropReplace(r.Old.Path, r.Old.Version); err != nil {
+			return err
+		}
+	}
+	m.file.Cleanup()
+	data, err := m.file.Format()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(t.folder, m.folder, "go.mod"), data, 0o644); err != nil {
+		return err
+	}
+	if len(sums) > 0 {
+		var lines []string
+		for line := range sums {
+			lines = append(lines, line)
+		}
+		slices.Sort(lines)
+		if err := os.WriteFile(sumFile, []byte(strings.Join(lines, "")), 0o644); err != nil {
+			return err
+		}
+	}
+	if m.folder == "." {
+		return nil
+	}
+	// A module is published with its license. Git gives nested modules that of the root anyway.
+	return copyFile(filepath.Join(t.folder, "LICENSE"), filepath.Join(t.folder, m.folder, "LICENSE"))
+}
+
+// zip writes the zip file of a module, as module proxies serve it.
+func (t *tree) zip(w io.Writer, m *mod) error {
+	return modzip.CreateFromDir(w, module.Version{Path: m.path, Version: t.version}, filepath.Join(t.folder, m.folder))
+}
+
+// sums returns the lines of go.sum for a module that is done.
+func (t *tree) sums(m *mod) (lines []string, err error) {
+	f, err := os.CreateTemp("", "release*.zip")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := t.zip(f, m); err != nil {
+		return nil, err
+	}
+	hash, err := dirhash.HashZip(f.Name(), dirhash.Hash1)
+	if err != nil {
+		return nil, err
+	}
+	goMod, err := os.ReadFile(filepath.Join(t.folder, m.folder, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	modHash, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(goMod)), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		fmt.Sprintf("%s %s %s\n", m.path, t.version, hash),
+		fmt.Sprintf("%s %s/go.mod %s\n", m.path, t.version, modHash),
+	}, nil
+}
+
+// proxy writes the modules as a module proxy into a folder, for GOPROXY=file://FOLDER.
+func (t *tree) proxy(folder string) error {
+	for _, m := range t.modules {
+		escaped, err := module.EscapePath(m.path)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(folder, filepath.FromSlash(escaped), "@v")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		var archive bytes.Buffer
+		if err := t.zip(&archive, m); err != nil {
+			return err
+		}
+		if _, err := zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len())); err != nil {
+			return err
+		}
+		goMod, err := os.ReadFile(filepath.Join(t.folder, m.folder, "go.mod"))
+		if err != nil {
+			return err
+		}
+		for name, data := range map[string][]byte{
+			"list":              []byte(t.version + "\n"),
+			t.version + ".info": []byte(`{"Version":"` + t.version + `"}`),
+			t.version + ".mod":  goMod,
+			t.version + ".zip":  archive.Bytes(),
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// write makes a file with its folders.
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const root = "../../.."
+
+// In the tree of a release no module has a replace line or a version v0.0.0, and what a module
+// requires has its sums in go.sum.
+func TestTree(t *testing.T) {
+	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), "v0.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.modules) < 5 || r.module("github.com/fencedlease/lease") == nil {
+		t.Fatalf("the tree has %d modules", len(r.modules))
+	}
+	for i, m := range r.modules {
+		goMod, err := os.ReadFile(filepath.Join(r.folder, m.folder, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(goMod), "replace") || strings.Contains(string(goMod), "v0.0.0\n") {
+			t.Errorf("%s:\n%s", m.path, goMod)
+		}
+		sums, err := os.ReadFile(filepath.Join(r.folder, m.folder, "go.sum"))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for _, q := range m.file.Require {
+			other := r.module(q.Mod.Path)
+			if other == nil {
+				continue
+			}
+			if slices.Index(r.modules, other) > i {
+				t.Errorf("%s comes before %s, which it requires", m.path, other.path)
+			}
+			lines, err := r.sums(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range lines {
+				if !strings.Contains(string(sums), line) {
+					t.Errorf("the go.sum of %s does not have %s", m.path, line)
+				}
+			}
+		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	for folder, want := range map[string]string{".": "v0.1.0", "pglease": "pglease/v0.1.0", "a/b": "a/b/v0.1.0"} {
+		if got := (&mod{folder: folder}).tag("v0.1.0"); got != want {
+			t.Errorf("the tag of %s is %s, want %s", folder, got, want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	taken := t.TempDir()
+	for want, args := range map[string][2]string{
+		"must be of the form v1.2.3": {"0.1.0", filepath.Join(t.TempDir(), "tree")},
+		"-out is missing":            {"v0.1.0", ""},
+		"must not exist":             {"v0.1.0", taken},
+	} {
+		if _, err := makeTree(root, args[1], args[0]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want: %s", err, want)
+		}
+	}
+}
