@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	if err := run(context.Background(), os.Stdout, rand.Reader); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -37,6 +38,7 @@ type story struct {
 	guard fencing.Guard // It belongs to the resource, and to no machine.
 	began time.Time
 	out   *log.Logger
+	rand  io.Reader // Renewals come at times that are drawn from it.
 }
 
 // say prints an event with its time, to the half second.
@@ -58,7 +60,7 @@ func (m *machine) lead(ctx context.Context) error {
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
 	// A lease lasts 30 s by default. Here it lasts 3 s, and is renewed every second.
 	l, err := session.New(cable, "quickstart", &session.Options{
-		Owner: m.name, Duration: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+		Owner: m.name, Duration: 3 * time.Second, Rand: m.rand, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -101,8 +103,8 @@ func short(tok lease.Token) string {
 }
 
 // run tells the story, and returns when both machines have stopped.
-func run(ctx context.Context, out io.Writer) error {
-	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0)}
+func run(ctx context.Context, out io.Writer, rand io.Reader) error {
+	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand}
 	alice, bob := &machine{story: s, name: "alice"}, &machine{story: s, name: "bob"}
 	ended := make(chan error, 2)
 	start := func(m *machine) (stop func()) {
