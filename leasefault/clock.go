@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// A Clock is a clock that can be wrong: it begins as package time has it, and then runs as
-// it is told. It is a lease.Clock. With its own clock a holder, or through
-// [Skew] a store, lives in another time than the rest of the test.
+// A Clock is a [lease.Clock] that a test can set wrong. It begins with the time and the rate of
+// package time. Give it to a holder, or to a store through [Skew], to let that run in another time
+// than the rest of the test.
 //
-// All methods may be called from any number of goroutines. It needs no closing, and runs in a
-// synctest bubble as package time does. The zero Clock shows the time of package time, at its
-// rate.
+// The methods are safe for use by several goroutines at once. A Clock needs no closing. In a
+// synctest bubble it follows the clock of the bubble. The zero Clock is ready to use.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // of package time, when the clock was last set; zero before the first use
@@ -31,7 +30,7 @@ type alarm struct {
 // NewClock returns a Clock that shows the time of package time at its rate.
 func NewClock() *Clock { return new(Clock) }
 
-// lock locks the clock, which its first use sets going.
+// lock locks the clock. The first call starts it.
 func (c *Clock) lock() {
 	c.mu.Lock()
 	if c.base.IsZero() {
@@ -57,25 +56,25 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	return a.ring
 }
 
-// Step moves the clock forward, or with a negative d backward.
+// Step moves the clock forward by d, or backward if d is negative.
 func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = c.shown.Add(d) })
 }
 
-// Rate makes the clock run rate times as fast as package time; 0 stops it. It panics if rate
-// is negative or no finite number: a clock that goes back is made by Step.
+// Rate makes the clock run rate times as fast as package time. The rate 0 stops it. Rate panics if
+// rate is negative, infinite or not a number. To move the clock backward, use Step.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
 }
 
-// Pause is a holder that does not run: the clock goes on, but whoever waits for it is not
-// woken until Resume.
+// Pause stops delivering the channels of After until Resume is called, while the time goes on. So
+// it simulates a holder that is suspended.
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause, and wakes whoever would have been woken since.
+// Resume ends a Pause. Every channel of After that fell due during the Pause gets its time now.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -99,7 +98,7 @@ func (c *Clock) now() time.Time {
 	return c.shown.Add(passed)
 }
 
-// arm rings an alarm that is due and sets the timer of one that is not.
+// arm delivers an alarm that is due, and sets the timer of an alarm that is not.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()

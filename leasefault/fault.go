@@ -8,16 +8,18 @@ import (
 	"time"
 )
 
-// ErrInjected is in the tree of every error that a [Fault] makes up itself.
+// ErrInjected is in the tree of every error that a [Fault] of this package returns by itself.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault is what happens to a call on its way to an authority or a store and back. It
-// carries the call out by [Call.Send], as often as it likes, or not at all. If it returns
-// nil, the caller gets the answer to what was sent last, refusals and errors included; an
-// error it returns is all that the caller gets, so that he cannot know what became of the
-// call.
+// A Fault decides what happens to one call of an authority or a store. It carries the call out with
+// [Call.Send], once, several times or not at all.
 //
-// A Fault may be met by several calls at once. Whatever it waits for ends with the context.
+// If the Fault returns nil, the caller gets the answer to the last Send, even if that is a refusal
+// or an error. If the Fault returns an error, the caller gets only that error, and does not know
+// whether the call was carried out.
+//
+// A Fault must be safe for use by several goroutines at once, and must return soon after the
+// context ends.
 type Fault func(ctx context.Context, c *Call) error
 
 // A Call is one call of an authority or a store.
@@ -34,8 +36,8 @@ type Call struct {
 	err    error
 }
 
-// Send carries the call out and returns the error of its answer. It may be used by several
-// goroutines, and after the Fault has returned.
+// Send carries the call out and returns the error of its answer. Several goroutines may call Send,
+// also after the Fault has returned.
 func (c *Call) Send(ctx context.Context) error {
 	answer, err := c.do(ctx)
 	c.keep(answer, err)
@@ -91,29 +93,28 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LoseRequest is a network that drops the request: it is never carried out, and the caller
-// waits until his context is done. A caller whose context cannot end gets an error at once.
+// LoseRequest drops the request. It is never carried out, and the caller waits until its context
+// ends. A caller whose context cannot end gets an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.silence(ctx, "request") }
 
-// LoseAnswer is a network that drops the answer: the request is carried out, and the caller
-// waits until his context is done. A caller whose context cannot end gets an error at once.
+// LoseAnswer carries the request out and drops the answer. The caller waits until its context ends.
+// A caller whose context cannot end gets an error at once.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.silence(ctx, "answer")
 }
 
-// FailRequest is an error without commit: the caller gets it at once.
+// FailRequest returns an error at once. The request is not carried out.
 func FailRequest(_ context.Context, c *Call) error { return c.lost("request") }
 
-// FailAnswer is an error with commit: the request is carried out, and the caller gets an
-// error in the place of the answer.
+// FailAnswer carries the request out, and returns an error in place of the answer.
 func FailAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.lost("answer")
 }
 
-// DelayRequest delays the request: it has its effect d later. If the context ends first, it
-// is never carried out; see [Detach].
+// DelayRequest carries the request out d later. If the context ends first, the request is never
+// carried out, unless the Fault is inside a [Detach].
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -125,8 +126,8 @@ func DelayRequest(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer delays the answer: the caller gets it d after the effect, or, if his context
-// ends first, its error.
+// DelayAnswer carries the request out at once and returns the answer d later. If the context ends
+// first, it returns the error of the context.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -135,16 +136,16 @@ func DelayAnswer(d time.Duration) Fault {
 	}
 }
 
-// Duplicate carries the request out twice in a row; the caller gets the second answer.
+// Duplicate carries the request out twice in a row, and returns the second answer.
 func Duplicate(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	_ = c.Send(ctx)
 	return nil
 }
 
-// Stale is a read that was answered by something which lags behind: it gets the answer that
-// the operation last got under this name, and asks nobody. The first call under a name is
-// carried out. It is meant for [Load] and [lease.ActionRead].
+// Stale returns the answer that the last call of the same operation got under the same name, as a
+// replica does that lags behind. It carries out only the first call under a name. It is meant for
+// [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Before calls f before the request is carried out, for what somebody else does just then:
-// a break by a third party, the end of the caller's context.
+// Before calls f, and then carries the request out. Use it for what another party does just before
+// the request, such as a break, or the end of the context.
 func Before(f func()) Fault {
 	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -18,7 +18,7 @@ func Before(f func()) Fault {
 	}
 }
 
-// After calls f once the request is carried out, before the caller gets the answer.
+// After carries the request out, and calls f before the caller gets the answer.
 func After(f func()) Fault {
 	must(f != nil, "After: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -28,8 +28,8 @@ func After(f func()) Fault {
 	}
 }
 
-// If is f whenever on reports true, and no fault otherwise: If(down.Load, LoseRequest), with
-// an atomic.Bool, is a network that can be cut and mended.
+// If applies f while on reports true, and no fault otherwise. With an atomic.Bool, If(down.Load,
+// LoseRequest) is a network that can be cut and mended.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -42,8 +42,7 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain is the faults one inside the other, the first outermost: what it sends meets the
-// second.
+// Chain nests the faults, the first outermost. What the first fault sends meets the second.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)
@@ -70,8 +69,8 @@ func chain(faults []Fault) Fault {
 	}
 }
 
-// Random is, with the probability p for each call, one of the faults. What the n-th call of
-// an operation meets depends on nothing but the seed, so the same seed replays.
+// Random applies one of the faults to each call with the probability p. Which fault the n-th call
+// of an operation meets depends only on the seed, so that a run can be replayed.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)
 	mustFaults("Random", faults...)

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// Detach is f in a network that carries on when the caller has given up: his context ends
-// his waiting, but neither f nor the request. What has not ended with the test is ended, and
-// waited for, by its clean-up. Detach(t, DelayRequest(d)) is a request that arrives late.
+// Detach applies f in a network that goes on when the caller has given up. The context of the
+// caller ends the wait of the caller, but not f and not the request. Requests that are still under
+// way when the test ends are cancelled and waited for. Detach(t, DelayRequest(d)) is a request that
+// arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -23,9 +24,9 @@ func Detach(t testing.TB, f Fault) Fault {
 	}
 }
 
-// Repeat is a network that delivers the request twice: the caller gets the answer to the
-// first, and then it is carried out again through f, which belongs to the test as with
-// [Detach]. Repeat(t, DelayRequest(d)) is a stale copy that comes d later.
+// Repeat delivers the request twice. The caller gets the answer to the first delivery. The second
+// one goes through f and, as with [Detach], is not ended by the context of the caller. Repeat(t,
+// DelayRequest(d)) is a copy of the request that arrives d later.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")
 	mustFaults("Repeat", f)

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// A Gate forces an interleaving: calls are held at it until it is opened. Its methods
-// HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
+// A Gate holds calls until it is opened, to force an order of events. Its methods HoldRequest,
+// HoldAnswer, OpenBefore and OpenAfter are faults:
 //
 //	gate := leasefault.NewGate()
 //	auth = leasefault.Script(auth,
 //		leasefault.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
 //		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
-// A call whose context ends at the gate leaves it with the context's error; inside a
-// [Detach] it stays. A Gate is opened once and then stays open. The zero Gate is closed.
+// A call whose context ends while it is held returns the error of the context, unless it is inside
+// a [Detach]. A Gate stays open once it was opened. The zero Gate is closed and ready to use.
 type Gate struct {
 	making            sync.Once
 	reached, open     chan struct{}
@@ -24,7 +24,7 @@ type Gate struct {
 // NewGate returns a Gate that is closed.
 func NewGate() *Gate { return new(Gate) }
 
-// HoldRequest holds a request at the gate before it has its effect.
+// HoldRequest carries the request out once the gate is open.
 func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	if err := g.pass(ctx); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// HoldAnswer carries the request out and holds its answer at the gate.
+// HoldAnswer carries the request out, and returns the answer once the gate is open.
 func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return g.pass(ctx)
@@ -46,7 +46,7 @@ func (g *Gate) OpenBefore(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// OpenAfter opens the gate once the request is carried out.
+// OpenAfter carries the request out, and then opens the gate.
 func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	g.Open()
@@ -59,7 +59,7 @@ func (g *Gate) Open() {
 	g.opening.Do(func() { close(g.open) })
 }
 
-// Reached returns a channel that is closed when the first call has come to the gate.
+// Reached returns a channel that is closed when the first call reaches the gate.
 func (g *Gate) Reached() <-chan struct{} {
 	g.begin()
 	return g.reached

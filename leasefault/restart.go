@@ -18,8 +18,8 @@ const (
 	ResetTerm              // how much of its duration a lease has used: it begins anew
 )
 
-// Restartable returns s as a store that can restart, and the function that restarts it: from
-// then on it has lost what loss says of everything that was written before.
+// Restartable returns a store that can restart, and the function that restarts it. From then on the
+// store has lost what loss names, for everything that was written before the restart.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
@@ -52,7 +52,7 @@ func (r *restartable) Load(ctx context.Context, name string) (lease.Snapshot, er
 	return r.forget(name, snap), nil
 }
 
-// forget takes from a snapshot what was lost.
+// forget removes from a snapshot what the restart has lost.
 func (r *restartable) forget(name string, snap lease.Snapshot) lease.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

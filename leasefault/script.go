@@ -37,8 +37,9 @@ type operation interface {
 	String() string
 }
 
-// A Line of a script says which calls meet which fault. Its constructors panic if they are
-// given no fault, a count below 1, or an operation that there is not.
+// A Line of a script chooses calls and the fault that they meet. [Nth], [First], [From] and
+// [Always] make one. They panic if the fault is nil, if the count is below 1, or if the operation
+// does not exist.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the first call of op that meets the fault, counted from 1
@@ -46,27 +47,27 @@ type Line[Op operation] struct {
 	fault Fault
 }
 
-// Nth is the n-th call of op, counted from 1.
+// Nth chooses the n-th call of op, counted from 1.
 func Nth[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, n, f}.checked("Nth", n)
 }
 
-// First is the first n calls of op.
+// First chooses the first n calls of op.
 func First[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, n, f}.checked("First", n)
 }
 
-// From is the n-th call of op and all that follow.
+// From chooses the n-th call of op and all that follow.
 func From[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, 0, f}.checked("From", n)
 }
 
-// Always is every call of op.
+// Always chooses every call of op.
 func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
 }
 
-// checked returns the line that a constructor was asked for, with the count n.
+// checked returns the line, or panics if the arguments of its constructor are bad.
 func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -78,9 +79,9 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns a with faults at chosen calls. A call meets the faults of all lines that it
-// matches, the first line outermost; calls are counted in the order in which they are made,
-// over all names. With a [Detach] or a [Repeat] among the lines, a must outlive the test.
+// Script returns a with faults at chosen calls. A call meets the faults of all lines that choose
+// it, the first line outermost. Calls are counted in the order in which they are made, over all
+// names. If a line has a [Detach] or a [Repeat], a must outlive the test.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return passon.Authority(&scripted{a, newCues("Script", lines)}, a)
@@ -120,7 +121,7 @@ func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapsho
 	})
 }
 
-// meet makes the call do, through the faults that are its turn.
+// meet makes the call through the faults that its lines choose.
 func meet[Op operation, A any](ctx context.Context, cues *cues[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
 	faults, last := cues.next(about)
@@ -154,7 +155,7 @@ func newCues[Op operation](constructor string, lines []Line[Op]) *cues[Op] {
 	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// next counts a call, and returns what it meets and how the one before was answered.
+// next counts a call. It returns the faults for it, and the last answer to a call like it.
 func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

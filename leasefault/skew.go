@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Skew returns s with the clock c in the place of its own: step it, and the store's time is
-// stepped; stop it, and nothing expires. What s keeps is kept there, as long as every write
-// comes through the returned store: it remembers the ends that the records have on c.
+// Skew returns a store with the time of s replaced by that of the clock c. If c is stepped, so is
+// the time of the store. If c is stopped, nothing expires. All writes must go through the returned
+// store, because it remembers the ends of the records on c.
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")

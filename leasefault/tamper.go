@@ -8,10 +8,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Tamper returns s as if somebody had written into it by hand: f may change the record of
-// every snapshot that is loaded and of every entry that is listed, even into a hostile one. What is
-// swapped in is not changed.
-// The function f may be called from any number of goroutines.
+// Tamper returns a store whose records f can change, as if they had been edited by hand. It calls f
+// for the record of every snapshot that is loaded, and of every entry that is listed. It does not
+// call f for the record of a Swap. The function f must be safe for use by several goroutines at
+// once.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
@@ -44,8 +44,9 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns a with f between it and the caller: f may change every answer, such as one
-// that tells less than it could, or grants for a shorter time.
+// Answer returns an authority that calls f with every answer before the caller gets it. The
+// function f may change the answer: for example, it may withhold the record, or shorten
+// MinRemaining.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")

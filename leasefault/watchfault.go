@@ -10,16 +10,15 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A WatchFault is what happens to a watch on its way. It begins the watch by the function
-// watch, or not at all, and returns what the watcher gets. A channel that it returns is
-// closed once the context is done, and when the watch is lost.
+// A WatchFault decides what happens to one watch. It begins the watch with the function watch, or
+// not at all, and returns the channel that the watcher gets. That channel must be closed when the
+// context ends, and when the watch is lost.
 //
-// [Lossy] and [LossyStore] put one before every watch; one inside the other, their faults add
-// up.
+// [Lossy] and [LossyStore] apply one to every watch. If they are nested, so are their faults.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
-// Lossy returns a with the fault f at every watch. An authority that cannot watch is
-// returned as it is. "No signal arrives" is
+// Lossy returns a with the fault f at every watch. An authority that is no [lease.Watcher] is
+// returned unchanged. This loses all signals:
 //
 //	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
@@ -62,12 +61,12 @@ func (l lossy) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 	return l.f(ctx, func(ctx context.Context) (<-chan struct{}, error) { return l.Watcher.Watch(ctx, name) })
 }
 
-// FailWatch is a watch that does not begin.
+// FailWatch returns an error in place of a watch.
 func FailWatch(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 	return nil, fmt.Errorf("%w: the watch is lost", ErrInjected)
 }
 
-// CloseWatch is a watch that is lost after d.
+// CloseWatch closes the watch after d.
 func CloseWatch(d time.Duration) WatchFault {
 	must(d >= 0, "CloseWatch: d is %v, and must not be negative", d)
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
@@ -82,8 +81,8 @@ func CloseWatch(d time.Duration) WatchFault {
 	}
 }
 
-// LoseSignals is a watch of which each signal is lost with the probability p. Which ones,
-// depends on nothing but the seed.
+// LoseSignals loses each signal with the probability p. Which signals are lost depends only on the
+// seed.
 func LoseSignals(seed uint64, p float64) WatchFault {
 	mustProbability("LoseSignals", p)
 	return relay(func() func(context.Context) bool {
@@ -92,7 +91,7 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals is a watch whose signals come d late.
+// DelaySignals delivers every signal d late.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -100,8 +99,9 @@ func DelaySignals(d time.Duration) WatchFault {
 	})
 }
 
-// relay is a watch through a goroutine, which ends with it. The function begin is called
-// for each watch, and what it returns for each signal: to know whether it is passed on.
+// relay passes the signals of a watch on in a goroutine, which ends with the watch. The function
+// begin is called for each watch. What it returns is called for each signal, and reports whether
+// the signal is passed on.
 func relay(begin func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)
