@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine is etcd as package observe wants it. The version of a lease is the modification
-// revision of its key, which no two writes in a cluster share.
+// An engine is etcd as an [observe.Engine]. The version of a lease is the modification revision of
+// its key, which no two writes in a cluster share.
 type engine struct {
 	client  *clientv3.Client
 	prefix  string
@@ -46,14 +46,14 @@ func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*
 	return res, err
 }
 
-// Open is Load in one exchange, also if the key does not exist; to etcd it is a write.
+// Open is Load in one exchange, even if the key does not exist. To etcd it is a write.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	found, _, err := e.put(ctx, e.prefix+name, 0, nobody)
 	return found, err
 }
 
-// Swap puts next in the place of the version old. If the key was deleted, nothing comes with the
-// conflict.
+// Swap replaces the version old by next. If the key was deleted, the entry beside the conflict is
+// empty.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
 	if err != nil || revision <= 0 {
@@ -66,8 +66,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return found, err
 }
 
-// put writes next if the key was last modified by the revision, 0 if it does not exist. It
-// returns what is there now, and whether it is next.
+// put writes next if revision is the last modification of the key, or 0 and the key does not exist.
+// It returns the key as it is now, and whether it was written.
 func (e *engine) put(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds to an error of etcd which key it is about and what can be done. It marks an error
-// that no retry can mend.
+// explain adds to an error of etcd the key and what can be done. It marks an error that no retry
+// can mend.
 func (e *engine) explain(what, key string, err error) error {
 	advice := e.advice(err)
 	if advice != "" {
@@ -28,8 +28,7 @@ func (e *engine) explain(what, key string, err error) error {
 	return explained
 }
 
-// permanent are the errors that last until somebody gives the client another user, or the user
-// another role.
+// permanent are the errors that last until the client gets another user, or the user another role.
 var permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {

@@ -23,7 +23,7 @@ type silence struct {
 	warned bool
 }
 
-// sending takes note that a request is sent.
+// sending notes that a request is sent.
 func (s *silence) sending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *silence) sending() {
 	}
 }
 
-// ended takes note of how a request ended. An error that etcd itself sent is an answer.
+// ended notes how a request ended. An error that etcd itself sent is an answer.
 func (s *silence) ended(client *clientv3.Client, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,41 +18,41 @@ import (
 // DefaultPrefix is the default of [Options.Prefix].
 const DefaultPrefix = "lease/"
 
-// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults
-// stated here.
+// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults stated
+// here.
 type Options struct {
-	// Prefix of the keys. Two stores see the same leases if their prefixes are the same; a
-	// prefix should not be the beginning of another. Default: [DefaultPrefix].
+	// Prefix is the beginning of every key. Stores with the same Prefix see the same leases. A
+	// Prefix should not be the beginning of another one. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits are the durations that an authority over this Store grants. What is found in
-	// etcd to have more left than that counts as having that much left from its first sight,
-	// so all users of a prefix should have the same MaxDuration. Default: none.
+	// Limits are the durations that an authority over this Store grants. A key that claims to have
+	// more left counts as having the longest duration left, from its first observation. So all
+	// users of a Prefix should have the same MaxDuration. Default: none.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds e: the clocks of all clients run at rates from 1-e to 1+e. It should be
-	// that of the sessions. Default: 0.001.
+	// MaxClockDrift bounds e: the clocks of all clients run at rates from 1-e to 1+e. Use the same
+	// value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
 	// Names is for how many names the Store remembers what it saw last, besides those that are
-	// watched: some 500 bytes each. A lease that is forgotten counts anew from its next sight.
-	// Default: 65,536.
+	// watched. Each takes some 500 bytes. A lease that was forgotten counts anew from its next
+	// observation. Default: 65,536.
 	Names int
 
-	// SilenceWarning is how long etcd may leave requests unanswered before the Store warns: at
-	// most the duration of the leases. A client that never recovers from a connection that died
-	// is found out so. Default: 15 s.
+	// SilenceWarning is how long etcd may leave requests unanswered before the Store logs a
+	// warning. It should be at most the duration of the leases. It shows a client that never
+	// recovers from a connection that died. Default: 15 s.
 	SilenceWarning time.Duration
 
-	// Logger gets that warning. Default: slog.Default().
+	// Logger gets the warning of SilenceWarning. Default: slog.Default().
 	Logger *slog.Logger
 }
 
 const defaultSilenceWarning = 15 * time.Second
 
 // A Store keeps leases in etcd. It is a [lease.Store] without a clock of its own, a
-// [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by any number of
-// goroutines. It needs no closing; the client belongs to whoever made it.
+// [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines
+// at once. It needs no closing, and does not close the client.
 type Store struct{ observed *observe.Store }
 
 // New makes a Store of a client. It makes no request. A nil client, and options out of range,
@@ -85,33 +85,33 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
+// Lease returns a holder of the lease with that name. Nil options mean the defaults of a
 // [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It makes fewer exchanges than the one of
+// Authority returns an authority over the Store. It needs fewer exchanges than that of
 // [lease.NewAuthority], which loads before every swap: a request begins with what the Store saw
-// last, though it is never refused because of it.
+// last. It is never refused because of that.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the Limits that the Store was made with.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, by a linearizable read, with the time that it has left
-// as far as this Store has observed. It creates a key that does not exist.
+// Load returns the record under name, by a linearizable read, with the time that is left as far as
+// this Store has observed. It creates a key that does not exist.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap writes next, with the time that it has left, if the key is still what old shows. A
-// conflict comes with the current Snapshot, unless the key was deleted.
+// Swap writes next, with the time that it has left, if the key has not changed since old. It
+// returns the current Snapshot with a conflict, unless the key was deleted.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch watches the key. The watch is lost when etcd cancels it, as a member does that is cut
+// Watch watches the key. The watch is lost when etcd cancels it, which a member does that is cut
 // off from the majority. All watches of a client share a stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)

@@ -7,17 +7,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Authority is the one that [lease.NewAuthority] makes of a [Store], with fewer
-// exchanges: it begins a request with what was last seen of the lease, so that one that writes
-// begins with the swap. A renewal is one exchange, and an uncontended acquire at most two. A
-// refusal, and a result that writes nothing, is still decided only on what was seen within the
-// call.
+// An Authority grants leases of a [Store] with fewer exchanges than [lease.NewAuthority] would. A
+// request that will write begins with what was last seen of the lease, and so with the swap. A
+// renewal is one exchange, and an acquire without contention at most two. A refusal, and a result
+// that writes nothing, are always decided on what was read within the call. An Authority is safe
+// for use by several goroutines at once.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.
 func (s *Store) Authority() *Authority { return &Authority{s} }
 
-// Do carries out one request.
+// Do implements [lease.Authority].
 func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire}
 	c.last, _ = a.store.remembered(name)
@@ -28,12 +28,12 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	return res, err
 }
 
-// Watch is that of the engine.
+// Watch implements [lease.Watcher].
 func (a *Authority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return a.store.Watch(ctx, name)
 }
 
-// List is that of the Store.
+// List implements [lease.Lister].
 func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return a.store.List(ctx, prefix)
 }

@@ -43,10 +43,10 @@ func (c *clock) elapsed() time.Duration {
 	}
 }
 
-// most is how much time may have passed on another clock while d passed on this one.
+// most returns how much time may have passed on another clock while d passed on this one.
 func (c *clock) most(d time.Duration) time.Duration {
 	return add(d, time.Duration(math.Ceil(float64(d)*c.rate)))
 }
 
-// time is an elapsed time as a point in time, which means something to this Store alone.
+// time returns an elapsed time as a point in time. It has a meaning only within this Store.
 func (c *clock) time(elapsed time.Duration) time.Time { return c.origin.Add(elapsed) }

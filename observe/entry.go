@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Entry is a record as an engine without a clock keeps it, and which one it is.
+// An Entry is a record as an engine without a clock keeps it, with its version.
 type Entry struct {
 	Kept
 
@@ -24,7 +24,7 @@ type Entry struct {
 	Revision int64
 }
 
-// A NamedEntry is an Entry in a list, and the name that it is kept under.
+// A NamedEntry is an Entry in a list, with the name of the lease.
 type NamedEntry struct {
 	Name string // the name of the lease
 	Entry
@@ -37,7 +37,7 @@ type Kept struct {
 	Left   time.Duration // never negative; 0 if the state does not end by itself
 }
 
-// resolution is the unit to which Left is rounded up.
+// Left is rounded up to a multiple of resolution.
 const resolution = time.Millisecond
 
 // keep returns r as it is written at now.
@@ -66,8 +66,8 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if the record will be a valid one as soon as somebody has seen it, and
-// otherwise a [*lease.FieldError] with the Code [lease.ErrCorrupt].
+// Validate returns nil if the record will be valid once an observer has given it an Until.
+// Otherwise it returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
 	switch {

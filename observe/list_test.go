@@ -74,7 +74,7 @@ func TestListForgetsNoSight(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		if _, err := waits.Authority().Do(t.Context(), "b", acquire(idB, time.Second)); err != nil {
-			t.Errorf("10 s after the first sight: %v", err)
+			t.Errorf("10 s after the first observation: %v", err)
 		}
 	})
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A sight is what was last seen under a name. Its times are elapsed time of the Store's
-// clock.
+// A sight is the last observation of a name. Its times are elapsed times of the Store's clock.
 type sight struct {
 	Entry
 	sent time.Duration // the latest sending of an exchange that showed this entry
 	high time.Duration // the state ends no later, for this observer
 
-	// For nobody does the state end before sure has passed since from.
+	// The state ends for no process before sure has passed since from.
 	from, sure time.Duration
 }
 
-// first is the sight of an entry of which nobody knows how old it is: nothing is certain.
+// first returns the sight of an entry of unknown age. No lower bound is known.
 func first(e Entry, sent, now time.Duration) sight {
 	return sight{Entry: e, sent: sent, high: add(now, e.Left), from: now}
 }
 
-// since is the sight of an entry that was committed after from, and before now.
+// since returns the sight of an entry that was committed between from and now.
 func since(from time.Duration, e Entry, sent, now time.Duration) sight {
 	return sight{Entry: e, sent: sent, high: add(now, e.Left), from: from, sure: e.Left}
 }
 
-// shortened is n, after l: for one (ID, Epoch) the end of a break only ever moves earlier.
+// shortened returns the sight n, which follows l. Of two breaks of one (ID, Epoch) the earlier end
+// counts.
 func (l *sight) shortened(n sight, c *clock) sight {
 	a, b := l.Record, n.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -41,13 +41,13 @@ func (l *sight) shortened(n sight, c *clock) sight {
 	return n
 }
 
-// certain is how long after now the state lasts at least; negative if nothing is certain. The
-// clock that ends it may be faster than the one that counts here.
+// certain returns how long after now the state lasts at least. It is negative if no lower bound is
+// known. The clock that ends the state may be faster than this one.
 func (l *sight) certain(c *clock, now time.Duration) time.Duration {
 	return l.sure - c.most(now-l.from)
 }
 
-// snapshot shows the sight at now.
+// snapshot returns the sight as a Snapshot at now.
 func (l *sight) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	snap := lease.Snapshot{Record: l.Record, Version: l.Version, Now: c.time(now)}
 	if l.ends() {
@@ -64,7 +64,7 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// sights are the last sights of a bounded number of names, and of those that are pinned.
+// sights are the sights of a bounded number of names, and of all names that are pinned.
 type sights struct {
 	most   int
 	byName map[string]*named
@@ -82,11 +82,11 @@ func newSights(most int) sights {
 	return sights{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// full reports whether the next name takes the place of another.
+// full reports whether another name must be forgotten for the next one.
 func (s *sights) full() bool { return s.recent.Len() >= s.most }
 
-// get returns the last sight under a name, or nil. A name that is used becomes the most recently
-// used one.
+// get returns the sight of a name, or nil. If used is true, the name becomes the most recently used
+// one.
 func (s *sights) get(name string, used bool) *sight {
 	n := s.byName[name]
 	if n == nil {
@@ -98,7 +98,7 @@ func (s *sights) get(name string, used bool) *sight {
 	return &n.sight
 }
 
-// put keeps the first sight under a name, and forgets another if there are too many.
+// put adds the sight of a new name, and forgets another name if there are too many.
 func (s *sights) put(name string, l sight) *sight {
 	n := &named{name: name, sight: l}
 	s.byName[name] = n
@@ -108,8 +108,8 @@ func (s *sights) put(name string, l sight) *sight {
 	return &n.sight
 }
 
-// use makes a name that is not pinned the most recently used one. It takes the place of another if
-// there are too many.
+// use makes a name that is not pinned the most recently used one, and forgets another if there are
+// too many.
 func (s *sights) use(n *named) {
 	if s.full() {
 		oldest := s.recent.Back()
@@ -118,7 +118,7 @@ func (s *sights) use(n *named) {
 	n.place = s.recent.PushFront(n)
 }
 
-// pin keeps the sight of a name from being forgotten until it is unpinned as often.
+// pin keeps a name from being forgotten, until unpin was called as often.
 func (s *sights) pin(name string) {
 	s.pins[name]++
 	if n := s.byName[name]; n != nil && n.place != nil {

@@ -1,32 +1,35 @@
-// Package observe makes a [lease.Store] of an engine that can compare and swap but has no
-// clock that could be asked: etcd, Kubernetes. It is for those who write such a store: implement
-// [Engine], the reading and the conditional writing of one entry, and [New] adds the time.
-// Programs that hold leases use the finished store, such as package etcdlease.
+// Package observe makes a [lease.Store] of an engine that can compare and swap but has no clock
+// that can be asked, such as etcd or Kubernetes. To write such a store, implement [Engine], which
+// reads one entry and writes it conditionally. [New] adds the time. Programs that hold leases use a
+// finished store, such as package etcdlease.
 //
 // # Time
 //
-// No point in time is ever written, because nobody could read it: the clocks of two machines
-// agree on nothing. What is written is how long the lease had left at the commit. Whoever
-// sees that version for the first time counts from there, on his own monotonic clock. Since
-// the commit was before the sight, what he counts ends no earlier than the time that was
-// granted: an upper bound, and right for a contender, who may only be late. So the skew of
-// clocks does not matter, only their rates; and a newcomer may have to wait for one full
-// duration before he takes over from the dead.
+// The clocks of two machines may differ, so no point in time is ever written. Instead, an entry
+// says how much time the lease had left when it was committed. A process that sees a version of the
+// entry for the first time counts from then on, by its own monotonic clock.
 //
-// A holder needs a bound from below, [lease.Snapshot.Uncertainty]. A version that an exchange did not
-// yet show was committed after the sending of that exchange, and what an observer commits
-// himself is committed after his sending; from there the time is certain, less what the
-// faster of two clocks makes of it.
+// The commit was before that first observation. So the end that a process computes is not earlier
+// than the end that was granted. It is an upper bound: a contender that waits for it may be late,
+// and is never early. The times of the clocks do not matter, only their rates. The price is that a
+// process which has just started may wait for a whole duration before it takes over a lease whose
+// holder has crashed.
 //
-// A break only shortens. Two breaks of one incarnation, (ID, Epoch), may have been decided by
-// people who saw different upper bounds; who sees both takes the earlier end.
+// A holder needs a lower bound, which is [lease.Snapshot.Uncertainty] before the upper one. A
+// process knows a lower bound in two cases. It committed the version itself, and then the commit
+// was after it sent the request. Or an earlier request did not show the version yet, and then the
+// commit was after that request was sent. From there it counts, and allows for a clock that is
+// faster by [Options.MaxClockDrift].
+//
+// A break can only shorten a lease. Two processes that break the same incarnation, one (ID, Epoch),
+// may have seen different upper bounds. A process that sees both breaks takes the earlier end.
 //
 // # Memory
 //
-// First sights are remembered, for a bounded number of names and for those that are watched. What is
-// forgotten counts anew from the next sight, which again is late and never early. The memory also saves exchanges:
-// an [Authority] begins a request that will write from the version last seen, so that a
-// renewal is one swap.
+// A Store remembers its first observation of a bounded number of names, and of all names that are
+// watched. A name that was forgotten is counted anew from its next observation, which can only make
+// the upper bound later. The memory also saves exchanges: an [Authority] begins a request that will
+// write with the version that was seen last, so that a renewal is one swap.
 package observe
 
 import (
@@ -41,41 +44,41 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Engine keeps entries under names. Its contract is that of [lease.Store], without the
-// parts about time.
+// An Engine keeps entries under names. Its contract is that of [lease.Store], without the parts
+// about time. It must be safe for use by several goroutines at once.
 type Engine interface {
 	lease.Watcher
 
-	// Load returns the entry under a name as it is now. A name that is not known is Available,
-	// with an Epoch no lower than any that was granted under this name before; it may be made
-	// known by that.
+	// Load returns the entry under a name as it is now. An unknown name is Available, and its Epoch
+	// is not below any that was granted under it before. Load may write such an entry.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is Load for somebody who is about to lease the name: it may cost what a write does,
-	// where that saves an exchange.
+	// Open is Load before an acquire. It may cost as much as a write if that saves an exchange.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap puts next in the place of the version old and returns the entry as committed. It
-	// fails as the Swap of a [lease.Store]; with a conflict comes the current entry, or one
-	// without a version.
+	// Swap replaces the version old by next, and returns the entry as committed. It fails as the
+	// Swap of a [lease.Store] does. With a conflict it returns the current entry, or one without a
+	// version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
 	// List is the List of a [lease.Lister], with entries as the engine keeps them.
 	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
 }
 
-// Options are the settings of a [Store]; zero fields have the defaults stated here.
+// Options are the settings of a [Store]. Zero fields have the defaults stated here.
 type Options struct {
-	// Limits are the durations that are granted; what is found to have more left than that
-	// counts as having that much left from its first sight. Default: none.
+	// Limits are the durations that an authority over the Store grants. An entry that claims to
+	// have more left counts as having the longest duration left, from its first observation.
+	// Default: none.
 	Limits lease.Limits
 
-	// Names is for how many names first sights are remembered, besides those that are watched.
-	// The name that was not used for the longest time is forgotten first. Default: [DefaultNames].
+	// Names is for how many names the Store remembers its first observation, besides those that are
+	// watched. The name that was not used for the longest time is forgotten first. Default:
+	// [DefaultNames].
 	Names int
 
-	// MaxClockDrift bounds e: the clocks of all observers run at rates from 1-e to 1+e. It is what
-	// a bound from below allows for. Default: [DefaultMaxClockDrift].
+	// MaxClockDrift bounds e: the clocks of all processes run at rates from 1-e to 1+e. Lower
+	// bounds allow for it. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
 	// Clock tells the time. Default: package time.
@@ -88,7 +91,7 @@ const DefaultMaxClockDrift = 0.001
 // DefaultNames is the default of [Options.Names]. Each costs some 500 bytes.
 const DefaultNames = 1 << 16
 
-// A Store is a [lease.Store] over an [Engine]. It may be used by any number of goroutines.
+// A Store is a [lease.Store] over an [Engine]. It is safe for use by several goroutines at once.
 type Store struct {
 	engine Engine
 	limits lease.Limits
@@ -145,8 +148,8 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	return s.see(name, e, sent, false), nil
 }
 
-// Swap writes next with the time that is left of it now, at the sending. A conflict comes
-// with the current Snapshot if the engine tells it.
+// Swap writes next with the time that it has left at the sending. It returns the current Snapshot
+// with a conflict, if the engine returns the entry.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -169,8 +172,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.committed(name, e, sent), nil
 }
 
-// Watch is that of the engine. Until ctx ends, the Store does not forget the name: what it is watched
-// for is mostly its end, and that would begin anew with another first sight.
+// Watch is the Watch of the engine. Until ctx ends, the Store does not forget the name: a watcher
+// mostly waits for the end of the lease, and that would be counted anew.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	signals, err := s.engine.Watch(ctx, name)
 	if err != nil {
@@ -187,9 +190,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// List shows what the engine lists, with the time that each lease has left as far as this Store has
-// observed. A first sight in a list is remembered like any other, so that a later list shows that
-// the lease has expired. But a list does not make the Store forget the first sight of another name.
+// List returns what the engine lists, with the time that each lease has left as far as this Store
+// has observed. The Store remembers the first observations of a list, so that a later list shows
+// which leases have expired. But a list does not make the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -235,7 +238,7 @@ func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease
 	return last.snapshot(&s.clock, now)
 }
 
-// committed takes note of a swap of this Store that was sent at sent and made e.
+// committed notes that a swap of this Store, sent at sent, made e.
 func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
