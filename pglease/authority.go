@@ -14,12 +14,11 @@ type engine interface {
 	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 }
 
-// An authority is the one that [lease.NewAuthority] makes of a store, with fewer exchanges: it
-// begins a renewal, a change and a release with what it committed last under the name, as if no
-// time had passed since. It has: but what a change and a release make does not depend on the
-// time, a renewal is counted from the server's, and each commits only if the row is the same and
-// its until has not come. So what is committed is what [lease.Step] makes at the server's
-// time. A refusal, and a result that writes nothing, are decided on a load, as is whatever
+// An authority is like that of [lease.NewAuthority], with fewer exchanges. It begins a renewal, a
+// change and a release with what it committed last under the name, as if no time had passed since.
+// That is safe: what a change and a release make does not depend on the time, the server counts a
+// renewal from its own time, and each commits only if the row is the same and has not come to its
+// end. A refusal, and a result that writes nothing, are decided on a load. So is a request that
 // conflicts.
 type authority struct {
 	store remembering

@@ -60,8 +60,8 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns what can be done about an error, and whether no retry can succeed before that is
-// done.
+// advise returns what can be done about an error, and whether a retry can succeed only after that
+// is done.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:

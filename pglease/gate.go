@@ -20,7 +20,7 @@ type gate struct {
 	urgent, other list.List // of chan struct{}: the requests that wait, in order
 }
 
-// newGate makes a gate for a pool of that size, and nil for one without a bound.
+// newGate returns a gate for a pool of that size, and nil for a pool without a bound.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil

@@ -10,14 +10,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that is signalled as [lease.Watcher] says, whether the library made the
-// change or a person did. The signal comes as soon as the change was committed. If the
-// process that made the change ended before it could notify, or the row was changed past the view,
-// the signal comes within a second, or within a second for each 10,000 names that are watched
-// through the Store: this often the Store looks at the rows itself.
+// Watch returns a channel that gets the signals of [lease.Watcher], for changes by the library and
+// by hand. A signal comes as soon as the change is committed.
 //
-// All watches of a Store share one connection of their own, which is made with the first and ended
-// by Close. When it is lost, all watches are lost, and the next Watch makes another.
+// If the process that made the change ended before it could notify, or if the row was changed past
+// the view, the signal comes within a second, and a second later for each further 10,000 names that
+// are watched through the Store. That is how often the Store reads the watched rows itself.
+//
+// All watches of a Store share one connection. The first Watch makes it, and Close ends it. When it
+// is lost, all watches are lost, and the next Watch makes another.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -54,9 +55,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// Close waits until what was released and broken has been notified. It ends the
-// listening connection and with it all watches, and waits until nothing of the Store runs any more.
-// The Store can still load and swap; the pool belongs to whoever made it.
+// Close waits until all releases and breaks have been notified. Then it ends the listening
+// connection and with it all watches, and waits until nothing of the Store runs any more. The Store
+// can still load and swap. Close does not close the pool.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true

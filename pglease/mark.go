@@ -10,20 +10,20 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource within a transaction: the newest fencing token that the
-// resource was shown, in the table lease_mark, which is where the data is. Call
-// [fencing.Advance] at the beginning of every transaction that reads or writes the resource under
-// a lease:
+// Mark returns the mark of a resource within a transaction. The mark is the newest fencing token
+// that the resource has seen. It is in the table lease_mark, in the database of the data. Call
+// [fencing.Advance] at the beginning of every transaction that reads or writes the resource under a
+// lease:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
-//		return err // of a holder that has been replaced: roll back
+//		return err // a newer holder has been here: roll back
 //	}
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions that show a token to the same mark run one after the other. One that stops
-// half-way holds up its successor: bound it with idle_in_transaction_session_timeout.
+// Transactions with the same mark run one after the other. One that stops half-way blocks the next:
+// bound it with idle_in_transaction_session_timeout.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
@@ -40,7 +40,7 @@ type mark struct {
 	name  string
 }
 
-// Advance locks the mark also if it does not change: tokens sort as the strings they are.
+// Advance locks the mark even if it does not change. Well-formed tokens sort as strings.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	const raise = `
 insert into lease_mark as m (name, token) values ($1, $2)

@@ -8,8 +8,8 @@ import (
 
 const defaultNames = 1 << 16
 
-// A memory is what was committed last under a bounded number of names, if that is leased. It may
-// be stale: nothing is decided on it that the server does not confirm.
+// A memory has what was committed last under a bounded number of names, if that is leased. It may
+// be stale. So nothing is decided on it that the server does not confirm.
 type memory struct {
 	most int
 

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// channel is the one that is notified, with the time of a change in microseconds, a space, and the
-// name of a lease.
+// channel is the one that is notified. A payload is the time of a change in microseconds, a space,
+// and the name of a lease.
 const channel = "lease"
 
 // notify signals the watches of the names. A commit that notifies takes a lock of the whole database

@@ -12,8 +12,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store keeps leases in PostgreSQL, over pgx. It is a [lease.Store] with the clock of the
-// server, a [lease.Watcher] and a [lease.Limiter], and may be used by any number of goroutines.
+// A Store keeps leases in PostgreSQL, over pgx. It is a [lease.Store] with the clock of the server,
+// a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several
+// goroutines at once.
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
@@ -43,16 +44,16 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
+// Lease returns a holder of the lease with that name. Nil options mean the defaults of a
 // [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It makes fewer exchanges than the one of
-// [lease.NewAuthority], which loads before every swap: it begins a renewal, a change and a
-// release with what the Store's authorities committed last under that name, though it is never
-// refused because of it. It is a [lease.Watcher].
+// Authority returns an authority over the Store. It needs fewer exchanges than that of
+// [lease.NewAuthority], which loads before every swap: it begins a renewal, a change and a release
+// with what the Store committed last under that name. It is never refused because of that. It is a
+// [lease.Watcher] and a [lease.Lister].
 func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
 
 type watchingAuthority struct {
@@ -60,7 +61,7 @@ type watchingAuthority struct {
 	lease.Watcher
 }
 
-// A pgxDatabase is a database over a pool of pgx, which keeps to contexts.
+// A pgxDatabase is a database over a pool of pgx. Its requests return when their context ends.
 type pgxDatabase struct{ pool *pgxpool.Pool }
 
 func (d pgxDatabase) ask(ctx context.Context, leave func(), sql string, args, dest []any) error {
@@ -80,8 +81,8 @@ func (d pgxDatabase) again(n int, err error) bool {
 	return n <= int(d.pool.Config().MaxConns) && broken(err)
 }
 
-// broken reports whether a connection broke that had been made: a pool hands out the
-// connections that a restart of the server has ended, each of them once.
+// broken reports whether an existing connection broke. After a restart of the server, a pool still
+// hands out each of its old connections once.
 func broken(err error) bool {
 	var connect *connectError
 	var busy *busyError

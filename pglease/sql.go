@@ -9,12 +9,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore is a [Store] over database/sql. It cannot watch, so its waiters poll. It notifies
-// the waiters of every [Store]. The driver must take PostgreSQL's $1 for
-// arguments, as those of pgx and lib/pq do.
-//
-// Its methods return when their context ends, even if the driver does not. A request that the
-// driver does not return from keeps its connection.
+// An SQLStore is a [Store] over database/sql, without Watch. It notifies the waiters of every
+// [Store]. The driver must take $1 for arguments, as those of pgx and lib/pq do. Its methods return
+// when their context ends, even if the driver does not. A request that the driver does not return
+// from keeps its connection. It is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
 // NewSQL makes an SQLStore of a database. It makes no request. A nil database, and options out
@@ -32,7 +30,7 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
+// Lease returns a holder of the lease with that name. Nil options mean the defaults of a
 // [session.Session].
 func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
@@ -41,8 +39,8 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 // Authority returns an authority over the store, as [Store.Authority] does.
 func (s *SQLStore) Authority() lease.Authority { return s.authority() }
 
-// Close waits until what was released and broken has been notified. The
-// SQLStore can still load and swap; the database belongs to whoever made it.
+// Close waits until all releases and breaks have been notified. The SQLStore can still load and
+// swap. Close does not close the database.
 func (s *SQLStore) Close() { s.close() }
 
 // An sqlDatabase is a database over database/sql. Its driver may not keep to contexts.

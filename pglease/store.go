@@ -24,15 +24,16 @@ type Options struct {
 	// Schema in which the tables are. Default: wherever the search path finds them.
 	Schema string
 
-	// Limits are the durations that an authority over the store grants. Default: none.
+	// Limits are the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is for how many names the store remembers what its authorities committed last: some
-	// 300 bytes each. What is forgotten costs a load. Default: 65,536.
+	// Names is for how many names the store remembers what its authorities committed last. Each
+	// takes some 300 bytes. The next request for a name that was forgotten costs a load more.
+	// Default: 65,536.
 	Names int
 
-	// Listen is how a [Store] connects to listen, where that has to be past a pooler. Default:
-	// as its pool does.
+	// Listen is how a [Store] connects to listen. Set it if the pool connects through a pooler,
+	// because notifications do not pass one. Default: the configuration of the pool.
 	Listen *pgx.ConnConfig
 }
 
@@ -117,10 +118,10 @@ func (s *rows) init(o *Options) error {
 // close waits until nothing is sent any more.
 func (s *rows) close() { s.tasks.wait() }
 
-// load reads a row and the time. Whether a row that has come to its until is still the
-// current one is found out under a lock of it: otherwise a swap that was decided before the
-// until, and commits after, would change what somebody has already seen to be over. A server
-// in recovery refuses the lock, so that a standby answers nothing.
+// load reads a row and the time. If the row has come to its end, it is read again under a lock.
+// Otherwise a swap that was decided before the end, and commits after it, would change a record
+// that a load has already shown to be over. A server in recovery refuses the lock, so that a
+// standby answers nothing.
 const load = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
