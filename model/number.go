@@ -8,18 +8,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Unit is the resolution of traces. What they tell apart is at most 35 minutes long, or
-// infinite.
+// Unit is the resolution of traces. A finite duration in a trace is at most 35 minutes.
 const Unit = time.Microsecond
 
-// ErrOtherDialect says that a trace has requests of before version 2012-02-12, which the
-// model does not know.
+// ErrOtherDialect says that a trace has a request of a version before 2012-02-12, which the model
+// does not know.
 var ErrOtherDialect = errors.New("model: a request in the old dialect")
 
 // ErrUnit says that a duration is not a whole number of units, or too many of them.
 var ErrUnit = errors.New("model: what a trace cannot tell")
 
-// Names returns the names of the leases of which anything was recorded.
+// Names returns the names of the leases that have records.
 func (r *Recorder) Names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,8 +33,8 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Trace puts what was recorded of one lease in numbers. The holders take off rate for the
-// drift of clocks, and margin: rate is the e of U = sent + D(1-e)/(1+e) - margin.
+// Trace returns what was recorded of one lease. The arguments are those of the holders: rate is the
+// e of U = sent + D(1-e)/(1+e) - margin. The error is [ErrOtherDialect] or [ErrUnit].
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +56,7 @@ func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace
 	return t, nil
 }
 
-// A numbering is what is known while a trace is put in numbers.
+// A numbering turns recorded events into numbers, and keeps what it needs to know for that.
 type numbering struct {
 	ids    map[lease.ID]int
 	slots  [8]*event // the loads under way, by server

@@ -15,13 +15,12 @@ const (
 	Nobody  = -1 // stands for a caller that is none of them
 )
 
-// A Recorder writes down what happens at a store, and at the holders of leases that are
-// kept there. Put its Store around the innermost one, so that what is recorded is what
-// takes effect, and its Authority around the outermost one, so that what is recorded is
-// what a holder sends and hears; what lies between, say a network with faults, is then what
-// is tested. The context of a request must come through to the store.
+// A Recorder records what happens at a store, and what the holders of its leases do. Wrap the
+// innermost store with Store, to record what takes effect. Wrap the outermost authority with
+// Authority, to record what a holder sends and gets. Whatever is between them, such as a network
+// with faults, is what is tested. It must pass the context of a request on to the store.
 //
-// The zero Recorder is ready for use, from any number of goroutines. The store under it
+// The zero Recorder is ready to use. It is safe for use by several goroutines at once. The store
 // gets one call at a time, and must not wait.
 type Recorder struct {
 	mu      sync.Mutex
@@ -29,7 +28,7 @@ type Recorder struct {
 	holders [Holders]func() bool
 }
 
-// An event is an Event before it is put in numbers.
+// An event is an Event that is not in numbers yet.
 type event struct {
 	kind   Kind
 	name   string
@@ -73,8 +72,8 @@ func (r *Recorder) Sample(name string) {
 	r.note(&event{kind: Sample, name: name})
 }
 
-// Holder records the losses of l, which is holder number i and has the lease of that name,
-// and asks it at every event what it believes.
+// Holder records the losses of l, which is holder number i of the lease with that name. At every
+// event it also records whether l is alive.
 func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,14 +88,14 @@ func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	})
 }
 
-// Released records that holder number i has released, after its call has returned.
+// Released records that holder number i has released the lease. Call it after Release has returned.
 func (r *Recorder) Released(i int, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note(&event{kind: Released, name: name, holder: i})
 }
 
-// Authority records what holder number i, or Nobody, sends to a and hears from it.
+// Authority records the requests of holder number i, or of [Nobody], to a, and their answers.
 func (r *Recorder) Authority(i int, a lease.Authority) lease.Authority {
 	return passon.Authority(&authority{r, i, a}, a)
 }

@@ -8,25 +8,26 @@ import (
 	"strings"
 )
 
-// A Replayer searches the model for behaviours that do what traces say. It may be used by
-// several goroutines.
+// A Replayer searches the model for behaviours that do what traces say. It is safe for use by
+// several goroutines at once.
 type Replayer struct{ dir, pan string }
 
-// A Departure is something that can befall a run and that the model allows only if told to.
+// A Departure is something that may happen in a run, and that the model allows only as an
+// exception.
 type Departure string
 
 const (
-	// Excluded is anything that promise 2 excludes, such as a break that ends before what the
-	// holder believes: it drops the demand that whoever believes holds.
+	// Excluded is anything that promise 2 excludes, such as a break that ends before the belief of
+	// the holder. With it, a holder may believe in a lease that it has lost.
 	Excluded Departure = "EXCLUDED"
 
-	// Lengthened is a store whose leases last longer than it granted, since its terms begin
-	// anew when it restarts, or since its clock is set back. It drops nothing of promise 2.
+	// Lengthened is a store whose leases last longer than it granted, because its terms begin anew
+	// when it restarts, or because its clock is set back. Promise 2 is still checked in full.
 	Lengthened Departure = "LENGTHENS"
 )
 
-// NewReplayer makes the verifier that replays traces, in an empty directory. It allows the
-// departures that are named, and no other.
+// NewReplayer makes the verifier that replays traces, in the empty directory dir. It allows only
+// the given departures.
 func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Replayer, error) {
 	var switches []string
 	for _, d := range departures {

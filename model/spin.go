@@ -27,8 +27,9 @@ type search struct {
 // unpack writes the models into dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
-// An effort is what a search is expected to take. A compiler that optimizes takes longer than
-// most searches that end at an error, and the memory for the depth is all cleared first.
+// An effort is what a search is expected to take. For a search that ends at an error, an optimizing
+// compiler takes longer than the search. The verifier clears the memory for the depth before it
+// begins.
 type effort struct{ optimize, depth, hash string }
 
 var (
@@ -54,8 +55,8 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 	return filepath.Join(dir, "pan"), nil
 }
 
-// verify searches a model. It is an error if the search was not complete, or ended by
-// anything but a violated assertion.
+// verify searches a model. It returns an error if the search was incomplete, or ended by anything
+// but a violated assertion.
 func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Trace is what an authority and the holders above it did with one lease, as numbers that
-// replay.pml understands. As text it is a line with the count of its events, the parts and
-// the margin, and then a line of 17 integers an event, in the order of the fields of
-// [Event].
+// A Trace is what an authority and its holders did with one lease, in numbers that replay.pml can
+// read. Its text begins with a line that has the number of events, Parts and Margin. Each event
+// follows on a line of 17 integers, in the order of the fields of [Event].
 type Trace struct {
 	Parts  int     // of a duration, in millionths, that holders take off for the drift of clocks
 	Margin int     // and, in units, besides
@@ -38,11 +37,11 @@ const (
 	Absent = Never - 1 // the period of a break without one
 )
 
-// Unknown is the Code of an answer that is none.
+// Unknown is the Code of an answer from which the outcome is not known.
 const Unknown = -1
 
-// An Event is one step of a run. Times are in units, IDs are numbered as they come, with 0
-// for none, and epochs are counted from the first of the trace.
+// An Event is one step of a run. Times are in units. IDs are numbered in the order in which they
+// appear, and 0 stands for none. Epochs are counted from the first one of the trace.
 type Event struct {
 	Kind     Kind   // what happened
 	Elapsed  int    // on the authority's clock, since the event before
