@@ -12,8 +12,9 @@
 //     holder believes in, takes it over, or releases or changes it by its ID; and the store loses no
 //     record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older one is
-//     accepted. Only this promise protects data: a process can stop between its check and its act
-//     for longer than any lease lasts. It needs a guard at the resource: see package fencing.
+//     accepted. The one condition is a guard that all writers share and that is kept with the data:
+//     see package fencing. Only this promise protects data, because a process can stop between its
+//     check and its act for longer than any lease lasts.
 //
 // A program that uses leases needs three lines, and of this package only [Lease]:
 //

@@ -25,6 +25,9 @@
 //
 // # Which guard to use
 //
+// A guard belongs to the resource. It must be shared by all writers and kept with the data: a guard in
+// the memory of each writer guards nothing.
+//
 // For data in memory, or behind a single process, use a [Guard]. It runs one function at a time, in
 // an order in which tokens never fall. Its mark lasts as long as the process. If the data lasts
 // longer, store the mark, and restore it with [NewGuard].
