@@ -14,7 +14,7 @@ var certaintyRules = []rule{
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
 			sent := time.Now()
 			res := a.grant(req)
-			if res.MinRemaining <= 0 || res.MinRemaining > p.D {
+			if res.MinRemaining < 0 || res.MinRemaining > p.D {
 				p.Fatalf("%v of a lease of %v are certain", res.MinRemaining, p.D)
 			}
 			p.pass(res.MinRemaining - time.Since(sent) - max(time.Nanosecond, p.Slack))
@@ -60,7 +60,7 @@ var certaintyRules = []rule{
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, lease.Infinite))
-		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure <= 0 || sure > p.D {
+		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure < 0 || sure > p.D {
 			p.Errorf("%v are sure of a lease that was infinite and is of %v now", sure, p.D)
 		}
 		if !p.can(CanBreak) {

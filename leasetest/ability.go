@@ -65,6 +65,7 @@ const (
 	// What follows from the others.
 
 	exactTime   // the suite can hit an instant: Slack is zero, and the implementation tells the time
+	noLimits    // Options.Limits is zero: any duration and any period is granted
 	shortLeases // leases may be shorter than the 15 seconds of most vectors
 	canCut      // a holder can be cut off from its authority: CanUseAuthority, or Options.Cut
 	canRevoke   // a third party can break a lease: CanUseAuthority and CanBreak, or Options.Revoke
@@ -82,7 +83,7 @@ var abilityNames = [abilities]string{
 	"a method Watch", "a method List", "a method AcquireWithToken", "a method Wait", "the methods HandOver and ID",
 	"a method OnBreaking", "a method Close", "a method WhileHeld", "a method LastConfirmed",
 	"Options.Reopen", "Options.ReopenAuthority", "Options.Another", "Options.AnotherAuthority", "Options.Forget", "Options.Corrupt",
-	"exact time", "leases shorter than 15 s", "CanUseAuthority or Options.Cut",
+	"exact time", "no limits", "leases shorter than 15 s", "CanUseAuthority or Options.Cut",
 	"CanUseAuthority and CanBreak, or Options.Revoke", "CanUseAuthority, CanUseClock or Options.Cut",
 	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
 }
@@ -151,7 +152,7 @@ func (o *Options) derived() (found Ability) {
 		hasReopen: o.Reopen != nil, hasReopenAuthority: o.ReopenAuthority != nil,
 		hasAnother: o.Another != nil, hasAnotherAuthority: o.AnotherAuthority != nil,
 		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil,
-		exactTime: o.Slack == 0 && o.can(CanTellTime), shortLeases: o.Limits.MinDuration <= 1,
+		exactTime: o.Slack == 0 && o.can(CanTellTime), noLimits: o.Limits == lease.Limits{}, shortLeases: o.Limits.MinDuration <= 1,
 		canCut: cut, canRevoke: revoke, canStall: stall, canLose: stall || revoke,
 	} {
 		if there {

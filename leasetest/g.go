@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
 )
 
 // guardRules are about guards.
@@ -150,6 +151,9 @@ var guardRules = []rule{
 		for _, err := range []error{g.Do(old, write), g.Advance(old)} {
 			if err == nil || !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
 				p.Errorf("the refusal of %s after %s is %v", old, next, err)
+			}
+			if stale := (*fencing.StaleError)(nil); errors.As(err, &stale) && (stale.Shown != old || stale.Seen != next) {
+				p.Errorf("the refusal of %s after %s names %s as shown and %s as seen", old, next, stale.Shown, stale.Seen)
 			}
 		}
 	}},

@@ -103,6 +103,28 @@ var renewalRules = []rule{
 		}
 		a.lostSoFar(0)
 	}},
+	{"H11/renewals-are-spread", "holders that began together do not renew together", CanUseAuthority | exactTime, func(p *probe) {
+		const crowd = 20
+		w := p.world()
+		var all []*contender
+		for i := range crowd {
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
+			a.acquire()
+			all = append(all, a)
+		}
+		p.pass(4 * p.D)
+		instants := map[time.Time]int{}
+		for _, a := range all {
+			renewals := a.requests.of(lease.ActionRenew)
+			if len(renewals) < 8 {
+				p.Fatalf("%d renewals in 4 durations", len(renewals))
+			}
+			instants[renewals[7].at]++
+		}
+		if len(instants) < crowd/2 {
+			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
+		}
+	}},
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		began := time.Now()

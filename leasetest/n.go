@@ -82,28 +82,6 @@ var runRules = []rule{
 		b.acquire()
 		a.lostSoFar(0)
 	}},
-	{"N4/renewals-are-spread", "holders that began together do not renew together", CanUseAuthority | exactTime, func(p *probe) {
-		const crowd = 20
-		w := p.world()
-		var all []*contender
-		for i := range crowd {
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
-			a.acquire()
-			all = append(all, a)
-		}
-		p.pass(4 * p.D)
-		instants := map[time.Time]int{}
-		for _, a := range all {
-			renewals := a.requests.of(lease.ActionRenew)
-			if len(renewals) < 8 {
-				p.Fatalf("%d renewals in 4 durations", len(renewals))
-			}
-			instants[renewals[7].at]++
-		}
-		if len(instants) < crowd/2 {
-			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
-		}
-	}},
 	{"N4/a-crowd-takes-turns", "of a crowd that waits each gets the lease, one after the other", hasWait, func(p *probe) {
 		w := p.world()
 		first := w.join(Holder{Owner: "first"})

@@ -99,7 +99,7 @@ var leaseBugs = []plantedBug{
 	{"tells no loss", "N1/a-loss-ends-the-function"},
 	{"does not renew", "N2/renewed-until-the-function-returns"},
 	{"leaves its release to time", "N3/a-panic-leaves-no-lease"},
-	{"renews on the dot", "N4/renewals-are-spread"},
+	{"renews on the dot", "H11/renewals-are-spread"},
 }
 
 var sessionBugs = []plantedBug{

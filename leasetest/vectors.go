@@ -38,7 +38,7 @@ type scenario struct {
 
 var needs = map[string]Ability{
 	"breaking": CanBreak, "changing": CanChange, "using": CanUse, "infinite": CanBeInfinite, "dialects": CanServeOldVersions,
-	"exact": exactTime, "short": shortLeases,
+	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
 // scenarios returns the scenarios of Vectors, and the cells. Records of some cells cannot be brought
