@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -15,32 +16,34 @@ type authorityState struct {
 	what  string
 	needs Ability
 	set   func(a authorityProbe, name string, id lease.ID)
+	after func(p *probe) time.Duration // that must pass after set; nil: none
 }
 
 // authorityStates are all of them. A finite lock lasts for ten durations, or as long as the limits
 // allow.
 var authorityStates = []authorityState{
-	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}},
+	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
 		a.must(name, acquire(id, a.D), release(id))
-	}},
+	}, nil},
 	{lease.Available, "written", CanUse, func(a authorityProbe, name string, id lease.ID) {
 		a.must(name, acquire(id, a.D), release(id), lease.Request{Action: lease.ActionWrite})
-	}},
-	{lease.Leased, "leased", 0, func(a authorityProbe, name string, id lease.ID) { a.must(name, acquire(id, a.long())) }},
-	{lease.Leased, "infinite", CanBeInfinite, func(a authorityProbe, name string, id lease.ID) { a.must(name, acquire(id, lease.Infinite)) }},
+	}, nil},
+	{lease.Leased, "leased", 0, func(a authorityProbe, name string, id lease.ID) { a.must(name, acquire(id, a.long())) }, nil},
+	{lease.Leased, "infinite", CanBeInfinite, func(a authorityProbe, name string, id lease.ID) { a.must(name, acquire(id, lease.Infinite)) }, nil},
 	{lease.Breaking, "breaking", CanBreak, func(a authorityProbe, name string, id lease.ID) {
 		a.must(name, acquire(id, a.long()), lease.Request{Action: lease.ActionBreak})
-	}},
+	}, nil},
 	{lease.Broken, "broken", CanBreak, func(a authorityProbe, name string, id lease.ID) {
 		a.must(name, acquire(id, a.D), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
-	}},
+	}, nil},
 	{lease.Expired, "expired", 0, func(a authorityProbe, name string, id lease.ID) {
-		d := max(a.Unit, a.Limits.MinDuration)
-		a.must(name, acquire(id, d))
-		a.pass(d + a.Slack/4)
-	}},
+		a.must(name, acquire(id, a.short()))
+	}, (*probe).short},
 }
+
+// short is a duration that is soon over.
+func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
 // long is a duration that outlasts a rule.
 func (p *probe) long() time.Duration {
@@ -69,6 +72,9 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 		}
 		name, id := a.name+"/"+strings.ReplaceAll(s.what, " ", "-"), a.id()
 		s.set(a, name, id)
+		if s.after != nil {
+			a.pass(s.after(a.probe) + a.Slack/4)
+		}
 		f(name, id, s)
 	}
 }
@@ -84,54 +90,134 @@ func (a authorityProbe) shows(name string, r lease.Record, when string) lease.Re
 	return res
 }
 
-// requests are one of each action, with the ID of the holder.
+// requests are one of each kind, with the ID of the holder and with another one.
 func (a authorityProbe) requests(id lease.ID) (all []lease.Request) {
+	other := a.id()
+	period := lease.Grace(a.D / 4)
 	for _, req := range []lease.Request{
-		acquire(id, a.D), acquire(a.id(), a.D), renew(id), release(id), {Action: lease.ActionRead}, {Action: lease.ActionRead, ID: id},
-		{Action: lease.ActionWrite}, {Action: lease.ActionWrite, ID: id}, {Action: lease.ActionChange, ID: id, Proposed: a.id()},
-		{Action: lease.ActionBreak}, {Action: lease.ActionBreak, Period: lease.Grace(0)},
+		{Action: lease.ActionAcquire, Proposed: id, Owner: "another", Duration: a.D}, {Action: lease.ActionAcquire, Proposed: other, Duration: a.D},
+		renew(id), renew(other), release(id), release(other),
+		{Action: lease.ActionRead}, {Action: lease.ActionRead, ID: id}, {Action: lease.ActionRead, ID: other},
+		{Action: lease.ActionWrite}, {Action: lease.ActionWrite, ID: id}, {Action: lease.ActionWrite, ID: other},
+		{Action: lease.ActionChange, ID: id, Proposed: other}, {Action: lease.ActionChange, ID: other, Proposed: id, Owner: "another"},
+		{Action: lease.ActionChange, ID: other, Proposed: a.id()},
+		{Action: lease.ActionBreak}, {Action: lease.ActionBreak, Period: lease.Grace(0)}, {Action: lease.ActionBreak, Period: period},
 	} {
-		if !a.cannot(req) {
+		if !a.cannot(req) && (req.Action != lease.ActionRead || req.ID.IsZero() || a.can(CanUse)) {
 			all = append(all, req)
 		}
 	}
 	return all
 }
 
+// A tried is a request that was made in a state.
+type tried struct {
+	what   string // the state and the request
+	name   string
+	req    lease.Request
+	before lease.Result
+}
+
+// eachCell brings about every state once for every kind of request, and calls f for each.
+func (a authorityProbe) eachCell(f func(c tried)) {
+	a.Helper()
+	for _, s := range authorityStates {
+		if !a.can(s.needs) {
+			continue
+		}
+		var cells []tried
+		id := a.id()
+		for i, req := range a.requests(id) {
+			name := fmt.Sprintf("%s/%s/%d", a.name, strings.ReplaceAll(s.what, " ", "-"), i)
+			s.set(a, name, id)
+			cells = append(cells, tried{what: s.what + ": " + requestText(req), name: name, req: req})
+		}
+		if s.after != nil {
+			a.pass(s.after(a.probe) + a.Slack/4)
+		}
+		for _, c := range cells {
+			var err error
+			c.before, err = lease.Inspect(a.ctx, a, c.name)
+			a.need(err, "read")
+			f(c)
+		}
+	}
+}
+
+// about compares two records; the end may differ by as much as a request may be late.
+func (p *probe) about(a, b lease.Record) bool {
+	if d := a.Until.Sub(b.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
+		a.Until = b.Until
+	}
+	return p.same(a, b)
+}
+
 // stateRules try every state.
 var stateRules = []rule{
+	{"M1/every-request-in-every-state", "every request in every state has the outcome of the tables, and changes the record as they say and nothing else", CanShowRecords, func(p *probe) {
+		a := p.authority()
+		a.eachCell(func(c tried) {
+			res, err := a.Do(p.ctx, c.name, c.req)
+			if err != nil && !lease.CodeOf(err).Refusal() {
+				p.Errorf("%s: the outcome is unknown: %v", c.what, err)
+				return
+			}
+			at := res.Now
+			if at.IsZero() { // the authority shows nothing with a refusal
+				at = c.before.Now
+			}
+			want, wrong := lease.Step(c.before.Record, c.req, at)
+			if lease.CodeOf(err) != lease.CodeOf(wrong) {
+				p.Errorf("%s: the outcome is %s, and must be %s", c.what, codeText(lease.CodeOf(err), err), codeText(lease.CodeOf(wrong), nil))
+			}
+			if !p.can(CanShowRecords) {
+				return
+			}
+			after, err := lease.Inspect(p.ctx, a, c.name)
+			p.need(err, "read")
+			for when, shown := range map[string]lease.Result{"the answer shows": res, "a read after it shows": after} {
+				if want := want.At(shown.Now); !shown.Now.IsZero() && !p.about(shown.Record, want) {
+					p.Errorf("%s: %s %s, and must show %s", c.what, when, recordText(shown.Record), recordText(want))
+				}
+			}
+		})
+	}},
+	{"A5/every-answer-in-every-state", "MinRemaining of every answer in every state is at most what is left of the lock", CanShowRecords, func(p *probe) {
+		a := p.authority()
+		a.eachCell(func(c tried) {
+			res, err := a.Do(p.ctx, c.name, c.req)
+			want, _ := lease.Step(c.before.Record, c.req, res.Now)
+			if most := want.Remaining(res.Now); !res.Now.IsZero() && (res.MinRemaining < 0 || most != lease.Infinite && res.MinRemaining > most+p.Slack) {
+				p.Errorf("%s: %v are certain, of at most %v that are left: %v", c.what, res.MinRemaining, most, err)
+			}
+		})
+	}},
+	{"A2/time-never-decreases-in-any-state", "the authority's time does not decrease from one answer to the next, whatever the state and the request", CanTellTime, func(p *probe) {
+		a := p.authority()
+		a.eachCell(func(c tried) {
+			last := c.before.Now
+			res, err := a.Do(p.ctx, c.name, c.req)
+			after, failed := lease.Inspect(p.ctx, a, c.name)
+			p.need(failed, "read")
+			for _, now := range []time.Time{res.Now, after.Now} {
+				if !now.IsZero() && now.Before(last) {
+					p.Errorf("%s: the time was %s, and then %s: %v", c.what, timeText(last), timeText(now), err)
+				} else if !now.IsZero() {
+					last = now
+				}
+			}
+		})
+	}},
 	{"A6/a-done-context-changes-no-state", "a request whose context is done already changes nothing, in any state, and gets the context's error", 0, func(p *probe) {
 		a := p.authority()
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
-		a.eachState(func(name string, id lease.ID, s authorityState) {
-			before, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
-			for _, req := range a.requests(id) {
-				if _, err := a.Do(ctx, name, req); !errors.Is(err, context.Canceled) {
-					p.Errorf("%s: %s: %v", s.what, requestText(req), err)
-				}
+		a.eachCell(func(c tried) {
+			p.pass(time.Millisecond) // a renewal at the same instant would change nothing
+			if _, err := a.Do(ctx, c.name, c.req); !errors.Is(err, context.Canceled) {
+				p.Errorf("%s: %v", c.what, err)
 			}
-			a.shows(name, before.Record, s.what+": after requests under a done context")
-		})
-	}},
-	{"M2/refusals-and-reads-change-no-state", "a refused request and a read change nothing, in any state", CanShowRecords, func(p *probe) {
-		a := p.authority()
-		a.eachState(func(name string, id lease.ID, s authorityState) {
-			for _, req := range a.requests(p.id()) {
-				before, err := lease.Inspect(p.ctx, a, name)
-				p.need(err, "read")
-				if req.Owner = "somebody else"; req.Action == lease.ActionRead && req.ID.IsZero() {
-					req.Owner = ""
-				}
-				if (req.Action == lease.ActionAcquire || req.Action == lease.ActionBreak || req.Action == lease.ActionWrite) && req.ID.IsZero() && !s.state.Locked() || req.Action == lease.ActionBreak {
-					continue // it may be granted
-				}
-				if _, err := a.Do(p.ctx, name, req); err != nil && !lease.CodeOf(err).Refusal() {
-					p.Errorf("%s: %s: %v", s.what, requestText(req), err)
-				}
-				a.shows(name, before.Record, s.what+": after "+requestText(req))
-			}
+			a.shows(c.name, c.before.Record, c.what+", under a done context:")
 		})
 	}},
 	{"M4/tokens-outlive-idleness-in-every-state", "the first grant after a long time has a newer token than the last one before it, whatever state the lease was left in", 0, func(p *probe) {

@@ -133,11 +133,80 @@ var boundRules = []rule{
 				p.pass(p.D / 2)
 				p.need(a.release(), "release")
 			}
+			if p.can(hasHandOver | CanChange) {
+				b := w.join(Holder{Owner: owner})
+				a.acquire()
+				p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
+				b.acquire()
+				p.need(b.release(), "release")
+			}
+			if p.can(CanTakeOver | CanChange) {
+				c := w.join(Holder{Owner: owner, TakeOver: true})
+				a.acquire()
+				c.acquire()
+				if r := w.now(); r.Owner != owner {
+					p.Errorf("%s has taken over, and the record has the owner %q", owner, r.Owner)
+				}
+				p.need(c.release(), "release")
+				_ = a.release()
+			}
 			for _, s := range a.requests.of(leasefault.Any) {
 				if s.Owner != owner && (s.Action == lease.ActionAcquire || s.Owner != "") {
 					p.Errorf("%s sent %s", owner, requestText(s.Request))
 				}
 			}
+		}
+	}},
+	{"H1/denied-in-every-state", "an acquire of what another holds is false without an error, and does not wait: of a holder that never held, has released, or has lost", canLose, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		denied := func(when string) {
+			p.Helper()
+			began := time.Now()
+			a.denied("that another holds, " + when)
+			if took := time.Since(began); took > p.Slack {
+				p.Errorf("%s the acquire took %v", when, took)
+			}
+		}
+		b.acquire()
+		denied("before it ever held")
+		p.need(b.release(), "release")
+		a.acquire()
+		p.need(a.release(), "release")
+		b.acquire()
+		denied("after it has released")
+		p.need(b.release(), "release")
+		a.acquire()
+		a.isLost(1)
+		p.pass(p.D)
+		b.acquire()
+		a.mend()
+		a.denied("that another holds, at first after a loss") // it may release what it lost first
+		denied("after it has lost")
+	}},
+	{"H1/acquire-does-not-wait-in-any-state", "an acquire of what is free is granted at once: by a holder that never held, has released, or has lost", canLose, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		granted := func(when string) {
+			p.Helper()
+			began := time.Now()
+			a.acquire()
+			if took := time.Since(began); took > p.Slack {
+				p.Errorf("%s the acquire took %v", when, took)
+			}
+		}
+		granted("before it ever held")
+		p.need(a.release(), "release")
+		granted("after it has released")
+		a.isLost(1)
+		p.pass(2 * p.D)
+		a.mend()
+		_, ok, _ := a.tryAcquire(p.ctx)
+		if ok {
+			p.need(a.release(), "release")
+		}
+		p.pass(p.D)
+		if !ok {
+			granted("after it has lost")
 		}
 	}},
 	{"H5/acquire-while-breaking-asks-nobody", "an acquire while the lease is breaking returns the token that is held, and keeps nothing beyond the end of the break", canRevoke | CanBreak | CanShowRecords, func(p *probe) {

@@ -47,6 +47,9 @@ func withoutEffect(state, request, fault string) bool {
 		return !known || request == "write" || fault == "changes the duration" && state == "infinite" && !strings.HasPrefix(request, "acquire")
 	case "lowers the epoch":
 		return state == "available" && !locks
+	case "is carried out under a done context":
+		return keeps && !strings.HasPrefix(request, "change (A)") || request == "write" && state == "available" || strings.HasPrefix(request, "break") && (state == "broken" || state == "breaking" && request == "break") ||
+			request == "renew (A)" && state == "infinite"
 	case "is refused, and forgets the lease":
 		return state == "available"
 	}

@@ -263,7 +263,12 @@ var requestFaults = []struct {
 	{"takes an error for a grant", []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange}, func(ctx context.Context, name string, req lease.Request, do doer) (lease.Result, error) {
 		res, err := do(ctx, name, req)
 		if err != nil && lease.CodeOf(err) == 0 {
-			res.MinRemaining, err = max(res.MinRemaining, time.Minute), nil
+			now := time.Now().UTC().Round(0)
+			r := lease.Record{State: lease.Leased, ID: req.ID, Duration: time.Hour, Until: now.Add(time.Hour), Epoch: 1}
+			if req.Action != lease.ActionRenew {
+				r.ID = req.Proposed
+			}
+			return lease.Result{Record: r, Now: now, MinRemaining: time.Hour}, nil
 		}
 		return res, err
 	}},

@@ -23,7 +23,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 	s.test(t)
 }
 
-var storeRules = slices.Concat(storeRecordRules, swapRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules)
+var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules)
 
 // A storeProbe is a store under a rule.
 type storeProbe struct {
