@@ -21,9 +21,9 @@ func (h *History) answer(a answer) {
 	h.answers = append(h.answers, a)
 }
 
-// answered: what an answer shows was so at some time between the call and the answer, whether it
-// grants or refuses, and a grant was written within that time. An outcome that is unknown shows
-// nothing.
+// answered checks that what an answer shows was true at some time between the call and the answer,
+// for grants and refusals, and that a grant was written within that time. An answer of unknown
+// outcome shows nothing.
 func (c *checker) answered(seen []Exchange, answers []answer) {
 	byReturn := slices.DeleteFunc(slices.Clone(seen), func(s Exchange) bool { return s.Snap.Version == "" })
 	slices.SortFunc(byReturn, func(a, b Exchange) int { return a.Return.Compare(b.Return) })
@@ -44,7 +44,8 @@ func (c *checker) answered(seen []Exchange, answers []answer) {
 	}
 }
 
-// wasSo reports whether an answer fits a version that was not replaced by what was shown before.
+// wasSo reports whether an answer fits a version that was not yet replaced by what was seen before
+// the call.
 func (c *checker) wasSo(a answer, latest int64) bool {
 	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.ActionAcquire || a.req.Action == lease.ActionRenew)
 	for v, r := range c.records {
@@ -62,7 +63,7 @@ func (c *checker) wasSo(a answer, latest int64) bool {
 	return false
 }
 
-// shows reports whether a result shows r, as it was or as it is when it is over.
+// shows reports whether a result shows r, as it was written or after it has come to its end.
 func (c *checker) shows(res lease.Result, r lease.Record) bool {
 	if c.OwnClock {
 		return res.Record == r || res.Record == r.At(res.Now)

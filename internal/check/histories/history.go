@@ -1,10 +1,10 @@
-// Package histories checks what several clients saw of one lease in a [lease.Store], at the same
-// time, for linearizability, and what authorities over it answered against that.
+// Package histories checks whether what several clients saw of one lease is linearizable: in a
+// [lease.Store] that they use at the same time, and in the answers of authorities over it.
 //
-// In general that is a search over all orders. Here every state has a name that never
-// recurs, its version, and every swap says which one it replaced: the versions themselves
-// show the order, and all that is left is to see that it is one, and that nobody saw it
-// against the course of time. The version must end with a number that rises with every swap.
+// In general that needs a search over all orders. Here every state has a version that never recurs,
+// and every swap names the version that it replaced. So the versions show the order. What remains
+// to be checked is that it is an order, and that no client saw it contrary to the course of time.
+// Each version must end with a number that rises with every swap.
 package histories
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A History is what was seen of one name. The zero History is empty. It may be used by any
-// number of goroutines.
+// A History has what was seen of one name. The zero History is empty. It is safe for use by several
+// goroutines at once.
 type History struct {
 	mu      sync.Mutex
 	seen    []Exchange
 	answers []answer
 }
 
-// An Exchange showed a version, or may have made one.
+// An Exchange is a load or a swap. It showed a version, or may have made one.
 type Exchange struct {
 	Call, Return time.Time
 	Swap         bool
@@ -38,8 +38,7 @@ type Exchange struct {
 	Err          error
 }
 
-// Store returns s, with everything that is seen through it in the history. All names are taken
-// for one.
+// Store returns s, and records in the history what is seen through it.
 func (h *History) Store(s lease.Store) lease.Store { return &watched{s, h} }
 
 // Len returns the number of exchanges.
@@ -49,7 +48,7 @@ func (h *History) Len() int {
 	return len(h.seen)
 }
 
-// Add takes note of an exchange that was seen in another way than through [History.Store].
+// Add records an exchange that was not seen through [History.Store].
 func (h *History) Add(e Exchange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,8 +81,8 @@ type Options struct {
 	OwnClock bool // ends are the same for everybody, and times are in order
 }
 
-// Check returns nil if the history is linearizable, and otherwise everything that is wrong
-// with it.
+// Check returns nil if the history is linearizable. Otherwise its error lists everything that is
+// wrong.
 func (h *History) Check(o Options) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +114,7 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// number is the number at the end of a version.
+// number returns the number at the end of a version.
 func number(version string) (n int64) {
 	_, err := fmt.Sscan(version[strings.LastIndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })+1:], &n)
 	if err != nil {
@@ -136,8 +135,8 @@ func (c *checker) shown(s Exchange) {
 	c.records[v] = r
 }
 
-// committed: a version is made once, and replaced once, by what was to replace it. An engine may
-// count the until itself, and the epoch of a record that it deletes.
+// committed checks that a version is made once, and replaced once, by the swap that was to replace
+// it. An engine may compute the until itself, and the epoch of a record that it deletes.
 func (c *checker) committed(s Exchange) {
 	put := s.Next
 	if put.Until = s.Snap.Record.Until; !put.ID.IsZero() && put != s.Snap.Record {
@@ -159,7 +158,8 @@ func (c *checker) committed(s Exchange) {
 	}
 }
 
-// chain: between a version and the one that replaced it there was none, and epochs never fall.
+// chain checks that no version is missing between two that replaced each other, and that epochs
+// never fall.
 func (c *checker) chain() {
 	var versions []int64
 	for v := range c.records {
@@ -180,9 +180,9 @@ func (c *checker) chain() {
 	}
 }
 
-// applied: a grant that conflicted is never seen, and one that failed otherwise is applied once
-// at most. Grants have an ID of their own, and where ends are the same for everybody also the
-// same grant that was tried again differs from the first.
+// applied checks that a grant that conflicted is never seen, and that one that failed otherwise is
+// applied at most once. Every grant has an ID of its own. Where all processes agree on the end of a
+// lease, the same grant that is tried again also differs from the first.
 func (c *checker) applied(seen []Exchange) {
 	if !c.OwnClock {
 		return
@@ -205,7 +205,7 @@ func (c *checker) applied(seen []Exchange) {
 	}
 }
 
-// time: whatever returned before another was called, saw no later state.
+// time checks that an exchange that returned before another one was called saw no later state.
 func (c *checker) time(seen []Exchange) {
 	var order []Exchange
 	for _, s := range seen {
@@ -235,8 +235,8 @@ func (c *checker) time(seen []Exchange) {
 	}
 }
 
-// position is when a sight takes place, in the order of versions: a swap at its version, a load
-// after it.
+// position returns the place of an exchange in the order of versions: a swap is at its version, and
+// a load is after it.
 func position(s Exchange) int64 {
 	v := 2 * number(s.Snap.Version)
 	if s.Swap && s.Err == nil {

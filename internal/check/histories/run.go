@@ -9,9 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Run has clients do what they like with one lease, at the same time, each through a store of
-// its own, and returns the history. All that they do is drawn from the seed; how it interleaves is
-// not.
+// Run lets several clients work on one lease at the same time, each through a store of its own, and
+// returns the history. The requests are drawn from the seed. How they interleave is not.
 func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, requests int, d time.Duration) *History {
 	h := new(History)
 	authorities := make([]lease.Authority, len(stores))
@@ -22,8 +21,8 @@ func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, re
 	return h
 }
 
-// Run has clients do the same, each through an authority of its own, and takes note of what they
-// are answered. What the authorities exchange has to come into the history by itself.
+// Run is like the function Run, with clients that use authorities, whose answers it records. The
+// exchanges of the authorities must get into the history in another way.
 func (h *History) Run(ctx context.Context, seed uint64, name string, authorities []lease.Authority, requests int, d time.Duration) {
 	var all sync.WaitGroup
 	for i, a := range authorities {

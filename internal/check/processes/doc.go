@@ -1,15 +1,16 @@
-// Package processes holds one lease with several processes, each a copy of the test binary, that
-// are stopped and continued, and killed and started again, while they write to a resource
-// behind a guard. It checks two things, without a clock and without trusting what it checks:
+// Package processes lets several processes hold one lease in turns, and write to a resource behind
+// a guard. Each process is a copy of the test binary. They are stopped and continued, killed and
+// started again. The package checks two things, without a clock, and without trusting what it
+// checks:
 //
-//   - A holder does not believe while another holds. A holder asks the resource for the newest
-//     token that was shown to it, and then looks whether it believes: if so, and if that token
-//     is newer than its own, then two believed at the same time.
-//   - No stale write passes the guard. The resource keeps a record of its own of what was
-//     admitted: no write may follow one, or a read, under a newer token; no update may be lost;
-//     and no token may be shown by two holders.
+//   - A holder does not believe while another process holds the lease. It asks the resource for the newest
+//     token that was sent there, and then calls CheckAlive. If that is true, and the token is newer than
+//     its own, two processes believed at the same time.
+//   - No stale write passes the guard. The resource records what was admitted. No write may follow a write
+//     or a read under a newer token, no update may be lost, and no two holders may send the same token.
 //
-// The resource is never harmed, so that late writes do arrive. A package of tests uses it so:
+// The resource itself does not fail, so that late writes arrive. A package of tests uses it like
+// this:
 //
 //	func TestMain(m *testing.M) {
 //		if processes.Hold(open) {

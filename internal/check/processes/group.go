@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options are those of a group; all must be given but Wrong.
+// Options are the settings of a group. All but Wrong must be given.
 type Options struct {
 	Name      string   // of the lease, which nobody else may use
 	Endpoints []string // a holder for each, at a store of its own
@@ -17,7 +17,7 @@ type Options struct {
 	Wrong     Wrong
 }
 
-// A Group is some processes that hold a lease in turns, and a resource.
+// A Group is several processes that hold a lease in turns, and a resource.
 type Group struct {
 	t         testing.TB
 	o         Options
@@ -65,8 +65,9 @@ func (c *Group) start(i int) error {
 	return err
 }
 
-// Harm does one of the things that happen to a holder, most often to the one that holds, and
-// says which. It may be called beside the goroutine of the test, but not twice at a time.
+// Harm does one of the things that can happen to a process, most often to the one that holds the
+// lease, and returns which. It may be called by another goroutine than that of the test, but not by
+// two at once.
 func (c *Group) Harm(r *rand.Rand) string {
 	c.t.Helper()
 	what, err := c.harm(r)
@@ -103,7 +104,7 @@ func (c *Group) harm(r *rand.Rand) (what string, err error) {
 // Seen returns what was seen so far.
 func (c *Group) Seen() Report { return c.resource.seen() }
 
-// End has the holders finish, and returns what was seen.
+// End waits until the processes have finished, and returns what was seen.
 func (c *Group) End() Report {
 	c.t.Helper()
 	for _, p := range c.holders {

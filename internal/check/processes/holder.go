@@ -35,8 +35,8 @@ type orders struct {
 	Wrong                            Wrong
 }
 
-// Hold reports whether this process is a holder. Then it has been one, over the store that open
-// makes for an endpoint, until the group needed it no more.
+// Hold reports whether this process is a holder. If so, it has been one, over the store that open
+// makes for an endpoint, and returns when the group has ended.
 func Hold(open func(endpoint string) (Store, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
@@ -129,8 +129,8 @@ func (h *holder) term(ctx context.Context, tok lease.Token) error {
 
 func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
 
-// look looks again and again, until the term is over, whether the holder believes although a
-// newer token has been admitted before.
+// look checks again and again, until the term is over, whether the holder believes although a newer
+// token was admitted before.
 func (h *holder) look(over chan struct{}, tok lease.Token) {
 	believed := false
 	for {
@@ -151,7 +151,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 	}
 }
 
-// count is a holder's first read, by which the guard is shown its token.
+// count is the first read of a holder, which shows its token to the guard.
 func (h *holder) count(tok lease.Token) (n int, err error) {
 	path := "/count"
 	if h.Wrong == NoAdvance {
@@ -175,7 +175,7 @@ func (h *holder) bad(format string, args ...any) {
 	}
 }
 
-// do sends a request to the resource, under a token if there is one.
+// do sends a request to the resource, with a token if there is one.
 func (h *holder) do(method, path string, tok lease.Token, body string) (string, error) {
 	q, err := http.NewRequest(method, h.Resource+path, strings.NewReader(body))
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A Process is a copy of this program that does something else, because of a variable in its
-// environment. It does not outlive this one.
+// A Process is a copy of this program that does something else, because a variable is set in its
+// environment.
 type Process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan struct{}
 }
 
-// Start starts a copy with one more variable, and returns when it has called [Ready].
+// Start starts a copy with one more variable, and returns when the copy has called [Ready].
 func Start(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -59,8 +59,8 @@ func Start(variable string) (*Process, error) {
 
 const ready = "ready\n"
 
-// Ready tells the one who started this process that it is ready. The context ends when that one
-// is gone, or wants this process to end.
+// Ready tells the parent process that this process is ready. The context ends when the parent has
+// ended, or wants this process to end.
 func Ready() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Print(ready)
@@ -71,7 +71,7 @@ func Ready() context.Context {
 	return ctx
 }
 
-// Kill kills the process, also one that is stopped or has ended.
+// Kill kills the process, even if it is stopped or has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended

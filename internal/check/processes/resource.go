@@ -96,7 +96,7 @@ func (w *watched) WriteHeader(status int) {
 
 const holderHeader = "Holder"
 
-// admitted takes note of a request that the guard let through. The caller holds mu.
+// admitted records a request that the guard admitted.
 func (r *resource) admitted(what string, q *http.Request) {
 	tok, holder := lease.Token(q.Header.Get(string(fencing.DefaultHeader))), q.Header.Get(holderHeader)
 	if tok.Compare(r.newest) < 0 {
@@ -136,7 +136,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look answers the newest token, and takes note of how the look before it ended.
+// look answers with the newest token, and records how the look before ended.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +157,7 @@ func (r *resource) badLocked(format string, args ...any) {
 	r.report.Bad = append(r.report.Bad, fmt.Sprintf(format, args...))
 }
 
-// holder returns who showed the newest token.
+// holder returns the process that sent the newest token.
 func (r *resource) holder() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

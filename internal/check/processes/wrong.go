@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Wrong is something wrong with a group, for the test that the group finds it.
+// A Wrong is a bug of a group. A test plants it to show that the group finds it.
 type Wrong string
 
 // What can be wrong.

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Holder is what an actor needs of its lease; a Session is one.
+// A Holder is what an actor needs of its lease. A Session is one.
 type Holder interface {
 	lease.TokenAcquirer
 	lease.Waiter
@@ -23,15 +23,14 @@ type Holder interface {
 	ID() lease.ID
 }
 
-// An actor is one holder with a clock and a network of its own, and the work it does under
-// the lease.
+// An actor is one holder with its own clock and network, and the work that it does under the lease.
 type actor struct {
 	*world
 	who     string
 	lease   Holder
 	clock   *leasefault.Clock
-	network atomic.Pointer[trouble] // what befalls its calls; nil: nothing
-	hasty   atomic.Bool             // it gives its calls no time
+	network atomic.Pointer[callFault] // what befalls its calls; nil: nothing
+	hasty   atomic.Bool               // it gives its calls no time
 
 	work, contest, requests, reads, watches, storage *dice
 
@@ -52,9 +51,9 @@ func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 		requests: w.dice(requests, i), reads: w.dice(reads, i), watches: w.dice(watches, i), storage: w.dice(storage, i),
 	}
 	a.clock.Rate(rate)
-	slow := leasefault.ScriptStore(store, leasefault.Always(leasefault.LoadOrSwap, a.dawdle))
-	authority := leasefault.Script(lease.NewAuthority(slow), leasefault.Always(leasefault.Any, a.travel))
-	authority = leasefault.Lossy(authority, a.hear)
+	slow := leasefault.ScriptStore(store, leasefault.Always(leasefault.LoadOrSwap, a.interleave))
+	authority := leasefault.Script(lease.NewAuthority(slow), leasefault.Always(leasefault.Any, a.transport))
+	authority = leasefault.Lossy(authority, a.loseSignals)
 	if w.Authority != nil {
 		authority = w.Authority(authority)
 	}
@@ -74,24 +73,24 @@ func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 	return a
 }
 
-// dawdle lets others come between a load and its swap.
-func (a *actor) dawdle(ctx context.Context, c *leasefault.Call) error {
+// interleave delays a load or a swap, so that requests of other actors come between the two.
+func (a *actor) interleave(ctx context.Context, c *leasefault.Call) error {
 	return leasefault.DelayRequest(a.storage.upTo(latency/4))(ctx, c)
 }
 
-// travel takes a call to the authority and back: there is always some way to go, a paused
-// holder neither sends nor hears, and the rest is the network's.
-func (a *actor) travel(ctx context.Context, c *leasefault.Call) error {
+// transport carries a call to the authority and back. Each way takes some time. A paused holder
+// neither sends nor receives. A fault of the network may come on top.
+func (a *actor) transport(ctx context.Context, c *leasefault.Call) error {
 	d := a.requests
 	if c.Op == lease.ActionRead.String() {
 		d = a.reads
 	}
-	there, back, befallen, delay := d.upTo(latency), d.upTo(latency), d.float(), d.float()
+	there, back, chance, delay := d.upTo(latency), d.upTo(latency), d.float(), d.float()
 	before, after := d.upTo(reaction), d.upTo(reaction)
 	a.running(before)
 	time.Sleep(there)
 	var err error
-	if t := a.network.Load(); t != nil && befallen < t.often {
+	if t := a.network.Load(); t != nil && chance < t.often {
 		err = t.fault(a.world, time.Duration(delay*float64(t.most)))(ctx, c)
 	} else {
 		_ = c.Send(ctx)
@@ -101,8 +100,9 @@ func (a *actor) travel(ctx context.Context, c *leasefault.Call) error {
 	return err
 }
 
-// hear is a watch that ends some time, and one in two of whose signals gets through, late.
-func (a *actor) hear(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+// loseSignals is a fault for watches. It loses every second signal on average, delays the others,
+// and ends each watch some time.
+func (a *actor) loseSignals(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 	for _, f := range []leasefault.WatchFault{
 		leasefault.CloseWatch(a.watches.upTo(10 * duration)),
 		leasefault.LoseSignals(a.Seed, 0.5),
@@ -144,7 +144,7 @@ func (a *actor) resume() {
 	}
 }
 
-// sleep passes time for the actor: while it is paused it does not wake.
+// sleep passes time for the actor, which does not wake up while it is paused.
 func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 	select {
 	case <-a.clock.After(a.work.upTo(most)):
@@ -154,13 +154,13 @@ func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// react is the time between what the actor learns and what it does.
+// react passes the time from when the actor learns something to when it acts.
 func (a *actor) react() { time.Sleep(a.work.upTo(reaction)) }
 
-// live contends, works and releases, again and again.
-func (a *actor) live(ctx context.Context) {
+// run acquires, works and releases, again and again.
+func (a *actor) run(ctx context.Context) {
 	for a.sleep(ctx, 5*time.Second) {
-		within, cancel := a.patience(ctx)
+		within, cancel := a.callContext(ctx)
 		if tok, err := session.AcquireWait(within, a.lease, &session.RunOptions{Clock: a.clock, Rand: a.contest}); err == nil {
 			a.term(ctx, tok)
 		}
@@ -168,8 +168,8 @@ func (a *actor) live(ctx context.Context) {
 	}
 }
 
-// patience bounds a call; that of a hasty actor may end at any point.
-func (a *actor) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+// callContext returns the context of a call. If the actor is hasty, it may end at any point.
+func (a *actor) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.hasty.Load() {
 		return context.WithTimeout(ctx, a.work.upTo(4*latency))
 	}
@@ -183,17 +183,17 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	prompt := a.work.float() < 0.5
 	a.workBegins(prompt)
 	a.react()
-	a.toil(held, tok, prompt)
+	a.readAndWrite(held, tok, prompt)
 	a.stop(held, prompt)
 	a.workEnds()
-	if a.tellings(tok) > 0 && held.Err() == nil && a.excluded&order == 0 {
+	if a.lossesReported(tok) > 0 && held.Err() == nil && a.excluded&order == 0 {
 		a.violate(otherwise, "%s: the loss of %s was told, and the context of its work has not ended", a.who, tok)
 	}
 	lost := (*lease.LostError)(nil)
 	if errors.As(context.Cause(held), &lost) && !(lost.Reason == lease.ErrStopWindow && a.lease.CheckAlive()) {
-		a.expectTold(lost.Token) // if not before, at U
+		a.expectReport(lost.Token) // if not before, at U
 	}
-	within, cancel := a.patience(ctx)
+	within, cancel := a.callContext(ctx)
 	defer cancel()
 	_ = a.lease.Release(within) // its outcome may be unknown; the belief ends all the same
 	if a.lease.CheckAlive() {
@@ -209,21 +209,21 @@ func (a *actor) released(tok lease.Token) {
 	a.mu.Lock()
 	a.ended[tok] = true
 	a.mu.Unlock()
-	if n := a.tellings(tok); n > 0 && a.excluded&order == 0 {
+	if n := a.lossesReported(tok); n > 0 && a.excluded&order == 0 {
 		a.violate(otherwise, "%s: %s was released, and a loss was told %d times", a.who, tok, n)
 	}
 }
 
-// tellings is how often the loss of that token was told.
-func (a *actor) tellings(tok lease.Token) int {
+// lossesReported returns how often the loss of that token was reported.
+func (a *actor) lossesReported(tok lease.Token) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.told[tok]
 }
 
-// toil reads, thinks and writes under the lease for a while. A careless holder does not
-// look whether it still holds: that is what the guard is for.
-func (a *actor) toil(ctx context.Context, tok lease.Token, prompt bool) {
+// readAndWrite reads, waits and writes under the lease for a while. A careless holder does not
+// check whether it still holds the lease. The guard is there for that case.
+func (a *actor) readAndWrite(ctx context.Context, tok lease.Token, prompt bool) {
 	if !a.NoAdvance && a.resource.guard.Advance(tok) != nil {
 		return
 	}
@@ -244,8 +244,8 @@ func (a *actor) toil(ctx context.Context, tok lease.Token, prompt bool) {
 	a.sleep(ctx, duration)
 }
 
-// expectTold checks that a loss that ended the context is told to the handlers too.
-func (a *actor) expectTold(tok lease.Token) {
+// expectReport checks that a loss that ended the context is reported to the handlers too.
+func (a *actor) expectReport(tok lease.Token) {
 	time.Sleep(time.Nanosecond) // the handlers run at the same instant
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,7 +31,7 @@ func (w *world) count(p Promise, format string, args ...any) {
 	}
 }
 
-// sample looks at what the holders believe at drawn instants.
+// sample checks the beliefs of all holders at drawn times.
 func (w *world) sample(ctx context.Context) {
 	steps := w.dice(samples, 0)
 	for ctx.Err() == nil {
@@ -41,8 +41,8 @@ func (w *world) sample(ctx context.Context) {
 	}
 }
 
-// look compares all beliefs with the store, at one instant: in a bubble no time passes here.
-// A belief that ends while it is looked at, by a release under way, does not count.
+// look compares all beliefs with the store at one instant, because in a bubble no time passes here.
+// A belief that a release ends at the same instant does not count.
 func (w *world) look(step time.Duration) {
 	var believers []*actor
 	for _, a := range w.actors {
@@ -68,8 +68,9 @@ func (w *world) look(step time.Duration) {
 	w.report.Held += step * time.Duration(len(believers))
 }
 
-// heal ends all faults and waits for as long as it may take until somebody acquires: the
-// rest of what is granted, extended by a copy that was delayed, and the time to ask again.
+// heal ends all faults, and waits for as long as it may take until an actor acquires the lease.
+// That is the rest of what is granted, which a delayed copy of a request can extend, and the time
+// to ask again.
 func (w *world) heal(ctx context.Context) {
 	for _, a := range w.actors {
 		a.network.Store(nil)
@@ -97,7 +98,7 @@ func (w *world) heal(ctx context.Context) {
 	}
 }
 
-// A resource is a number that holders add to under the guard.
+// A resource is a number. Holders add to it behind the guard.
 type resource struct {
 	guard fencing.Guard
 	mu    sync.Mutex

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Dice are a series of draws. Whatever may draw at the same instant as something else has
-// dice of its own: then neither changes what the other draws, and a run can be repeated.
+// Everything that may draw at the same instant as something else has dice of its own. So neither
+// changes what the other draws, and a run can be repeated.
 type dice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -54,7 +54,7 @@ func (d *dice) upTo(most time.Duration) time.Duration {
 // one draws one of n.
 func (d *dice) one(n int) int { return int(d.float() * float64(n)) }
 
-// rate draws a rate that differs from 1 by most.
+// rate draws a rate that differs from 1 by at most most.
 func (d *dice) rate(most float64) float64 { return 1 + most*(2*d.float()-1) }
 
 // Read is the randomness of a Session.

@@ -1,17 +1,17 @@
-// Package simulate runs real Sessions over a real store in fake time, through schedules of
-// faults that are drawn from a seed, and checks the three promises all the while:
+// Package simulate runs real Sessions over a real store in fake time, with faults that are drawn
+// from a seed. It checks the three promises throughout:
 //
-//   - nobody believes while another's ID is in force, and no two believe at once (unless a
-//     fault of the schedule is one of those that the promise excludes);
-//   - the guard never accepts an older token after a newer one, and no update is lost;
-//   - every incarnation that is lost is told once, tokens rise, and when the faults have
-//     stopped somebody holds the lease again in bounded time.
+//   - No holder believes while another ID is in force, and no two holders believe at once, unless the
+//     promise excludes a fault of the schedule.
+//   - The guard never accepts an older token after a newer one, and no update is lost.
+//   - Every loss is reported once, and tokens rise. When the faults have stopped, a holder acquires the
+//     lease again in bounded time.
 //
 // About one holder in two watches its record, by a watch that loses signals and ends.
 //
-// Belief is sampled at drawn instants by a goroutine of its own, not only when something
-// happens: a checker that looks only after renewals finds nothing. What finds nothing is
-// worth nothing either, so the tests plant bugs that the checks must find.
+// A goroutine of its own checks the beliefs at drawn instants, and not only when something happens,
+// because a check that only follows renewals finds nothing. The tests plant bugs, to show that the
+// checks find them.
 //
-// The same seed gives the same run, but for what a paused holder does when it resumes.
+// The same seed gives the same run, except for what a paused holder does when it resumes.
 package simulate

@@ -80,19 +80,19 @@ var Faults = []*Fault{
 	}},
 }
 
-// network is a fault of the way from one holder to the authority. It befalls some of the
-// calls, with a delay of its own each, from nothing to longer than a lease.
+// network is a fault between one holder and the authority. It happens to some of the calls. Each
+// has a delay of its own, from nothing to longer than a lease.
 func network(name string, f func(w *world, d time.Duration) leasefault.Fault) *Fault {
 	return &Fault{Name: name, begin: func(w *world, d *dice) func() {
 		a := w.actors[d.one(holders)]
-		trouble := &trouble{often: d.float(), most: d.upTo(3 * duration / 2), fault: f}
-		a.network.Store(trouble)
-		return func() { a.network.CompareAndSwap(trouble, nil) }
+		callFault := &callFault{often: d.float(), most: d.upTo(3 * duration / 2), fault: f}
+		a.network.Store(callFault)
+		return func() { a.network.CompareAndSwap(callFault, nil) }
 	}}
 }
 
-// A trouble befalls some of the calls, with a delay of its own each.
-type trouble struct {
+// A callFault happens to some of the calls, with a delay of its own for each.
+type callFault struct {
 	often float64
 	most  time.Duration
 	fault func(w *world, d time.Duration) leasefault.Fault
@@ -111,8 +111,8 @@ func revoke(p lease.Period) func(*world, *dice) func() {
 	})
 }
 
-// inflict lets f come and go until the context ends.
-func (w *world) inflict(ctx context.Context, f *Fault, d *dice) {
+// apply lets f begin and end, again and again, until the context ends.
+func (w *world) apply(ctx context.Context, f *Fault, d *dice) {
 	pass := func(most time.Duration) bool {
 		select {
 		case <-time.After(d.upTo(most)):

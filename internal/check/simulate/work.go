@@ -16,7 +16,7 @@ const stopTime = 2 * time.Second
 // wakeUp is how long after a pause a holder may still be about to notice that its time is up.
 const wakeUp = time.Second
 
-// workBegins notes that the work of a holder begins, and looks for work that has not stopped.
+// workBegins notes that the work of a holder begins, and checks whether other work has not stopped.
 func (a *actor) workBegins(prompt bool) {
 	w := a.world
 	w.mu.Lock()
@@ -46,8 +46,8 @@ func (a *actor) pausedLately() bool {
 	return a.paused != nil || !a.resumed.IsZero() && time.Since(a.resumed) < stopTime+wakeUp
 }
 
-// stop passes the time that it takes to stop once the context of the work has ended: a prompt holder
-// needs less than the stop window, any other often longer, so that it loses the lease.
+// stop passes the time that the work needs to stop once its context has ended. A prompt holder
+// needs less than the stop window. Others often need longer, and then lose the lease.
 func (a *actor) stop(held context.Context, prompt bool) {
 	switch {
 	case held.Err() == nil:

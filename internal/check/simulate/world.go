@@ -99,17 +99,17 @@ func Run(t testing.TB, c Config) Report {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for _, a := range w.actors {
-		all.Go(func() { a.live(ctx) })
+		all.Go(func() { a.run(ctx) })
 	}
 	all.Go(func() { w.sample(ctx) })
 	faults, stop := context.WithCancel(ctx)
-	var inflicted sync.WaitGroup
+	var applied sync.WaitGroup
 	for i, f := range c.Faults {
-		inflicted.Go(func() { w.inflict(faults, f, c.dice(schedule, i)) })
+		applied.Go(func() { w.apply(faults, f, c.dice(schedule, i)) })
 	}
 	time.Sleep(c.For)
 	stop()
-	inflicted.Wait()
+	applied.Wait()
 	w.heal(ctx)
 	cancel()
 	all.Wait()
@@ -121,7 +121,7 @@ func Run(t testing.TB, c Config) Report {
 	return w.report
 }
 
-// build makes the store with everything that can befall it, and the holders.
+// build makes the holders, and the store with all its faults.
 func (w *world) build() {
 	var store lease.Store = memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Minute}})
 	store = leasefault.Skew(store, w.clock)
@@ -140,8 +140,7 @@ func (w *world) build() {
 	}
 }
 
-// tamper writes into the store by hand while a fault says so: a lease that claims to last
-// for years.
+// tamper writes a lease into the store that claims to last for years, while a fault asks for it.
 func (w *world) tamper(_ string, r *lease.Record) {
 	if w.hostile.Load() && r.State == lease.Leased && !r.Until.IsZero() {
 		r.Until = r.Until.AddDate(3, 0, 0)
