@@ -38,7 +38,8 @@ type story struct {
 	guard fencing.Guard // It belongs to the resource, and to no machine.
 	began time.Time
 	out   *log.Logger
-	rand  io.Reader // Renewals come at times that are drawn from it.
+	rand  io.Reader     // Renewals come at times that are drawn from it.
+	leads chan struct{} // A machine begins to lead.
 }
 
 // say prints an event with its time, to the half second.
@@ -54,7 +55,7 @@ type machine struct {
 	cut  atomic.Bool // There is no connection to the store.
 }
 
-// lead is what every machine runs. It returns when ctx ends.
+// lead is what every machine runs. It returns when ctx ends, or when the lease is lost.
 func (m *machine) lead(ctx context.Context) error {
 	cable := leasefault.Script(m.store.Authority(),
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
@@ -65,11 +66,9 @@ func (m *machine) lead(ctx context.Context) error {
 		return err
 	}
 	defer l.Close(context.WithoutCancel(ctx))
-	err = session.Run(ctx, l, m.work, &session.RunOptions{
-		Again:  func(error) bool { return true }, // after a loss the machine contends again
-		Logger: slog.New(slog.DiscardHandler)})
-	if ctx.Err() != nil {
-		return nil // the story is over
+	err = session.Run(ctx, l, m.work, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)})
+	if errors.Is(err, lease.ErrLost) || ctx.Err() != nil {
+		return nil // as the story wants it
 	}
 	return err
 }
@@ -77,6 +76,7 @@ func (m *machine) lead(ctx context.Context) error {
 // work is what the leader does. Its context ends before another machine can be the leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	m.say("%s leads, with token %s", m.name, short(tok))
+	m.leads <- struct{}{}
 	for {
 		m.say("%s writes%s", m.name, m.write(tok))
 		select {
@@ -104,15 +104,16 @@ func short(tok lease.Token) string {
 
 // run tells the story, and returns when both machines have stopped.
 func run(ctx context.Context, out io.Writer, rand io.Reader) error {
-	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand}
+	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
 	alice, bob := &machine{story: s, name: "alice"}, &machine{story: s, name: "bob"}
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	start := func(m *machine) (stop func()) {
 		ctx, cancel := context.WithCancel(ctx)
 		go func() { ended <- m.lead(ctx) }()
 		return cancel
 	}
-	stopAlice := start(alice)
+	defer start(alice)()
+	<-s.leads
 	time.Sleep(300 * time.Millisecond)
 	s.say("bob waits")
 	stopBob := start(bob)
@@ -121,16 +122,19 @@ func run(ctx context.Context, out io.Writer, rand io.Reader) error {
 	s.say("--- alice loses its connection to the store ---")
 	alice.cut.Store(true)
 
-	time.Sleep(3 * time.Second)
+	<-s.leads // bob
+	time.Sleep(500 * time.Millisecond)
 	s.say("a write of alice arrives late%s", s.write(lease.TokenOf(1)))
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
 	s.say("--- alice has its connection again, and waits ---")
 	alice.cut.Store(false)
+	stopAlice := start(alice)
 
 	time.Sleep(1800 * time.Millisecond)
 	s.say("--- bob is stopped, and gives the lease up ---")
 	stopBob()
+	<-s.leads // alice
 	time.Sleep(400 * time.Millisecond)
 	stopAlice()
-	return errors.Join(<-ended, <-ended)
+	return errors.Join(<-ended, <-ended, <-ended)
 }
