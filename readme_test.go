@@ -113,13 +113,15 @@ func TestReadmeDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A renewal comes up to a tenth early. Work is told to stop a window before the belief ends.
-	early, rate := o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
+	// The first comes after a tenth of the interval at the earliest.
+	first, early, rate := o.RenewInterval/10, o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
 	believed := time.Duration(float64(o.Duration)*rate) - o.Margin
 	told := (believed - o.StopWindow).Round(time.Second)
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 	readme := readFile(t, "README.md")
 	for _, row := range []string{
-		fmt.Sprintf("| %s, renewed every %g to %s |", seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval)),
+		fmt.Sprintf("| %s, renewed every %g to %s, for the first time after %g to %s |",
+			seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval), first.Seconds(), seconds(o.RenewInterval)),
 		fmt.Sprintf("| %s; one that failed is sent again up to %s later |", seconds(o.RequestTimeout), seconds(o.RetryDelay)),
 		fmt.Sprintf("(`StopWindow`) | %s |", seconds(o.StopWindow)),
 		fmt.Sprintf("| about %s: a renewal falls due %s after the last one, and the work is told to stop %s after it. Without a stop window it would be %s |",
