@@ -1,5 +1,5 @@
-// Package consumer is code that takes a lease.Lease, and its tests: one where the network to the
-// store of the leases is cut.
+// Package consumer is code that takes a lease.Lease, with two tests. One scripts the lease with a
+// leasetest.Fake. The other cuts the network to the store of the leases.
 package consumer
 
 import (

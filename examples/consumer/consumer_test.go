@@ -3,14 +3,38 @@ package consumer
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
+
+// Another holder has the lease at first. Then it is lost while the third document is put.
+func TestLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l leasetest.Fake
+		l.Next(false, nil)
+		puts := 0
+		n, err := Index(t.Context(), &l, func(context.Context, lease.Token) error {
+			if puts++; puts == 3 {
+				l.Lose(lease.ErrExpired)
+			}
+			return nil
+		})
+		if n != 3 || !errors.Is(err, lease.ErrLost) {
+			t.Errorf("Index: %d, %v", n, err)
+		}
+		want := []string{"Acquire", "Wait", "Acquire", "WhileHeld", "Release"}
+		if !slices.Equal(l.Calls(), want) {
+			t.Errorf("Index called %v, want %v", l.Calls(), want)
+		}
+	})
+}
 
 // The third renewal is lost, and all that follow.
 func TestNetworkIsCut(t *testing.T) {
