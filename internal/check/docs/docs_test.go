@@ -251,6 +251,25 @@ func TestLinks(t *testing.T) {
 
 var command = regexp.MustCompile(`go test( -v)?( -race)?( -short)? -run '?([^' ]+)'? (\./[a-z/]*|\.)`)
 
+var named = regexp.MustCompile("`([a-z.]+/[a-z_/.*]+)`")
+
+// The files and folders that CONTRIBUTING.md names exist.
+func TestPaths(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := named.FindAllStringSubmatch(string(text), -1)
+	if len(paths) < 8 {
+		t.Fatalf("only %d paths were found", len(paths))
+	}
+	for _, m := range paths {
+		if found, err := filepath.Glob(filepath.Join(root, m[1])); err != nil || len(found) == 0 {
+			t.Errorf("CONTRIBUTING.md names %s, which is not there", m[1])
+		}
+	}
+}
+
 // The tests that CONTRIBUTING.md runs by name exist.
 func TestCommands(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
