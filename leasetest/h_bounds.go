@@ -200,7 +200,11 @@ var boundRules = []rule{
 		a.isLost(1)
 		p.pass(2 * p.D)
 		a.mend()
-		_, ok, _ := a.tryAcquire(p.ctx)
+		began := time.Now()
+		_, ok, _ := a.tryAcquire(p.ctx) // it may release what it lost first
+		if took := time.Since(began); took > p.D/2+p.Slack {
+			p.Errorf("after it has lost, the acquire took %v", took)
+		}
 		if ok {
 			p.need(a.release(), "release")
 		}

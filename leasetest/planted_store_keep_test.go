@@ -15,6 +15,7 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.time()
+	s.gone = 0
 	maps.DeleteFunc(s.records, func(name string, r plainRecord) bool {
 		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*dumbRetention
 		switch s.bug {
@@ -30,6 +31,9 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 			idle = idle || r.State == lease.Leased && r.Until.IsZero()
 		case "forgets the watches too":
 			delete(s.watches, name)
+		}
+		if idle {
+			s.gone = max(s.gone, r.Epoch)
 		}
 		if idle && s.bug != "forgets the epoch too" {
 			s.floor = max(s.floor, r.Epoch)

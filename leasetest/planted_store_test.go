@@ -30,6 +30,8 @@ type plainStore struct {
 	spoilt  map[string]bool           // by name
 	opened  time.Time                 // again; zero: never
 	listed  []string                  // the names of the list before
+	form    func(name string) string  // in which names are kept; nil: as they are
+	gone    uint64                    // the highest epoch that the last forgetting forgot
 }
 
 type plainRecord struct {
@@ -50,6 +52,9 @@ func newPlainStore(bug string) *plainStore {
 }
 
 func (s *plainStore) key(name string) (string, error) {
+	if s.form != nil && lease.CheckName(name) == nil {
+		return s.form(name), nil
+	}
 	switch s.bug {
 	case "takes hostile names":
 		return name, nil

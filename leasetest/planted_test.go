@@ -54,7 +54,8 @@ func TestEveryRuleIsCalibrated(t *testing.T) {
 		"step":      {stepRules, machineBugs},
 	} {
 		for _, r := range c.rules {
-			if !slices.ContainsFunc(c.bugs, func(m plantedBug) bool { return m.rule == r.name }) {
+			named := func(b namedBug) bool { return b.rule == r.name }
+			if !slices.ContainsFunc(c.bugs, func(m plantedBug) bool { return m.rule == r.name }) && !slices.ContainsFunc(missedBugs, named) && !slices.ContainsFunc(ruleBugs, named) {
 				t.Errorf("%s: no bug is there for %s", kind, r.name)
 			}
 		}

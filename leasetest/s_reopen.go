@@ -87,12 +87,14 @@ var reopenRules = []rule{
 			first := s.put(name, absent, state.record(s, absent))
 			now := s.put(name, first, state.record(s, first))
 			s.reopen()
-			for what, old := range map[string]lease.Snapshot{"its absence": absent, "its first record": first} {
-				if _, err := s.Swap(s.ctx, name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
-					s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
+			for range 4 { // changes after it, which must not bring a version back
+				for what, old := range map[string]lease.Snapshot{"its absence": absent, "its first record": first} {
+					if _, err := s.Swap(s.ctx, name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+						s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
+					}
 				}
+				now = s.put(name, s.shows(name, now.Record), state.record(s, now))
 			}
-			s.shows(name, now.Record)
 		})
 	}},
 	{"S2/an-absence-has-a-new-version-after-reopening", "a swap of an absence that was loaded before the name was used and forgotten conflicts, also after the store was opened again", hasReopen | hasForget, func(p *probe) {
@@ -178,17 +180,27 @@ func (s *storeProbe) forgetAll() map[string]uint64 {
 	if after > s.D && !s.Bubble {
 		after = 0 // it takes too long: only what is available is forgotten
 	}
-	epochs := map[string]uint64{}
-	for i, by := range []uint64{3, 40, 5} { // the highest are not forgotten last
-		for _, state := range []lease.State{lease.Available, lease.Expired, lease.Broken} {
-			if state == lease.Broken && !s.can(CanBreak) {
-				continue
-			}
+	over := []lease.State{lease.Available, lease.Expired, lease.Broken}
+	if !s.can(CanBreak) {
+		over = over[:2]
+	}
+	epochs, snaps := map[string]uint64{}, map[string]lease.Snapshot{}
+	rounds := []uint64{3, 40, 5} // the highest epochs are not forgotten last
+	for i, by := range rounds {
+		for _, state := range over {
 			name := fmt.Sprint(s.name, "/", i, state)
-			snap := s.raise(name, by+100*uint64(state))
-			r := s.over(snap, state)
-			r.Epoch = snap.Record.Epoch
-			epochs[name] = s.put(name, snap, r).Record.Epoch
+			snap := s.load(name)
+			next := s.leased(snap, 100*s.D+20*after)
+			next.Epoch = snap.Record.Epoch + by + 100*uint64(state)
+			snaps[name] = s.put(name, snap, next)
+		}
+	}
+	for i := range rounds {
+		for _, state := range over {
+			name := fmt.Sprint(s.name, "/", i, state)
+			r := s.over(snaps[name], state)
+			r.Epoch = snaps[name].Record.Epoch
+			epochs[name] = s.put(name, snaps[name], r).Record.Epoch
 		}
 		s.pass(2*after + s.Unit)
 		s.forget()
