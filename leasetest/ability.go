@@ -14,7 +14,7 @@ import (
 //
 // The suite finds out by itself which methods an implementation has, such as Watch or Close, and
 // which hooks [Options] has, such as Reopen. The abilities below are those that it cannot find out.
-type Ability uint32
+type Ability uint64
 
 const (
 	// Of stores and authorities.
@@ -95,7 +95,7 @@ func (a Ability) String() string {
 	}
 	var names []string
 	for ; a != 0; a &= a - 1 {
-		if i := bits.TrailingZeros32(uint32(a)); i < abilities {
+		if i := bits.TrailingZeros64(uint64(a)); i < abilities {
 			names = append(names, abilityNames[i])
 		} else {
 			names = append(names, "unknown")

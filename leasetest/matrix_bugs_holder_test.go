@@ -98,8 +98,11 @@ func (b *wrappedHolder) AcquireWithToken(ctx context.Context) (tok lease.Token, 
 		tok, ok, err = b.Session.AcquireWithToken(ctx)
 		return ok, err
 	})
-	if b.Session.CheckAlive() && b.state != "breaking" {
-		b.set("held")
+	alive := b.Session.CheckAlive()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if alive && b.state != "breaking" {
+		b.state = "held"
 	}
 	return tok, ok, err
 }

@@ -90,7 +90,7 @@ func (o *Options) withDefaults() Options {
 	}
 	must(v.Unit >= 0, "Options.Unit is %v, and must not be negative", v.Unit)
 	must(v.Slack >= 0, "Options.Slack is %v, and must not be negative", v.Slack)
-	must(v.Can&^Everything == 0, "Options.Can is %#x, and must be a part of Everything, %#x", uint32(v.Can), uint32(Everything))
+	must(v.Can&^Everything == 0, "Options.Can is %#x, and must be a part of Everything, %#x", uint64(v.Can), uint64(Everything))
 	must(v.Limits.Validate() == nil, "Options.Limits: %v", v.Limits.Validate())
 	if v.Can == 0 {
 		v.Can = Everything

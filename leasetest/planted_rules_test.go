@@ -2,6 +2,8 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,29 @@ var ruleBugs = []namedBug{
 	{"tells an earlier time of a break", cellNamed("store/breaking x time/tells an earlier time"), "S4/time-never-decreases-in-any-state"},
 	{"signals no end of an infinite lease", cellNamed("store/infinite x operation/is not signalled when it changes"), "S7/unlocking-signals-from-every-state"},
 	{"has a cache for each client", cellNamed("store/breaking x second client/is shown as it was"), "S8/no-load-is-stale-for-another-client-in-any-state"},
+
+	{"folds case when it is opened again", storeWith(func(s *plainStore, _ uint64) {
+		for name, r := range s.records {
+			if lower := strings.ToLower(name); lower != name {
+				s.records[lower] = r
+			}
+		}
+	}, nil), "S6/names-are-different-after-reopening"},
+	{"signals nothing after it was opened again", storeWith(func(s *plainStore, _ uint64) { s.watches = map[string][]plainWatch{}; s.bug = "signals no release" }, nil), "S7/a-watch-of-a-reopened-store-signals"},
+	{"forgets locks after it was opened again", storeWith(func(s *plainStore, _ uint64) { s.bug = "forgets what is locked" }, nil), "S9/what-is-locked-is-not-forgotten-after-reopening"},
+	{"lists nothing infinite after it was opened again", storeWith(func(s *plainStore, _ uint64) { s.bug = "lists what is leased only" }, nil), "S10/a-reopened-store-lists-what-is-held"},
+	{"counts versions in each client", func() *suite {
+		s := plainStores("")
+		s.options.Another = func(_ testing.TB, of lease.Store) lease.Store { return &countingClient{Store: of} }
+		return s
+	}, "S2/versions-of-two-clients-never-recur"},
+	{"lists breaks to the client that broke only", func() *suite {
+		s := plainStores("")
+		s.options.Another = func(_ testing.TB, of lease.Store) lease.Store {
+			return &wrappedStore{plainStore: of.(*plainStore), state: "breaking", bug: &storeBug{hides: true}}
+		}
+		return s
+	}, "S10/another-client-lists-what-is-held"},
 
 	{"a use sets the owner", cellNamed("authority/infinite write (A)/changes the owner"), "M1/every-request-in-every-state"},
 	{"a use makes the lease more certain", cellNamed("authority/leased write (A)/says that too much is certain"), "A5/every-answer-in-every-state"},
@@ -81,6 +106,41 @@ func reopening(f func(r lease.Record, now time.Time) lease.Record) func() *suite
 		}
 		return s
 	}
+}
+
+// A countingClient shows versions that it counts itself, by what the store shows.
+type countingClient struct {
+	lease.Store
+	mu     sync.Mutex
+	shown  map[string]string // inner versions, by those that are shown
+	counts int
+}
+
+func (c *countingClient) show(snap lease.Snapshot, err error) (lease.Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		return snap, err
+	}
+	if c.shown == nil {
+		c.shown = map[string]string{}
+	}
+	c.counts++
+	version := fmt.Sprint("swap-", c.counts%4)
+	c.shown[version] = snap.Version
+	snap.Version = version
+	return snap, nil
+}
+
+func (c *countingClient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	return c.show(c.Store.Load(ctx, name))
+}
+
+func (c *countingClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	c.mu.Lock()
+	old.Version = c.shown[old.Version]
+	c.mu.Unlock()
+	return c.show(c.Store.Swap(ctx, name, old, next))
 }
 
 // cachedReads is an authority that answers a read as it did before.

@@ -114,8 +114,8 @@ func TestAbilityNames(t *testing.T) {
 	if got := Ability(0).String(); got != "nothing" {
 		t.Errorf("0 is %q", got)
 	}
-	if got := Ability(1 << 31).String(); got != "unknown" {
-		t.Errorf("1<<31 is %q", got)
+	if got := Ability(1 << 63).String(); got != "unknown" {
+		t.Errorf("1<<63 is %q", got)
 	}
 	for i, name := range abilityNames {
 		if name == "" {

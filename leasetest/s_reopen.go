@@ -156,6 +156,56 @@ var reopenRules = []rule{
 			}
 		}
 	}},
+	{"S6/names-are-different-after-reopening", "names that were different leases are so after the store was opened again", hasReopen, func(p *probe) {
+		s := p.store()
+		put := map[string]lease.Record{}
+		for _, pair := range similarNames {
+			for _, name := range []string{pair.a, pair.b} {
+				if snap, err := s.Load(s.ctx, name); err == nil && !snap.Record.State.Locked() {
+					next := s.leased(snap, 100*s.D)
+					if _, err := s.swap(name, snap, next); err == nil {
+						put[name] = next
+					}
+				}
+			}
+		}
+		s.reopen()
+		for name, r := range put {
+			s.shows(name, r)
+		}
+	}},
+	{"S7/a-watch-of-a-reopened-store-signals", "a watch that begins after the store was opened again signals", hasReopen | hasWatch, func(p *probe) {
+		s := p.store()
+		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.reopen()
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
+		watch.ready()
+		snap := s.load(s.name)
+		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		if !watch.signalsChange() {
+			s.Errorf("a release was not signalled")
+		}
+	}},
+	{"S9/what-is-locked-is-not-forgotten-after-reopening", "a lock is not forgotten by a store that was opened again", hasReopen | hasForget, func(p *probe) {
+		s := p.store()
+		locked := map[string]lease.Record{}
+		s.eachState(func(name string, state stateOf) {
+			if put := s.put(name, s.load(name), state.record(s, s.load(name))); put.Record.State.Locked() {
+				locked[name] = put.Record
+			}
+		})
+		s.reopen()
+		s.forget()
+		for name, r := range locked {
+			s.shows(name, r)
+		}
+	}},
+	{"S10/a-reopened-store-lists-what-is-held", "a list of a store that was opened again shows every lock", hasReopen | hasList, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state stateOf) { s.put(name, s.load(name), state.record(s, s.load(name))) })
+		s.reopen()
+		s.listsLocks(s)
+	}},
 	{"S5/reopening-starts-no-duration-anew", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 2*s.D))
@@ -171,6 +221,17 @@ var reopenRules = []rule{
 			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
 		}
 	}},
+}
+
+// listsLocks requires that the list of a client shows each of the states as a load does, if it is locked.
+func (s storeProbe) listsLocks(client storeProbe) {
+	s.Helper()
+	entries := s.list(client.bare, s.name)
+	s.eachState(func(name string, state stateOf) {
+		if r := s.load(name).Record; r.State.Locked() && !s.same(entries[name].Record, r) {
+			s.Errorf("%s is listed as %s, and is %s", state.what, recordText(entries[name].Record), recordText(r))
+		}
+	})
 }
 
 // forgetAll has the store forget names with several epochs in several states, and returns the epochs.

@@ -113,6 +113,28 @@ var storeStateRules = []rule{
 			}
 		})
 	}},
+	{"S2/versions-of-two-clients-never-recur", "no two states of a name have the same version, whichever client wrote them", hasAnother, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		s.eachState(func(name string, state stateOf) {
+			seen := map[string]bool{}
+			for i := range 8 {
+				c := both[i/2%2]
+				put := c.put(name, c.load(name), state.record(s, c.load(name)))
+				if seen[put.Version] {
+					s.Fatalf("%s: version %q recurred", state.what, put.Version)
+				}
+				seen[put.Version] = true
+			}
+		})
+	}},
+	{"S10/another-client-lists-what-is-held", "a list by one client shows every lock that another has written", hasAnother | hasList, func(p *probe) {
+		s := p.store()
+		both := s.both()
+		_ = s.list(both[1].bare, s.name)
+		s.eachState(func(name string, state stateOf) { s.put(name, s.load(name), state.record(s, s.load(name))) })
+		s.listsLocks(both[1])
+	}},
 	{"S3/each-forgotten-state-raises-the-epoch", "the epoch of a name that is not known is no lower than that of a record that was forgotten, in any state that may be forgotten", hasForget, func(p *probe) {
 		s := p.store()
 		after := s.forget()

@@ -1,0 +1,434 @@
+package leasetest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var update = flag.Bool("update", false, "write MATRIX.md")
+
+// events are the columns of a cell, by the letter that stands for each.
+var events = []struct{ letter, what string }{
+	{"o", "an operation"}, {"t", "time passes"}, {"f", "the store forgets"}, {"r", "it is opened again"},
+	{"2", "a second client or holder acts"}, {"c", "the context is cancelled"}, {"x", "the authority does not answer"},
+}
+
+// A coverage is which events a rule tries in which states. The suite's own rules say so by what they do to
+// an implementation that notes it.
+type coverage struct {
+	mu    sync.Mutex
+	cells map[string]string // letters, by state
+	names []func() []string // the states that there are now
+}
+
+func (c *coverage) note(letter, state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !strings.Contains(c.cells[state], letter) {
+		c.cells[state] += letter
+	}
+}
+
+// noteAll notes an event for all states that there are now.
+func (c *coverage) noteAll(letter string) {
+	c.mu.Lock()
+	names := slices.Clone(c.names)
+	c.mu.Unlock()
+	for _, states := range names {
+		for _, state := range states() {
+			c.note(letter, state)
+		}
+	}
+}
+
+func (c *coverage) sleep(d time.Duration) {
+	c.noteAll("t")
+	time.Sleep(d)
+}
+
+// A coveredStore notes what is done to a plainStore.
+type coveredStore struct {
+	*plainStore
+	c      *coverage
+	client string // "2" for a second client
+}
+
+func (s *coveredStore) state(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return stateName(s.records[name].At(s.time()))
+}
+
+// states are those of all records. Names that were never used are available.
+func (s *coveredStore) states() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		all = append(all, stateName(r.At(s.time())))
+	}
+	return all
+}
+
+func (s *coveredStore) noted(ctx context.Context, name string) {
+	state := s.state(name)
+	s.c.note("o", state)
+	if s.client != "" {
+		s.c.note(s.client, state)
+	}
+	if ctx.Err() != nil {
+		s.c.note("c", state)
+	}
+}
+
+func (s *coveredStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	s.noted(ctx, name)
+	return s.plainStore.Load(ctx, name)
+}
+
+func (s *coveredStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	s.noted(ctx, name)
+	return s.plainStore.Swap(ctx, name, old, next)
+}
+
+func (s *coveredStore) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	s.noted(ctx, name)
+	return s.plainStore.Watch(ctx, name)
+}
+
+func (s *coveredStore) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		for e, err := range s.plainStore.List(ctx, prefix) {
+			s.noted(ctx, e.Name)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func coveredStores(c *coverage) *suite {
+	s := plainStores("")
+	cover := func(of *plainStore, client string) lease.Store {
+		store := &coveredStore{of, c, client}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.names = append(c.names, store.states)
+		return store
+	}
+	s.newStore = func(testing.TB) lease.Store { return cover(newPlainStore(""), "") }
+	s.options.Sleep = c.sleep
+	s.options.Reopen = func(t testing.TB, of lease.Store) lease.Store {
+		c.noteAll("r")
+		return cover(of.(*coveredStore).reopen(t, of).(*plainStore), "")
+	}
+	s.options.Forget = func(t testing.TB, of lease.Store) time.Duration {
+		c.noteAll("f")
+		return of.(*coveredStore).forget(t, of)
+	}
+	s.options.Another = func(_ testing.TB, of lease.Store) lease.Store { return cover(of.(*coveredStore).plainStore, "2") }
+	s.options.Corrupt = func(_ testing.TB, of lease.Store, name string) { of.(*coveredStore).spoilt[name] = true }
+	return s
+}
+
+// A coveredAuthority notes what is done to a plainAuthority.
+type coveredAuthority struct {
+	*plainAuthority
+	c      *coverage
+	client string
+}
+
+func (a *coveredAuthority) states() (all []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.records {
+		all = append(all, stateName(r.At(time.Now())))
+	}
+	return all
+}
+
+func (a *coveredAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	state := stateName(a.records[name].At(time.Now()))
+	a.mu.Unlock()
+	a.c.note("o", state)
+	if a.client != "" {
+		a.c.note(a.client, state)
+	}
+	if ctx.Err() != nil {
+		a.c.note("c", state)
+	}
+	return a.plainAuthority.Do(ctx, name, req)
+}
+
+func coveredAuthorities(c *coverage) *suite {
+	s := plainAuthorities("")
+	cover := func(of *plainAuthority, client string) lease.Authority {
+		a := &coveredAuthority{of, c, client}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.names = append(c.names, a.states)
+		return a
+	}
+	inner := s.newAuthority
+	s.newAuthority = func(t testing.TB) lease.Authority { return cover(inner(t).(*plainAuthority), "") }
+	s.options.Sleep = c.sleep
+	s.options.ReopenAuthority = func(_ testing.TB, a lease.Authority) lease.Authority {
+		c.noteAll("r")
+		return cover(a.(*coveredAuthority).sameRecords(), "")
+	}
+	s.options.AnotherAuthority = func(_ testing.TB, a lease.Authority) lease.Authority {
+		return cover(a.(*coveredAuthority).sameRecords(), "2")
+	}
+	return s
+}
+
+func (a *coveredAuthority) sameRecords() *plainAuthority { return a.plainAuthority.client() }
+
+// A coveredHolder notes what is done to a session.Session, and in which state.
+type coveredHolder struct {
+	*wrappedHolder
+	c    *coverage
+	name string
+}
+
+func (h *coveredHolder) now() string {
+	h.wrappedHolder.mu.Lock()
+	defer h.wrappedHolder.mu.Unlock()
+	return h.wrappedHolder.state
+}
+
+func (h *coveredHolder) noted(ctx context.Context) {
+	h.c.note("o", h.now())
+	if ctx.Err() != nil {
+		h.c.note("c", h.now())
+	}
+	context.AfterFunc(ctx, func() { h.c.note("c", h.now()) })
+}
+
+func (h *coveredHolder) Acquire(ctx context.Context) (bool, error) {
+	h.noted(ctx)
+	return h.wrappedHolder.Acquire(ctx)
+}
+
+func (h *coveredHolder) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	h.noted(ctx)
+	return h.wrappedHolder.AcquireWithToken(ctx)
+}
+
+func (h *coveredHolder) Release(ctx context.Context) error {
+	h.noted(ctx)
+	return h.wrappedHolder.Release(ctx)
+}
+
+func (h *coveredHolder) Close(ctx context.Context) error {
+	h.noted(ctx)
+	return h.wrappedHolder.Close(ctx)
+}
+
+func (h *coveredHolder) Wait(ctx context.Context) error {
+	h.noted(ctx)
+	return h.wrappedHolder.Wait(ctx)
+}
+
+func (h *coveredHolder) HandOver(ctx context.Context, to lease.ID) error {
+	h.noted(ctx)
+	return h.wrappedHolder.HandOver(ctx, to)
+}
+
+func (h *coveredHolder) CheckAlive() bool {
+	h.c.note("o", h.now())
+	return h.wrappedHolder.CheckAlive()
+}
+
+// A coveredNetwork notes requests that are not answered, and those of other holders.
+type coveredNetwork struct {
+	lease.Authority
+	h   *coveredHolder
+	all *sync.Map // of the holders of the rule
+}
+
+func (n *coveredNetwork) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	n.all.Range(func(other, _ any) bool {
+		if o := other.(*coveredHolder); o != n.h && o.name == name && req.Action != lease.ActionRead {
+			o.c.note("2", o.now())
+		}
+		return true
+	})
+	sent := n.h.now()
+	res, err := n.Authority.Do(ctx, name, req)
+	if err != nil && lease.CodeOf(err) == 0 && (sent == "idle" || sent == "held" || sent == "breaking") {
+		n.h.c.note("x", sent) // what is sent after the end of an incarnation comes at no certain time
+	}
+	return res, err
+}
+
+func coveredHolders(c *coverage) *suite {
+	o := &Options{Bubble: true, Seed: 1, Sleep: c.sleep}
+	all := new(sync.Map)
+	return &suite{rules: leaseRules, options: o.withDefaults(), newLease: func(t testing.TB, h Holder) lease.Lease {
+		covered := &coveredHolder{c: c, name: h.Name}
+		network := &coveredNetwork{h.Authority, covered, all}
+		if w, ok := h.Authority.(lease.Watcher); ok {
+			h.Authority = struct {
+				lease.Authority
+				lease.Watcher
+			}{network, w}
+		} else {
+			h.Authority = network
+		}
+		covered.wrappedHolder = newWrappedHolder(t, h, holderBug{}).(*wrappedHolder)
+		all.Store(covered, true)
+		t.Cleanup(func() { all.Delete(covered) })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.names = append(c.names, func() []string { return []string{covered.now()} })
+		return covered
+	}}
+}
+
+// A matrixPart is the matrix of one suite.
+type matrixPart struct {
+	title  string
+	states []string
+	events string // letters that make sense
+	suite  func(*coverage) *suite
+}
+
+var matrixParts = []matrixPart{
+	{"Stores", matrixStates, "otfr2c", coveredStores},
+	{"Authorities", matrixStates, "otr2c", coveredAuthorities},
+	{"Holders", []string{"idle", "held", "breaking", "lost", "released", "closed"}, "ot2cx", coveredHolders},
+}
+
+// measure runs the rules of a part, and returns the letters by clause and state.
+func (p matrixPart) measure(t *testing.T) map[string]map[string]string {
+	var mu sync.Mutex
+	all := map[string]map[string]string{}
+	t.Run(p.title, func(t *testing.T) {
+		for _, r := range p.suite(&coverage{cells: map[string]string{}}).rules {
+			if panicking[r.name] {
+				continue
+			}
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				c := &coverage{cells: map[string]string{}}
+				s := p.suite(c)
+				if r.needs&^(s.options.Can|methods) != 0 {
+					return
+				}
+				if found := s.violated(t, r); len(found) > 0 {
+					t.Fatal(found[0])
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if all[r.clause()] == nil {
+					all[r.clause()] = map[string]string{}
+				}
+				for state, letters := range c.cells {
+					all[r.clause()][state] += letters
+				}
+			})
+		}
+	})
+	return all
+}
+
+// A reason says why cells are empty. Clauses and states are patterns; the first reason that fits counts.
+type reason struct{ part, clauses, states, events, why string }
+
+// text writes the part, and the reasons of its empty cells.
+func (p matrixPart) text(t *testing.T, b *strings.Builder) {
+	cells := p.measure(t)
+	fmt.Fprintf(b, "## %s\n\n| Clause | %s |\n|---|%s\n", p.title, strings.Join(p.states, " | "), strings.Repeat("---|", len(p.states)))
+	used := map[int][]string{}
+	for _, clause := range slices.SortedFunc(maps.Keys(cells), byNumber) {
+		fmt.Fprintf(b, "| %s |", clause)
+		for _, state := range p.states {
+			var has string
+			for _, e := range p.events {
+				if strings.ContainsRune(cells[clause][state], e) {
+					has += string(e)
+					continue
+				}
+				i := slices.IndexFunc(reasons, func(r reason) bool {
+					return (r.part == "" || r.part == p.title) && matchesAll(r.clauses, clause) && matchesAll(r.states, state) && strings.ContainsRune(r.events, e)
+				})
+				if i < 0 {
+					t.Errorf("%s: no rule of %s tries %q in state %s, and no reason is given", p.title, clause, e, state)
+					continue
+				}
+				used[i] = append(used[i], clause)
+			}
+			if has == "" {
+				has = "-"
+			}
+			fmt.Fprintf(b, " %s |", has)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(b, "\nThe empty cells:\n\n| Clauses | States | Events | Cells | Why |\n|---|---|---|---|---|\n")
+	for _, i := range slices.Sorted(maps.Keys(used)) {
+		clauses := slices.Compact(slices.SortedFunc(slices.Values(used[i]), byNumber))
+		states := reasons[i].states
+		if states == "" {
+			states = "all"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %d | %s |\n", strings.Join(clauses, " "), strings.ReplaceAll(states, "|", ", "), reasons[i].events, len(used[i]), reasons[i].why)
+	}
+	b.WriteString("\n")
+}
+
+func matchesAll(pattern, s string) bool {
+	return pattern == "" || regexp.MustCompile("^(?:"+pattern+")$").MatchString(s)
+}
+
+// byNumber orders clauses as SPEC.md does.
+func byNumber(a, b string) int {
+	number := func(s string) (n int) { _, _ = fmt.Sscanf(s[1:], "%d", &n); return n }
+	if a[0] != b[0] {
+		return strings.Index("MRASHNGP", a[:1]) - strings.Index("MRASHNGP", b[:1])
+	}
+	return number(a) - number(b)
+}
+
+// MATRIX.md shows which events the rules of each clause try in which states. It is measured: the rules run
+// against implementations that note it. Each empty cell has a reason.
+//
+//	go test -run Matrix$ ./leasetest -v        prints it
+//	go test -run Matrix$ ./leasetest -update   writes the file
+func TestMatrix(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# What the rules try\n\nThis file is written by `go test -run 'Matrix$' ./leasetest -update`, and a test keeps it up to date. It is\nmeasured: the rules of each clause run against implementations that note what is done to them. A letter\nin a cell says that a rule of the clause tries that event in that state:\n\n")
+	for _, e := range events {
+		fmt.Fprintf(&b, "- `%s`: %s\n", e.letter, e.what)
+	}
+	b.WriteString("\nGuards have two states, and every rule of them tries both. `released` is available with an ID that is\nstill known.\n\n")
+	for _, p := range matrixParts {
+		p.text(t, &b)
+	}
+	got := strings.TrimRight(b.String(), "\n") + "\n"
+	t.Log("\n" + got)
+	if *update {
+		if err := os.WriteFile("MATRIX.md", []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if raced { // the order in which goroutines run is drawn then, and with it a few cells
+		return
+	}
+	if want, err := os.ReadFile("MATRIX.md"); err != nil || string(want) != got {
+		t.Errorf("MATRIX.md is not what the rules do (%v): run go test -run 'Matrix$' ./leasetest -update, and look at the difference", err)
+	}
+}

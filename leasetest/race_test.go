@@ -1,0 +1,6 @@
+//go:build race
+
+package leasetest
+
+// raced reports whether the race detector runs.
+const raced = true
