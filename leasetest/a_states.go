@@ -332,6 +332,7 @@ var stateRules = []rule{
 		for range 10 {
 			ids := []lease.ID{p.id(), p.id()}
 			var granted [2]uint64
+			_ = clients[1].inspect()
 			p.together(2, func(i int) {
 				res, err := clients[i].ask(acquire(ids[i], p.D))
 				switch {
@@ -351,6 +352,9 @@ var stateRules = []rule{
 			}
 			for i, id := range ids {
 				if granted[i] > 0 {
+					for _, c := range clients {
+						c.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
+					}
 					clients[1-i].must(p.name, release(id)) // the ID decides, not the client
 				}
 			}
