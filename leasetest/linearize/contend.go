@@ -17,6 +17,12 @@ type Workload struct {
 	Requests int           // of each. Default: 12; the search takes longer the more there are
 	Term     time.Duration // the longest finite lease, at least a microsecond. Default: a second
 	Seed     uint64        // of all that is drawn
+
+	// Delay is the longest time that a load or a swap takes on its way, each way, in ContendStore. It
+	// is drawn for each. Without delays the requests of clients in one process do not overlap, and
+	// nothing can go wrong between a load and a swap. With long ones the search takes long. Default:
+	// a thirtieth of Term. Negative: none.
+	Delay time.Duration
 }
 
 // Contend records one history: clients that ask for anything of the newest version at the same time, under IDs of
@@ -42,6 +48,63 @@ func (r *Recorder) Contend(ctx context.Context, of func(client int) lease.Author
 		all.Go(func() { c.client(ctx, a, rand.New(rand.NewPCG(c.Seed, uint64(i)))) })
 	}
 	all.Wait()
+}
+
+// ContendStore is Contend for a store: each client has a [lease.NewAuthority] of it. Loads and swaps are
+// delayed as [Workload.Delay] says, so that the requests of the clients overlap.
+func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload) {
+	var c Workload
+	if w != nil {
+		c = *w
+	}
+	c.Delay = cmp.Or(c.Delay, cmp.Or(c.Term, time.Second)/30)
+	r.Contend(ctx, func(client int) lease.Authority {
+		if c.Delay < 0 {
+			return lease.NewAuthority(s)
+		}
+		return lease.NewAuthority(&delayed{Store: s, longest: c.Delay, rng: rand.New(rand.NewPCG(c.Seed, uint64(client)<<32))})
+	}, &c)
+}
+
+// A delayed store is a store as one client sees it over a network that takes time.
+type delayed struct {
+	lease.Store
+	longest time.Duration
+	rng     *rand.Rand // requests of one client follow each other
+}
+
+// wait takes up to the longest delay, unless the context ends before.
+func (d *delayed) wait(ctx context.Context) error {
+	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(d.longest) + 1)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *delayed) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	if err := d.wait(ctx); err != nil {
+		return lease.Snapshot{}, err
+	}
+	snap, err := d.Store.Load(ctx, name)
+	if err != nil {
+		return snap, err
+	}
+	return snap, d.wait(ctx)
+}
+
+func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if err := d.wait(ctx); err != nil {
+		return lease.Snapshot{}, err
+	}
+	snap, err := d.Store.Swap(ctx, name, old, next)
+	if err != nil {
+		return snap, err
+	}
+	return snap, d.wait(ctx) // the answer may be lost
 }
 
 // client acquires under IDs of its own, and uses the last that it knows.

@@ -3,12 +3,14 @@
 // those who use it depend on porcupine, which does the search.
 //
 //	rec := linearize.NewRecorder(nil)
-//	rec.Contend(ctx, func(client int) lease.Authority { return authority }, &linearize.Workload{Seed: seed})
+//	rec.ContendStore(ctx, store, &linearize.Workload{Seed: seed})
 //	if err := rec.Check(time.Minute, "history.html"); err != nil {
 //		t.Fatal(err)
 //	}
 //
-// [Recorder.Contend] has clients ask for anything of the newest version; clients of one's own go through
+// [Recorder.ContendStore] has clients ask for anything of the newest version, over a store whose loads and
+// swaps take time. [Recorder.Contend] does so over any authority. In one process it needs an authority
+// that takes time: requests that take none do not overlap. Clients of one's own go through
 // [Recorder.Authority] instead. The error names the Seed, and the file is a picture of the
 // history. A thousand seeds in synctest bubbles take a second or so.
 //
