@@ -34,9 +34,9 @@ type Options struct {
 	// value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is for how many names the Store remembers what it saw last, besides those that are
-	// watched. Each takes some 500 bytes. A lease that was forgotten counts anew from its next
-	// observation. Default: 65,536.
+	// Names is the number of names for which the Store remembers what it saw last, besides those
+	// that are watched. Each takes some 500 bytes. A lease that was forgotten counts anew from its
+	// next observation. Default: 65,536.
 	Names int
 
 	// SilenceWarning is how long etcd may leave requests unanswered before the Store logs a

@@ -7,8 +7,8 @@ import (
 )
 
 // A Clock is a [lease.Clock] that a test can set wrong. It begins with the time and the rate of
-// package time. Give it to a holder, or to a store through [Skew], to let that run in another time
-// than the rest of the test.
+// package time. A holder that uses a Clock, or a store that gets one by [Skew], runs in another
+// time than the rest of the test.
 //
 // The methods are safe for use by several goroutines at once. A Clock needs no closing. In a
 // synctest bubble it follows the clock of the bubble. The zero Clock is ready to use.

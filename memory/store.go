@@ -16,8 +16,8 @@
 //
 // # Forgetting
 //
-// A Store has no goroutine. It forgets records in the course of its writes, a bounded number each, so
-// that every write takes a bounded time. It forgets
+// A Store has no goroutine. Each write also forgets a bounded number of records, so that it takes a
+// bounded time. A Store forgets
 //
 //   - records that are Available, the oldest first, when there are more than [Idle]. A million names
 //     that are leased and released once leave at most Idle records behind, even if no time passes.

@@ -72,9 +72,9 @@ type Options struct {
 	// Default: none.
 	Limits lease.Limits
 
-	// Names is for how many names the Store remembers its first observation, besides those that are
-	// watched. The name that was not used for the longest time is forgotten first. Default:
-	// [DefaultNames].
+	// Names is the number of names for which the Store remembers its first observation, besides
+	// those that are watched. The name that was not used for the longest time is forgotten first.
+	// Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift bounds e: the clocks of all processes run at rates from 1-e to 1+e. Lower

@@ -27,9 +27,9 @@ type Options struct {
 	// Limits are the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is for how many names the store remembers what its authorities committed last. Each
-	// takes some 300 bytes. The next request for a name that was forgotten costs a load more.
-	// Default: 65,536.
+	// Names is the number of names for which the store remembers what its authorities committed
+	// last. Each takes some 300 bytes. The next request for a name that was forgotten costs a load
+	// more. Default: 65,536.
 	Names int
 
 	// Listen is how a [Store] connects to listen. Set it if the pool connects through a pooler,
