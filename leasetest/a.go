@@ -94,7 +94,7 @@ var answerRules = []rule{
 			a.grant(acquire(p.id(), p.D))
 		}
 	}},
-	{"A8/anybody-may-break", "a break needs no ID, and tells how long the lease stays locked", CanBreak, func(p *probe) {
+	{"A8/anybody-may-break", "a break needs no ID, and returns how long the lease stays locked", CanBreak, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))

@@ -32,7 +32,7 @@ var certaintyRules = []rule{
 			if res, err := a.ask(req); lease.CodeOf(err) != code || code == 0 && err != nil {
 				p.Fatalf("%s: %v", requestText(req), err)
 			} else if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
-				p.Errorf("%v are sure in the answer to %s, of at most %v that are left", res.MinRemaining, requestText(req), most)
+				p.Errorf("MinRemaining is %v in the answer to %s, and at most %v are left", res.MinRemaining, requestText(req), most)
 			}
 		}
 		p.pass(p.D / 4)
@@ -56,12 +56,12 @@ var certaintyRules = []rule{
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
 	}},
-	{"A5/min-remaining-of-an-infinite-lease", "of an infinite lease nothing is sure beyond its break, for which the period is used as it is, or beyond the finite duration that it is given", CanBeInfinite, func(p *probe) {
+	{"A5/min-remaining-of-an-infinite-lease", "MinRemaining of an infinite lease ends with its break, whose period is used as it is, or with the finite duration that it is given", CanBeInfinite, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, lease.Infinite))
 		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure < 0 || sure > p.D {
-			p.Errorf("%v are sure of a lease that was infinite and is of %v now", sure, p.D)
+			p.Errorf("MinRemaining is %v for a lease that was infinite and lasts %v now", sure, p.D)
 		}
 		if !p.can(CanBreak) {
 			return
@@ -81,11 +81,11 @@ var certaintyRules = []rule{
 		p.history.printf("refused: %v", err)
 		for what, sure := range map[string]time.Duration{"a read": a.inspect().MinRemaining, "a refusal": res.MinRemaining} {
 			if sure > p.D/4 {
-				p.Errorf("%v are sure in the answer to %s, of an infinite lease whose break takes %v", sure, what, p.D/4)
+				p.Errorf("MinRemaining is %v in the answer to %s, for an infinite lease whose break takes %v", sure, what, p.D/4)
 			}
 		}
 	}},
-	{"A5/max-remaining-is-enough", "what remains, counted from the answer, is how long the lease stays locked at most, for whoever asks", 0, func(p *probe) {
+	{"A5/max-remaining-is-enough", "MaxRemaining, counted from the answer, is how long the lease stays locked at most", 0, func(p *probe) {
 		a := p.authority()
 		for range 2 {
 			a.grant(acquire(p.id(), p.D))
@@ -98,13 +98,13 @@ var certaintyRules = []rule{
 		}
 		a.grant(acquire(p.id(), p.D))
 	}},
-	{"A5/nothing-is-sure-unlocked", "of a lease that is not locked nothing is sure and nothing remains", 0, func(p *probe) {
+	{"A5/nothing-is-certain-if-unlocked", "for a lease that is not locked, MinRemaining and MaxRemaining are zero", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
 		for _, res := range []lease.Result{a.grant(release(id)), a.inspect()} {
 			if res.MinRemaining != 0 || res.MaxRemaining() != 0 {
-				p.Errorf("of a released lease %v are sure and %v remain", res.MinRemaining, res.MaxRemaining())
+				p.Errorf("of a released lease MinRemaining is %v and MaxRemaining is %v", res.MinRemaining, res.MaxRemaining())
 			}
 		}
 	}},

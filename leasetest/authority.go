@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority holds an authority to the clauses M and A of SPEC.md: a subtest a rule, and
-// a subtest for every scenario of [Vectors], under its name. The function newAuthority
+// TestAuthority tests an authority: it checks the clauses M, R and A of SPEC.md, with a subtest for each
+// rule and for each scenario and cell of [Vectors]. The function newAuthority
 // returns an authority on which the names of the subtest were never used; it is called in
 // the subtest, and its bubble, and may register a clean-up on t. Without [Options.Bubble] it
 // is called by several goroutines.

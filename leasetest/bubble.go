@@ -15,9 +15,9 @@ import (
 // A rule in a bubble takes well under a second; one that takes this long never ends.
 const longest = time.Minute
 
-// bubble holds the implementation to the rule r in a bubble. If everything there waits for what
-// cannot come, such as a lock that a function which panicked has kept, the rule says so, and
-// what waits is left behind: the other rules have their turn.
+// bubble tests the rule r in a bubble. If all goroutines there wait for each other, for instance for a lock
+// that was kept by a function that panicked, the rule reports that. It leaves the goroutines behind, and
+// the other rules still run.
 func (s *suite) bubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""

@@ -91,7 +91,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 	slot.newGuard = func(t testing.TB) Guard { return lockedGuard{plainGuards("").newGuard(t), make(chan struct{}, 1)} }
 	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
 
-	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics keeps no other from being told",
+	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics stops no other handler",
 		"go test github.com/fencedlease/lease/leasetest -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
 		suite *suite
@@ -106,7 +106,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 		"one turn for everything": {naive, []string{
 			"SPEC H17 is violated: CheckAlive is false from the call of release on, before the authority is asked", "CheckAlive does not return while the release is under way",
 			"rule H16/every-method-may-be-called-inside leaves goroutines behind that wait for each other", "SPEC H16: a handler may call every method",
-			"rule H15/told-at-the-end-though-a-request-hangs cannot end", "leasetest.(*oneLockLease).renew",
+			"rule H15/reported-at-the-end-though-a-request-hangs cannot end", "leasetest.(*oneLockLease).renew",
 			replay + "/^H17$/^the-belief-ends-with-the-call$'", replay + "/^H16$/^every-method-may-be-called-inside$'"}},
 		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}

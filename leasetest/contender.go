@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A party is a lease under test with what can be seen of it.
+// A contender is a lease under test, with what the suite sees of it.
 type contender struct {
 	lease.Lease
 	w        *world
@@ -24,7 +24,7 @@ type contender struct {
 	lost     *losses
 
 	mending sync.Mutex
-	mends   func() // what it suffers from
+	mends   func() // undoes the fault that it has; nil: none
 }
 
 // join makes a lease under test of a holder whose requests meet the lines of a script. What
@@ -156,7 +156,7 @@ func (p *contender) sent(a lease.Action, n int) time.Time {
 	return all[n-1].at
 }
 
-// losses are what a handler of OnLost was told.
+// losses are the errors that a handler of OnLost was called with.
 type losses struct {
 	mu   sync.Mutex
 	errs []error
@@ -174,7 +174,7 @@ func (l *losses) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// told waits for the n-th loss and requires that there is no other.
+// lostTimes waits for the n-th loss, and requires that there is no other.
 func (p *contender) lostTimes(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.patience()); len(p.lost.all()) < n && time.Now().Before(deadline); {
@@ -187,7 +187,7 @@ func (p *contender) lostSoFar(n int) error {
 	p.w.Helper()
 	errs := p.lost.all()
 	if len(errs) != n {
-		p.w.Fatalf("%s: OnLost was told %d times, and must be %d times: %v", p.who, len(errs), n, errs)
+		p.w.Fatalf("%s: OnLost was called %d times, and must be called %d times: %v", p.who, len(errs), n, errs)
 	}
 	if n == 0 {
 		return nil
@@ -195,7 +195,7 @@ func (p *contender) lostSoFar(n int) error {
 	return errs[n-1]
 }
 
-// isLost brings about a loss, and requires that it is told as the n-th.
+// isLost brings about a loss, and requires that it is reported as the n-th.
 func (p *contender) isLost(n int) {
 	p.w.Helper()
 	p.lose()
@@ -203,12 +203,12 @@ func (p *contender) isLost(n int) {
 	p.lostTimes(n)
 }
 
-// lostError requires that a handler was told a *lease.LostError with one of the reasons.
+// lostError requires that a handler was called with a *lease.LostError with one of the reasons.
 func (p *contender) lostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)
 	if !errors.As(err, &lost) {
-		p.w.Errorf("%s: OnLost was told %T (%v), and must be told a *lease.LostError", p.who, err, err)
+		p.w.Errorf("%s: OnLost was called with %T (%v), and must be called with a *lease.LostError", p.who, err, err)
 		return
 	}
 	if lost.Name != p.name {

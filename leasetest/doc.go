@@ -22,7 +22,7 @@
 //	          0s  a: Acquire: true, <nil>
 //	          0s  == a is cut off
 //	          0s  a: Release: connection refused
-//	          0s  == a is well again
+//	          0s  == a is connected again
 //	          0s  a: Acquire: false, <nil>
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
@@ -54,7 +54,7 @@
 // [Vectors] are the facts of the machine as text files, for implementations in any
 // language, and [TestStep] holds a function like lease.Step to them. PEERS.md lists the cases
 // of other libraries' suites with the rules that check them here, and the clauses that no rule
-// checks.
+// checks. MATRIX.md shows which events the rules of each clause try in which states.
 //
 // # Unit tests of code that takes a lease
 //

@@ -63,7 +63,7 @@ func ExampleBefore() {
 	// true false
 }
 
-// The watch tells nothing, and who waits looks again by himself when the lease he saw runs out.
+// The watch signals nothing, and the holder that waits asks again when the lease that it saw ends.
 func ExampleLossy() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))

@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The means by which the suite brings a holder into trouble, each by the first way that
-// there is: see the abilities that follow from others.
+// Faults that the suite can cause, each by the first means that there is: see the abilities that follow
+// from others.
 
-// cut cuts a party off its authority, until mend. It needs cutting.
+// cut cuts a contender off from its authority, until mend. It needs canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -23,15 +23,14 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// orCut cuts a party off that no line of a script can reach. It needs cutting.
+// orCut cuts off a contender that no line of a script can reach. It needs canCut.
 func (p *contender) orCut() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// stall keeps a party from renewing, until mend: it is cut off, or does not run. It needs
-// stalling.
+// stall keeps a contender from renewing, until mend: it is cut off, or paused. It needs canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -42,8 +41,8 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose brings about the loss of what a party holds, within the duration of the lease: it is
-// cut off until mend, its clock is set ahead, or a third party breaks it. It needs losing.
+// lose makes a contender lose its lease within the duration: it is cut off until mend, its clock is set ahead,
+// or a third party breaks the lease. It needs canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -56,14 +55,14 @@ func (p *contender) lose() {
 	}
 }
 
-// mend undoes what lasts of cut, stall and lose, if there is something.
+// mend undoes cut, stall and lose.
 func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
 	p.mends = nil
 	p.mending.Unlock()
 	if f != nil {
-		p.w.history.printf("== %s is well again", p.who)
+		p.w.history.printf("== %s is connected again", p.who)
 		f()
 	}
 }
@@ -74,7 +73,7 @@ func (p *contender) mendBy(f func()) {
 	p.mends = f
 }
 
-// losing are the reasons that a loss may have which lose brought about.
+// losing returns the reasons that a loss caused by lose may have.
 func (w *world) losing() []lease.Code {
 	if w.can(canStall) {
 		return []lease.Code{lease.ErrExpired}
@@ -82,8 +81,8 @@ func (w *world) losing() []lease.Code {
 	return w.revoked()
 }
 
-// revoked are the reasons that a loss may have which revoke brought about: an authority that
-// the suite does not know may have no breaks.
+// revoked returns the reasons that a loss caused by revoke may have. An authority that the suite does not
+// know may have no breaks.
 func (w *world) revoked() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}

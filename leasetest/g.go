@@ -46,7 +46,7 @@ var guardRules = []rule{
 			}
 		})
 	}},
-	{"G1/who-waited-is-looked-at-again", "a function that waited for its turn does not run after one with a newer token", 0, func(p *probe) {
+	{"G1/a-function-that-waited-is-checked-again", "a function that waited for its turn does not run after a function with a newer token", 0, func(p *probe) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var order []uint64 // appended to by one function at a time
@@ -144,7 +144,7 @@ var guardRules = []rule{
 		}
 		p.admits(g, 1)
 	}},
-	{"G5/a-refusal-tells-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
+	{"G5/a-refusal-names-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
 		g := p.guard()
 		old, next := lease.TokenOf(41), lease.TokenOf(42)
 		p.need(g.Advance(next), "advance")
@@ -214,16 +214,16 @@ var guardRules = []rule{
 	}},
 }
 
-// A Guard is what keeps older holders from a resource. fencing.Guard is one.
+// A Guard stands at a resource and refuses the writes of older holders. fencing.Guard is one.
 type Guard interface {
-	// Advance shows a token before the holder's first read.
+	// Advance raises the mark to a token. A holder calls it before its first read.
 	Advance(tok lease.Token) error
 
-	// Do runs f if tok is not older than the newest that was shown.
+	// Do calls f if tok is not older than the mark.
 	Do(tok lease.Token, f func() error) error
 }
 
-// TestGuard holds a guard to the clauses G of SPEC.md, a subtest a rule. The function
+// TestGuard tests a guard: it checks the clauses G of SPEC.md, with a subtest for each rule. The function
 // newGuard returns a guard that has seen no token; it is called in the subtest, and its
 // bubble. Without [Options.Bubble] it is called by several goroutines.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {

@@ -59,7 +59,7 @@ var acquireRules = []rule{
 			w.direct = direct
 		}
 	}},
-	{"H1/the-record's-duration-counts", "how long another is waited for is the duration that he was granted, not one's own", canStall, func(p *probe) {
+	{"H1/the-record's-duration-counts", "a lease stays locked for the duration that its holder was granted, whatever the duration of the next holder", canStall, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: 3 * p.D})
 		b := w.join(Holder{Owner: "b"})
@@ -80,7 +80,7 @@ var acquireRules = []rule{
 			p.Errorf("it took %v", took)
 		}
 	}},
-	{"H1/one-of-many-wins", "of many that acquire at the same time one holds, and the others are told false", 0, func(p *probe) {
+	{"H1/one-of-many-wins", "of many that acquire at the same time one holds, and the others return false", 0, func(p *probe) {
 		w := p.world()
 		var all []*contender
 		for i := range 8 {
@@ -153,7 +153,7 @@ var acquireRules = []rule{
 		}
 		p.name = name
 	}},
-	{"H2/contexts-that-end-meanwhile", "an acquire whose context ends meanwhile holds or leaves nothing behind: no later one is told that another has the lease", 0, func(p *probe) {
+	{"H2/contexts-that-end-meanwhile", "an acquire whose context ends meanwhile holds, or leaves nothing behind: no later one returns that another holder has the lease", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, p.slow()), w.join(Holder{Owner: "b"})
 		began := time.Now()
@@ -174,7 +174,7 @@ var acquireRules = []rule{
 		a.lostSoFar(0)
 		b.acquire()
 	}},
-	{"H4/a-grant-answered-too-late-is-an-error", "a grant that is answered when nothing is certain any more is an error, and undone", CanUseAuthority, func(p *probe) {
+	{"H4/a-grant-answered-too-late-is-an-error", "a grant whose answer arrives when the lease is no longer certain is an error, and is undone", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 			if req.Action == lease.ActionAcquire {
@@ -188,7 +188,7 @@ var acquireRules = []rule{
 		a.lostSoFar(0)
 		b.acquire()
 	}},
-	{"H5/acquire-while-holding-asks-nobody", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
+	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		asked := len(a.requests.of(lease.ActionAcquire))
@@ -201,7 +201,7 @@ var acquireRules = []rule{
 			p.Errorf("%d more acquires were sent", n-asked)
 		}
 	}},
-	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire, and of one while holding, cannot end what is held", 0, func(p *probe) {
+	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire does not end the lease that is held, and neither does that of an acquire while holding", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		ctx, cancel := context.WithCancel(p.ctx)
 		if _, ok, err := a.tryAcquire(ctx); !ok {

@@ -13,7 +13,7 @@ import (
 
 // beliefRules are about CheckAlive.
 var beliefRules = []rule{
-	{"H9/false-from-the-end-on", "CheckAlive is false from the end of what is certain, though nothing of the holder could run since", CanUseClock, func(p *probe) {
+	{"H9/false-from-the-end-on", "CheckAlive is false once the lease is no longer certain, even if no goroutine of the holder could run since", CanUseClock, func(p *probe) {
 		w := p.world()
 		clock := leasefault.NewClock()
 		a, b := w.join(Holder{Owner: "a", Clock: clock}), w.join(Holder{Owner: "b"})
@@ -28,7 +28,7 @@ var beliefRules = []rule{
 		b.aliveFor(2*p.D, "after it followed a holder that had paused")
 		a.lostTimes(1)
 	}},
-	{"H9/counted-from-the-sending", "what is believed is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
+	{"H9/counted-from-the-sending", "the belief is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
 		for i, slow := range []leasefault.Line[lease.Action]{
 			leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/12)),
 			leasefault.Nth(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)),
@@ -52,14 +52,14 @@ var beliefRules = []rule{
 			a.dead("a duration after the last request that was granted was sent")
 		}
 	}},
-	{"H9/held-for-most-of-the-duration", "what is certain is not given away: without renewals a holder believes for most of the duration", canStall, func(p *probe) {
+	{"H9/held-for-most-of-the-duration", "without renewals a holder believes for most of the duration", canStall, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.stall()
 		p.pass(p.D * 9 / 10)
 		a.alive("when nine tenths of the duration are over")
 	}},
-	{"H9/counts-what-is-sure", "if less is sure than was asked for, no more is believed", CanUseAuthority, func(p *probe) {
+	{"H9/counts-what-is-certain", "if MinRemaining is less than the duration asked for, the holder believes no longer than that", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, p.D/2) })
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
@@ -69,7 +69,7 @@ var beliefRules = []rule{
 		a.dead("when nothing is sure any more")
 		a.lostTimes(1)
 	}},
-	{"H9/counts-what-is-sure-of-a-renewal", "a renewal is believed as a grant is: for what is sure of it, no longer than was asked for, less what clocks may differ", CanUseAuthority, func(p *probe) {
+	{"H9/counts-what-is-sure-of-a-renewal", "a renewal counts like a grant: for MinRemaining, no longer than the duration, less what the clocks may differ", CanUseAuthority, func(p *probe) {
 		for i, c := range []struct {
 			what string
 			sure func(sure time.Duration) time.Duration
@@ -100,7 +100,7 @@ var beliefRules = []rule{
 			a.lostTimes(1)
 		}
 	}},
-	{"H9/counts-what-was-asked-for", "if more is sure than was asked for, no more is believed", CanUseAuthority, func(p *probe) {
+	{"H9/counts-what-was-asked-for", "if MinRemaining is more than the duration asked for, the holder believes no longer than the duration", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
@@ -109,7 +109,7 @@ var beliefRules = []rule{
 		p.pass(p.D - time.Since(sent))
 		a.dead("a duration after it was sent")
 	}},
-	{"H9/asks-nobody", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
+	{"H9/check-alive-sends-nothing", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
 		var hang atomic.Bool
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, p.loseRequest)))
 		a.acquire()
@@ -127,7 +127,7 @@ var beliefRules = []rule{
 			p.Errorf("100 calls made %d requests", n-asked)
 		}
 	}},
-	{"H9/clock-rates", "what is believed is true while the authority's clock is faster than the holder's by as much as is allowed", CanUseAuthority, func(p *probe) {
+	{"H9/clock-rates", "the belief is true even if the authority's clock is faster than the holder's by as much as is allowed", CanUseAuthority, func(p *probe) {
 		clock := leasefault.NewClock()
 		clock.Rate(1.001 / 0.999)
 		w := p.worldOver(leasefault.Skew(memory.New(nil), clock))
@@ -145,7 +145,7 @@ var beliefRules = []rule{
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
-		a.aliveFor(time.Hour, "after it acquired for ever")
+		a.aliveFor(time.Hour, "after it acquired forever")
 		if n := len(a.requests.of(leasefault.Any)); n < 10 && w.direct != nil {
 			p.Errorf("it asked %d times in an hour", n)
 		}
@@ -154,7 +154,7 @@ var beliefRules = []rule{
 		a.dead("a minute after it was broken")
 		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
 	}},
-	{"H9/confirmed-is-what-was-last-heard", "a holder tells when the request was sent whose answer last showed that it has the lease", hasLastConfirmed | canStall, func(p *probe) {
+	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		holder := a.Lease.(confirmer)
 		if at, ok := holder.LastConfirmed(); ok {
@@ -176,7 +176,7 @@ var beliefRules = []rule{
 			p.Errorf("nothing was heard since %s, and confirmed at %s", timeText(stalled), timeText(at))
 		}
 	}},
-	{"H9/belief-is-never-false", "whatever the network does, a holder that believes has the lease at the authority", CanUseAuthority, func(p *probe) {
+	{"H9/belief-is-never-false", "whatever the network does, a holder that believes is the holder at the authority", CanUseAuthority, func(p *probe) {
 		rounds, steps := 10, 400
 		if !p.Bubble {
 			rounds, steps = 1, 150

@@ -49,7 +49,7 @@ var boundRules = []rule{
 	{"H11/every-renewal-of-an-infinite-lease-has-a-bound", "a renewal of an infinite lease that nothing answers is given up, and the lease is renewed again", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, p.loseRequest), leasefault.Nth(3, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
-		a.aliveFor(time.Hour, "after it acquired for ever")
+		a.aliveFor(time.Hour, "after it acquired forever")
 		a.bounded(lease.ActionRenew, 10*time.Minute)
 		if n := len(a.requests.of(lease.ActionRenew)); n < 10 {
 			p.Errorf("%d renewals in an hour, two of which were not answered", n)
@@ -213,7 +213,7 @@ var boundRules = []rule{
 			granted("after it has lost")
 		}
 	}},
-	{"H5/acquire-while-breaking-asks-nobody", "an acquire while the lease is breaking returns the token that is held, and keeps nothing beyond the end of the break", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+	{"H5/acquire-while-breaking-sends-nothing", "an acquire while the lease is breaking returns the token that is held, and keeps nothing beyond the end of the break", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()

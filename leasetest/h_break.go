@@ -42,7 +42,7 @@ var breakRules = []rule{
 		a.dead("half a duration after an immediate break")
 		a.lostError(a.lostTimes(1), tok, w.revoked()...)
 	}},
-	{"H13/a-break-of-unknown-end-is-a-loss", "where the authority does not tell how long a break lasts, the lease is lost at once", CanUseAuthority | CanBreak, func(p *probe) {
+	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once", CanUseAuthority | CanBreak, func(p *probe) {
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionRenew && *err != nil {
@@ -53,7 +53,7 @@ var breakRules = []rule{
 		tok := a.acquire()
 		w.revoke(p.D * 9 / 10)
 		p.pass(p.D/2 + p.Slack)
-		a.dead("after it learned of a break whose end is not told")
+		a.dead("after it learned of a break whose end is not shown")
 		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
 	}},
 	{"H13/a-broken-lease-is-not-renewed", "a break shorter than what is believed ends the belief in time if the holder can ask", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
@@ -67,7 +67,7 @@ var breakRules = []rule{
 		b.acquire()
 		a.deadFor(p.D, "after another followed")
 	}},
-	{"H13/handlers-are-told-of-a-break", "handlers of OnBreaking are told when the lease will be lost, and again if that is sooner", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
+	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		warned := a.breaks()
@@ -77,26 +77,26 @@ var breakRules = []rule{
 		p.pass(p.D*5/12 + p.Slack/4)
 		first := warned()
 		if len(first) != 1 {
-			p.Fatalf("the handler was told %d times of one break: %v", len(first), first)
+			p.Fatalf("the handler was called %d times for one break: %v", len(first), first)
 		}
 		if end := first[0].Sub(began); end > p.D*9/10+p.Slack || end < p.D*8/10 {
-			p.Errorf("the handler was told of an end in %v, and the break ends in %v", end, p.D*9/10)
+			p.Errorf("the handler was called with an end in %v, and the break ends in %v", end, p.D*9/10)
 		}
 		a.alive("after the warning")
 		a.lostSoFar(0)
 		w.revoke(p.D*17/20 - time.Since(began))
 		p.pass(p.D*4/5 - time.Since(began)) // more than an interval later
 		if again := warned(); len(again) != 2 || !again[1].Before(first[0]) {
-			p.Errorf("the break was shortened, and the handler was told of %v", again)
+			p.Errorf("the break was shortened, and the handler was called with %v", again)
 		}
 		p.pass(p.D*17/20 + p.Slack - time.Since(began))
 		a.dead("when the break is over")
 		a.lostTimes(1)
 	}},
-	{"H13/a-handler-that-is-stopped-is-not-warned", "a handler of OnBreaking that was unregistered is not told", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
+	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		stop := a.Lease.(breakNotifier).OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was told") })
+		stop := a.Lease.(breakNotifier).OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was called") })
 		if !stop() || stop() {
 			p.Errorf("stop must be true once")
 		}

@@ -14,7 +14,7 @@ import (
 
 // idRules are about the IDs of a holder, and who takes over.
 var idRules = []rule{
-	{"H3/a-late-grant-is-undone", "the grant of an acquire that was abandoned is undone by its ID, after the attempt has settled, and never surfaces", CanUseAuthority, func(p *probe) {
+	{"H3/a-late-grant-is-undone", "the grant of an abandoned acquire is released by its ID after the attempt has settled, and is never believed", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{
 			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // it lands after the caller has gone
@@ -47,7 +47,7 @@ var idRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H3/undo-has-a-context-of-its-own", "the undoing of an abandoned acquire is not ended by the caller's context, and does not hang for ever", CanUseAuthority, func(p *probe) {
+	{"H3/undo-has-a-context-of-its-own", "the release after an abandoned acquire does not end with the caller's context, and does not hang forever", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
 		a.abandon(p.D / 20)
 		p.pass(2 * p.D)
@@ -60,7 +60,7 @@ var idRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire comes after its undoing does not stay with nobody", CanUseAuthority | CanBeInfinite, func(p *probe) {
+	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire arrives after its release does not stay locked without a holder", CanUseAuthority | CanBeInfinite, func(p *probe) {
 		gate := p.gate()
 		w := p.worldOver(leasefault.ScriptStore(memory.New(nil), leasefault.Nth(1, leasefault.Swap, leasefault.Detach(p.TB, gate.HoldRequest))))
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
@@ -106,7 +106,7 @@ var idRules = []rule{
 		a.until(5, "after a release that did not arrive")
 		a.requests.fresh(p, seen)
 	}},
-	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next is not told that another has it", CanUseAuthority, func(p *probe) {
+	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.fails(p.ctx, "whose answer was lost")
 		a.until(3, "after one whose answer was lost")
@@ -124,7 +124,7 @@ var idRules = []rule{
 		a.acquire()
 		a.requests.fresh(p, seen)
 	}},
-	{"H7/a-lost-ID-does-not-exclude-its-holder", "a holder that acquires as soon as it has lost is not told that another has the lease", canLose, func(p *probe) {
+	{"H7/a-lost-ID-does-not-exclude-its-holder", "an acquire right after a loss does not return that another holder has the lease", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		again := make(chan bool, 1)
 		a.OnLost(func(error) {

@@ -14,7 +14,7 @@ import (
 
 // lossRules are about losses, handlers and contexts.
 var lossRules = []rule{
-	{"H15/a-loss-is-told-once", "each handler is told of a loss exactly once, with the token and the reason, and once more of the next incarnation's", canLose, func(p *probe) {
+	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next incarnation", canLose, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		other := new(losses)
@@ -32,7 +32,7 @@ var lossRules = []rule{
 			p.pass(p.D)
 			a.lostSoFar(n + 1)
 			if m := len(other.all()); m != n+1 {
-				p.Errorf("the second handler was told %d times of %d losses", m, n+1)
+				p.Errorf("the second handler was called %d times for %d losses", m, n+1)
 			}
 			a.mend()
 			a.until(3, "after a loss")
@@ -41,7 +41,7 @@ var lossRules = []rule{
 			a.lostSoFar(n + 1)
 		}
 	}},
-	{"H15/a-release-is-no-loss", "a release that took effect first is not told as a loss, whatever becomes of it", canCut, func(p *probe) {
+	{"H15/a-release-is-no-loss", "a release that took effect first is not reported as a loss, whatever its outcome", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		p.need(a.release(), "release")
@@ -56,7 +56,7 @@ var lossRules = []rule{
 		p.pass(2 * p.D)
 		a.lostSoFar(0)
 	}},
-	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never told as a loss", canCut, func(p *probe) {
+	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never reported as a loss", canCut, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, p.loseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
@@ -68,7 +68,7 @@ var lossRules = []rule{
 		p.pass(3 * p.D)
 		b.lostSoFar(0)
 	}},
-	{"H15/told-at-the-end-though-a-request-hangs", "a loss is told at the end of what is certain, though a request hangs that does not look at its context", CanUseAuthority, func(p *probe) {
+	{"H15/reported-at-the-end-though-a-request-hangs", "a loss is reported when the lease is no longer certain, even if a request hangs and ignores its context", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		tok := a.acquire()
@@ -76,7 +76,7 @@ var lossRules = []rule{
 		a.dead("a duration after it acquired")
 		a.lostError(a.lostSoFar(1), tok, lease.ErrExpired)
 	}},
-	{"H15/not-before-the-acquire-is-decided", "what an acquire did not return as held is not told as lost, and what it did is", CanUseAuthority, func(p *probe) {
+	{"H15/not-before-the-acquire-is-decided", "an acquire that did not return true is not reported as lost, and one that did is", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		sure := p.D / 10
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
@@ -87,7 +87,7 @@ var lossRules = []rule{
 			var early atomic.Int32
 			a.OnLost(func(error) {
 				if p.Bubble {
-					time.Sleep(time.Nanosecond) // whoever waits for Acquire runs first
+					time.Sleep(time.Nanosecond) // the goroutine that waits for Acquire runs first
 				}
 				if !granted.Load() {
 					early.Add(1)
@@ -102,11 +102,11 @@ var lossRules = []rule{
 			}
 			a.lostTimes(want)
 			if p.Bubble && early.Load() != 0 {
-				p.Errorf("a loss was told before the acquire was decided")
+				p.Errorf("a loss was reported before the acquire was decided")
 			}
 		}
 	}},
-	{"H15/a-release-at-the-end", "a release before the end of what is certain is no loss, and one from then on does not hide it, to the nanosecond", canCut | exactTime, func(p *probe) {
+	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *probe) {
 		n := 0
 		after := func(d time.Duration) *contender { // one that is cut off, d after it acquired
 			n++
@@ -130,7 +130,7 @@ var lossRules = []rule{
 			a.lostSoFar(want)
 		}
 	}},
-	{"H16/a-warning-that-blocks-holds-nobody-up", "a handler of OnBreaking that blocks keeps neither another from being told nor the loss from coming", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
+	{"H16/a-blocked-break-handler-delays-nothing", "a handler of OnBreaking that blocks delays neither another handler nor the loss", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		blocked := make(chan struct{})
@@ -141,13 +141,13 @@ var lossRules = []rule{
 		w.revoke(p.D * 3 / 4)
 		p.pass(p.D/2 + p.Slack/4)
 		if n := len(warned()); n != 1 {
-			p.Errorf("the handler after one that blocks was told %d times", n)
+			p.Errorf("the handler after one that blocks was called %d times", n)
 		}
 		p.pass(p.D / 2)
 		a.dead("when the break is over")
 		a.lostTimes(1)
 	}},
-	{"H16/handlers-run-on-their-own", "a handler that blocks keeps neither another from being told nor a method from returning", canLose, func(p *probe) {
+	{"H16/handlers-run-in-goroutines-of-their-own", "a handler that blocks delays neither another handler nor a method", canLose, func(p *probe) {
 		blocked := make(chan struct{})
 		a := p.world().join(Holder{Owner: "a"})
 		p.Cleanup(func() { close(blocked) })
@@ -157,7 +157,7 @@ var lossRules = []rule{
 		a.acquire()
 		a.isLost(1)
 		if n := len(late.all()); n != 1 {
-			p.Errorf("the handler after one that blocks was told %d times", n)
+			p.Errorf("the handler after one that blocks was called %d times", n)
 		}
 		a.mend()
 		a.dead("after it was lost")
@@ -193,7 +193,7 @@ var lossRules = []rule{
 		}
 		a.alive("after its handler has acquired again")
 	}},
-	{"H16/a-late-handler-is-not-told", "a handler that registers after a loss is not told of it, but of the next", canLose, func(p *probe) {
+	{"H16/a-late-handler-is-not-called", "a handler that registers after a loss is called for the next loss, and not for that one", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		late := new(losses)
 		for n := range 2 {
@@ -205,11 +205,11 @@ var lossRules = []rule{
 				p.pass(p.D)
 			}
 			if m := len(late.all()); m != n {
-				p.Errorf("after %d losses, the handler that registered after the first was told %d times", n+1, m)
+				p.Errorf("after %d losses, the handler that registered after the first was called %d times", n+1, m)
 			}
 		}
 	}},
-	{"H16/stop-unregisters", "a handler that was unregistered is not told; stop says whether it was still registered", canLose, func(p *probe) {
+	{"H16/stop-unregisters", "a handler that was unregistered is not called; stop reports whether it was still registered", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		gone := new(losses)
 		stop := a.OnLost(gone.handle)
@@ -219,7 +219,7 @@ var lossRules = []rule{
 		a.acquire()
 		a.isLost(1)
 		if n := len(gone.all()); n != 0 {
-			p.Errorf("a handler that was unregistered was told %d times", n)
+			p.Errorf("a handler that was unregistered was called %d times", n)
 		}
 	}},
 	{"H16/stop-unregisters-its-own", "the function stop unregisters the handler that it came with, and no other", canLose, func(p *probe) {
@@ -234,11 +234,11 @@ var lossRules = []rule{
 		a.isLost(1)
 		for i, want := range []int{1, 0, 1} {
 			if n := len(lostTimes[i].all()); n != want {
-				p.Errorf("the second of three handlers was unregistered, and handler %d was told %d times", i+1, n)
+				p.Errorf("the second of three handlers was unregistered, and handler %d was called %d times", i+1, n)
 			}
 		}
 	}},
-	{"H16/a-handler-registered-inside-is-not-told", "a handler that another registers when it is told of a loss is not told of that one, but of the next", canLose, func(p *probe) {
+	{"H16/a-handler-registered-inside-is-not-called", "a handler that another handler registers is called for the next loss, and not for this one", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		inner := new(losses)
 		var once sync.Once
@@ -248,7 +248,7 @@ var lossRules = []rule{
 			a.isLost(n + 1)
 			p.pass(p.D / 4)
 			if m := len(inner.all()); m != n {
-				p.Errorf("after %d losses, the handler that was registered inside the first was told %d times", n+1, m)
+				p.Errorf("after %d losses, the handler that was registered inside the first was called %d times", n+1, m)
 			}
 			a.mend()
 		}
@@ -294,7 +294,7 @@ var lossRules = []rule{
 
 // panicRules come last: a panic that nothing recovers from ends the process.
 var panicRules = []rule{
-	{"H16/a-panic-stops-no-other", "a handler that panics keeps no other from being told", canLose, func(p *probe) {
+	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		after := new(losses)
 		a.OnLost(func(error) { p.panic("a handler of OnLost") })
@@ -302,7 +302,7 @@ var panicRules = []rule{
 		a.acquire()
 		a.isLost(1)
 		if n := len(after.all()); n != 1 {
-			p.Errorf("the handler after one that panics was told %d times", n)
+			p.Errorf("the handler after one that panics was called %d times", n)
 		}
 		a.mend()
 		a.until(3, "after a handler panicked")

@@ -36,7 +36,7 @@ var waitRules = []rule{
 		}
 		b.acquire()
 	}},
-	{"H21/wait-ends-though-signals-are-lost", "who waits gets the lease though the watch tells him nothing, is lost, or cannot begin, and does not ask without a pause", CanUseAuthority | hasWait, func(p *probe) {
+	{"H21/wait-ends-though-signals-are-lost", "a holder that waits gets the lease even if the watch signals nothing, is lost, or cannot begin, and it does not send requests without a pause", CanUseAuthority | hasWait, func(p *probe) {
 		for i, fault := range []leasefault.WatchFault{leasefault.LoseSignals(p.rand.Uint64(), 1), leasefault.CloseWatch(p.D / 20), leasefault.FailWatch} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -55,7 +55,7 @@ var waitRules = []rule{
 			case err := <-held:
 				p.need(err, "waiting")
 			case <-time.After(p.D + p.patience()):
-				p.Fatalf("the holder released, and who waits has not got it")
+				p.Fatalf("the holder released, and the one that waits has not got it")
 			}
 			b.alive("after it waited")
 			p.need(b.release(), "release")

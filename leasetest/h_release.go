@@ -149,7 +149,7 @@ var releaseRules = []rule{
 		a.aliveFor(3*p.D, "after a copy of an earlier release arrived")
 		a.lostSoFar(0)
 	}},
-	{"H17/the-lost-release-nothing-of-others", "a release of what was lost, and taken by another, leaves the other alone", canLose, func(p *probe) {
+	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "a release of what was lost, and taken by another, leaves the other alone", canLose, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -183,7 +183,7 @@ var releaseRules = []rule{
 			p.Errorf("%d requests were made", m-n)
 		}
 	}},
-	{"H18/after-close-nothing-runs", "after close no request is made, no handler is told, and no acquire is granted", hasClose, func(p *probe) {
+	{"H18/after-close-nothing-runs", "after close no request is sent, no handler is called, and no acquire is granted", hasClose, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		closer := a.Lease.(closer)

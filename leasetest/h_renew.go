@@ -46,7 +46,7 @@ var renewalRules = []rule{
 			a.lostSoFar(0)
 		}
 	}},
-	{"H11/errors-are-retried", "an error of a renewal is no loss: it is tried again until what is certain ends", CanUseAuthority, func(p *probe) {
+	{"H11/errors-are-retried", "an error of a renewal is not a loss: the renewal is retried until the lease is no longer certain", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRenew, leasefault.FailRequest), leasefault.Nth(5, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		a.aliveFor(4*p.D, "after a renewal erred")
@@ -60,7 +60,7 @@ var renewalRules = []rule{
 			a.lostSoFar(0)
 		}
 	}},
-	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal is held against the record that came with it: if it shows the holder's ID in force, nothing is lost", CanUseAuthority | CanShowRecords, func(p *probe) {
+	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss", CanUseAuthority | CanShowRecords, func(p *probe) {
 		w := p.world()
 		var n atomic.Int32
 		w.answer(func(req lease.Request, _ *lease.Result, err *error) {
@@ -88,7 +88,7 @@ var renewalRules = []rule{
 		b.aliveFor(2*p.D, "after it followed another")
 		a.lostSoFar(1)
 	}},
-	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than what is certain goes on holding", canCut, func(p *probe) {
+	{"H11/an-outage-is-no-loss", "a holder that is cut off for a shorter time than its lease is certain goes on holding", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		for range 6 {
@@ -125,7 +125,7 @@ var renewalRules = []rule{
 			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
 		}
 	}},
-	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss brings nothing back, and what it holds is released", CanUseAuthority, func(p *probe) {
+	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss revives nothing, and its lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		began := time.Now()
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
@@ -205,7 +205,7 @@ var renewalRules = []rule{
 		p.pass(p.D - time.Since(sent))
 		a.dead("a duration after it was acquired, with no renewal since")
 	}},
-	{"H19/calls-at-once-leave-nothing-behind", "whatever is called at the same time, after a last release nothing is held, by anybody", 0, func(p *probe) {
+	{"H19/calls-at-once-leave-nothing-behind", "whatever is called at the same time, after a last release nothing is held", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, p.slow()), w.join(Holder{Owner: "b"})
 		var plan [6][12]int

@@ -11,9 +11,8 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A history is what happened between a caller and an authority or a store, in words, for the
-// message of a test that failed. Its methods may be called from any number of goroutines.
-// The zero history is empty and begins with its first line.
+// A history is a log of the calls of a rule, for the message of a failure. It may be used by several
+// goroutines at once. The zero history is empty. Its times count from its first line.
 type history struct {
 	mu    sync.Mutex
 	began time.Time

@@ -23,7 +23,7 @@ func TestHistoriesShowWhatDecides(t *testing.T) {
 		rule  string
 		says  []string
 	}{
-		{plainLeases("believes what it asked for"), "H9/counts-what-is-sure", []string{
+		{plainLeases("believes what it asked for"), "H9/counts-what-is-certain", []string{
 			"== the suite changes the answer to acquire", "min=6s max=12s\n", "a <- acquire"}},
 		{plainLeases("believes what is over"), "H4/a-grant-answered-too-late-is-an-error", []string{
 			"== the suite changes the answer to acquire", "min=600ms max=12s\n"}},

@@ -18,8 +18,8 @@ type Holder struct {
 	Authority lease.Authority // that gets every request; nil without CanUseAuthority
 }
 
-// TestLease holds a lease to the clauses H of SPEC.md, and to the clauses N when session.Run
-// runs a function under it, a subtest a rule. The function newLease returns a lease for a
+// TestLease tests a lease: it checks the clauses H of SPEC.md, and the clauses N when session.Run runs a
+// function under it, with a subtest for each rule. The function newLease returns a lease for a
 // holder, not acquired yet; it is called in the subtest, and its bubble, and should register a
 // clean-up on t that leaves nothing running (under a context that is not t.Context(), which is
 // done by then). A holder that the implementation refuses fails t: the suite also asks for such.

@@ -86,7 +86,7 @@ var machineRules = []rule{
 
 // leaseTokenRules are for leases.
 var leaseTokenRules = []rule{
-	{"M4/tokens-rise", "each acquire has a newer token than every one before, whoever holds, and renewals keep it", hasToken, func(p *probe) {
+	{"M4/tokens-rise", "each acquire has a newer token than every one before, whichever holder acquires, and renewals keep it", hasToken, func(p *probe) {
 		w := p.world()
 		both := []*contender{w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})}
 		var last lease.Token
@@ -148,8 +148,8 @@ var stepMachineRules = []rule{
 	}},
 }
 
-// TestStep holds an implementation of the machine, a function like [lease.Step], to
-// [Vectors], a subtest a scenario, and to what no authority can be asked. Records are passed to it as it returned them.
+// TestStep tests an implementation of the machine, a function like [lease.Step], with [Vectors], and with times and
+// epochs that no authority comes to. There is a subtest for each scenario and each cell.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumbAuthority is an authority in its simplest form: one mutex, one map, lease.Step. Each
+// A plainAuthority is an authority in its simplest form: one mutex, one map, lease.Step. Each
 // of the bugs that it may have is one that somebody's authority could have.
 type plainAuthority struct {
 	bug string
@@ -128,7 +128,7 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 		if req.Action == lease.ActionRead {
 			res.Now = now.Add(-time.Second)
 		}
-	case "is sure of an infinite lease for ever":
+	case "is sure of an infinite lease forever":
 		if next.State.Locked() && (next.Duration == lease.Infinite || r.Duration == lease.Infinite) {
 			res.MinRemaining = lease.Infinite
 		}
@@ -209,7 +209,7 @@ func (a *plainAuthority) sureOfAll(req lease.Request, r lease.Record, err error)
 	return false
 }
 
-// dumbAuthorities is a suite over authorities with that bug.
+// plainAuthorities is a suite over authorities with that bug.
 func plainAuthorities(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1,
 		ReopenAuthority:  func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumbGuard is a guard in its simplest form, with the bugs that somebody's guard could have.
+// A plainGuard is a guard in its simplest form, with the bugs that somebody's guard could have.
 type plainGuard struct {
 	bug  string
 	slot chan struct{} // full while a function runs
@@ -134,7 +134,7 @@ func (g *plainGuard) Do(tok lease.Token, f func() error) (err error) {
 	return f()
 }
 
-// dumbGuards is a suite over guards with that bug.
+// plainGuards is a suite over guards with that bug.
 func plainGuards(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1}
 	return &suite{rules: guardRules, options: o.withDefaults(), newGuard: func(testing.TB) Guard {

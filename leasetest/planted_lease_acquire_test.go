@@ -155,7 +155,7 @@ func (l *plainLease) attempt(ctx context.Context, superseded chan struct{}, free
 }
 
 // undo releases an ID that nobody believes in. If its acquire may still arrive, and would
-// stay for ever, both are written over it.
+// stay forever, both are written over it.
 func (l *plainLease) undo(ctx context.Context, id lease.ID, inDoubt bool) {
 	if l.bug != "undoes under the caller's context" {
 		ctx = context.WithoutCancel(ctx)

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumbLease is a holder in its simplest form, written without a look at package session:
+// A plainLease is a holder in its simplest form, written without the code of package session:
 // a loop an incarnation, and one lock. Each of the bugs that it may have is one that
 // somebody's lease could have, or had.
 type plainLease struct {
@@ -73,7 +73,7 @@ func newPlainLease(t testing.TB, h Holder, bug string) *plainLease {
 	return l
 }
 
-// checkHolder refuses what a dumbLease cannot be.
+// checkHolder refuses what a plainLease cannot be.
 func checkHolder(h Holder) error {
 	switch {
 	case lease.CheckName(h.Name) != nil:
@@ -124,7 +124,7 @@ func (l *plainLease) newID() (id lease.ID) {
 		seed = l.Owner
 	case "has another ID after a release only":
 		seed = fmt.Sprintf("%p %d", l, l.released.Load())
-	case "its ID is its own for ever":
+	case "its ID is its own forever":
 		seed = fmt.Sprintf("%p", l)
 	}
 	sum := sha256.Sum256([]byte(seed))
@@ -172,7 +172,7 @@ func (l *plainLease) CheckAlive() bool {
 	return l.held != nil && l.alive(l.held)
 }
 
-// dumbLeases is a suite over leases with that bug.
+// plainLeases is a suite over leases with that bug.
 func plainLeases(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1, Can: Everything &^ CanTakeOver}
 	return &suite{rules: leaseRules, options: o.withDefaults(), newLease: func(t testing.TB, h Holder) lease.Lease {

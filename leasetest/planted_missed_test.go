@@ -130,7 +130,7 @@ var missedBugs = []namedBug{
 			return &fencing.StaleError{Shown: seen, Seen: tok}
 		}
 		return wrappedGuards(func(g *wrappedGuard) { g.do, g.advance = swapped, swapped })
-	}, "G5/a-refusal-tells-both-tokens"},
+	}, "G5/a-refusal-names-both-tokens"},
 	{"a lease of more than a century is infinite", authorityWith(afterwards(func(c *asked, r *lease.Record) {
 		if r.State == lease.Leased && r.Duration > 100*365*24*time.Hour {
 			r.Duration, r.Until = lease.Infinite, time.Time{}

@@ -85,7 +85,7 @@ var ruleBugs = []namedBug{
 	{"changes the owner", cellNamed("holder/change/has another owner"), "H8/the-owner-is-sent"},
 	{"believes after a loss", cellNamed("holder/Acquire x lost/is true"), "H1/denied-in-every-state"},
 	{"waits after a loss", cellNamed("holder/Acquire x lost/waits"), "H1/acquire-does-not-wait-in-any-state"},
-	{"asks while it is breaking", cellNamed("holder/Acquire x breaking/is an error"), "H5/acquire-while-breaking-asks-nobody"},
+	{"asks while it is breaking", cellNamed("holder/Acquire x breaking/is an error"), "H5/acquire-while-breaking-sends-nothing"},
 	{"keeps what is breaking", cellNamed("holder/Release x breaking/does nothing"), "H17/a-release-ends-a-break"},
 	{"forgets that it is breaking", cellNamed("holder/loss/is told as expired"), "H13/a-break-ends-though-the-holder-is-cut-off"},
 	{"renews what is gone", cellNamed("holder/renew/takes a refusal for an error"), "H11/a-lease-that-is-gone-is-lost"},

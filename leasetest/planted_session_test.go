@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A brokenSession is this module's own holder with a bug, for the abilities that a dumbLease
+// A buggySession is this module's own holder with a bug, for the abilities that a plainLease
 // lacks.
 type buggySession struct {
 	*session.Session

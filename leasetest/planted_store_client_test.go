@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumbClient is a second client of a dumbStore, with the bugs that show only where there are
+// A plainClient is a second client of a plainStore, with the bugs that show only where there are
 // two.
-type dumbClient struct {
+type plainClient struct {
 	*plainStore
 
 	own     sync.Mutex
@@ -20,7 +20,7 @@ type dumbClient struct {
 	signals []chan struct{}
 }
 
-func (c *dumbClient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+func (c *plainClient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	c.own.Lock()
 	cached, ok := c.cache[name]
 	c.own.Unlock()
@@ -38,7 +38,7 @@ func (c *dumbClient) Load(ctx context.Context, name string) (lease.Snapshot, err
 	return snap, err
 }
 
-func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+func (c *plainClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if c.bug == "locks within its process only" {
 		if now, _ := c.plainStore.Load(ctx, name); now.Version != old.Version {
 			return now, lease.ErrConflict
@@ -72,7 +72,7 @@ func (c *dumbClient) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	return snap, err
 }
 
-func (c *dumbClient) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (c *plainClient) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if c.bug != "signals its own swaps only" {
 		return c.plainStore.Watch(ctx, name)
 	}
@@ -83,7 +83,7 @@ func (c *dumbClient) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	return s, nil
 }
 
-// another is a second client of a dumbStore.
+// another is a second client of a plainStore.
 func another(_ testing.TB, s lease.Store) lease.Store {
-	return &dumbClient{plainStore: s.(*plainStore), cache: map[string]lease.Snapshot{}}
+	return &plainClient{plainStore: s.(*plainStore), cache: map[string]lease.Snapshot{}}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-const dumbRetention = time.Hour
+const plainRetention = time.Hour
 
 // forget forgets whatever may be forgotten.
 func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
@@ -17,7 +17,7 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	now := s.time()
 	s.gone = 0
 	maps.DeleteFunc(s.records, func(name string, r plainRecord) bool {
-		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*dumbRetention
+		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(r.changed) > 2*plainRetention
 		switch s.bug {
 		case "forgets what is locked":
 			idle = true
@@ -46,7 +46,7 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	if s.bug == "versions begin anew after forgetting" {
 		s.swaps = 0
 	}
-	return dumbRetention
+	return plainRetention
 }
 
 // reopen is what a process that starts again finds.

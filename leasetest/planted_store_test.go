@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A dumbStore is a store in its simplest form: one mutex, one map, one counter. Each of the
+// A plainStore is a store in its simplest form: one mutex, one map, one counter. Each of the
 // bugs that it may have is one that somebody's store could have.
 type plainStore struct {
 	bug string
@@ -163,7 +163,7 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 		over = false
 	case "conflicts whenever time has passed":
 		over = !now.Now.Equal(old.Now)
-	case "conflicts for ever once a state is over":
+	case "conflicts forever once a state is over":
 		over = over || !now.Record.Until.IsZero() && !now.Now.Before(now.Record.Until)
 	case "applies what conflicts":
 		if conflict {
@@ -276,7 +276,7 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := plainWatch{ctx: ctx, ch: make(chan struct{}, 1), began: time.Now()}
-	if ctx.Err() != nil && s.bug == "watches for ever under a done context" {
+	if ctx.Err() != nil && s.bug == "watches forever under a done context" {
 		return w.ch, nil
 	}
 	if s.bug == "drops signals that nobody waits for" {
@@ -297,7 +297,7 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	return w.ch, nil
 }
 
-// dumbStores is a suite over stores with that bug.
+// plainStores is a suite over stores with that bug.
 func plainStores(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1,
 		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*plainStore).reopen(t, s) },

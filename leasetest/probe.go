@@ -36,8 +36,8 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	return p
 }
 
-// A probe is one rule under test. What it reports as an error says which clause was
-// violated, with the history.
+// A probe is one rule while it is tested. Its errors name the clause that is violated, and show the
+// history.
 type probe struct {
 	testing.TB
 	Options
@@ -50,7 +50,7 @@ type probe struct {
 	ctx       context.Context
 	name      string             // a lease that no other rule uses
 	D         time.Duration      // the duration of its leases
-	said      []string           // what was violated; guarded by drawing
+	said      []string           // the violations that were reported; guarded by drawing
 	lostTimes int                // lines of the history, with that; guarded by drawing
 	gates     []*leasefault.Gate // to be opened before what waits at them is cleaned up
 	over      chan struct{}      // closed when the rule is over, before leases are closed
@@ -67,7 +67,7 @@ func (p *probe) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-// violation is the text of one: with what happened since the one before.
+// violation returns the message of a violation, with what happened since the one before.
 func (p *probe) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -95,7 +95,7 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
-// need ends the rule if err is one: without it there is nothing to look at.
+// need ends the rule if err is not nil, because the rule cannot go on.
 func (p *probe) need(err error, what string) {
 	p.Helper()
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *probe) made(v any, by string) {
 	}
 }
 
-// pass passes time, and lets everything that is due by then happen.
+// pass passes time, and then waits until everything that was due has happened.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {

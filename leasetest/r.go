@@ -46,7 +46,7 @@ var storeRecordRules = []rule{
 			}
 		}
 	}},
-	{"R2/what-cannot-be-read-is-an-error", "what is no record is an error that names the lease, and never taken for one that is free", hasCorrupt, func(p *probe) {
+	{"R2/what-cannot-be-read-is-an-error", "a record that cannot be read is an error that names the lease, and never a free lease", hasCorrupt, func(p *probe) {
 		s := p.store()
 		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.history.printf("somebody spoils the record")

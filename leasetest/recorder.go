@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A recorder is a test that may fail without anybody's test failing.
+// A recorder is a testing.TB that keeps its failures and fails no test.
 type recorder struct {
-	testing.TB // for what it does not say itself
+	testing.TB // for the other methods
 
 	mu       sync.Mutex
 	messages []string

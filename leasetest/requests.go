@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A wire is what a lease under test asks through: it sees every request. Of a lease that
-// lacks Injecting it sees none.
+// requests are what a lease under test sends to its authority. Without CanUseAuthority the suite sees
+// none.
 type requests struct {
 	lease.Authority
 	h    *history

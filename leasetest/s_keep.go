@@ -9,7 +9,7 @@ import (
 
 // keepRules are about what a store must not forget.
 var keepRules = []rule{
-	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is there after the store was opened again", hasReopen, func(p *probe) {
+	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is still there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.reopen()
@@ -40,7 +40,7 @@ var keepRules = []rule{
 			}
 		}
 	}},
-	{"S3/epoch-outlives-idleness", "what nobody has asked for in a long time keeps its epoch, or is forgotten without letting it fall", 0, func(p *probe) {
+	{"S3/epoch-outlives-idleness", "a record that was not used for a long time keeps its epoch, or is forgotten without letting epochs fall", 0, func(p *probe) {
 		s := p.store()
 		ended := s.put(s.name+"/ended", s.load(s.name+"/ended"), s.leased(s.load(s.name+"/ended"), s.Unit))
 		released := s.put(s.name+"/released", s.load(s.name+"/released"), s.leased(s.load(s.name+"/released"), 100*s.D))
@@ -108,7 +108,7 @@ var keepRules = []rule{
 	}},
 }
 
-// idle is a time after which somebody may be tempted to forget.
+// idle is a time after which an implementation might forget what was not used.
 func (p *probe) idle() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour

@@ -184,7 +184,7 @@ var listRules = []rule{
 			s.Errorf("a use of the sequence does not show what was leased since the one before")
 		}
 	}},
-	{"S10/a-corrupt-record-is-an-error-of-its-own", "what is no record is an error beside the name of its lease, and the list goes on", hasList | hasCorrupt, func(p *probe) {
+	{"S10/a-corrupt-record-is-an-error-of-its-own", "a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorrupt, func(p *probe) {
 		s := p.store()
 		for _, end := range []string{"a", "b", "c"} {
 			s.put(s.name+"/"+end, s.load(s.name+"/"+end), s.leased(s.load(s.name+"/"+end), 100*s.D))

@@ -83,7 +83,7 @@ var authorityNameRules = []rule{
 	}},
 }
 
-// alike are pairs of names that a backend may be tempted to take for one another.
+// similarNames are pairs of names that a backend might take for one another.
 var similarNames = []struct{ what, a, b string }{
 	{"case", "jobs/Nightly", "jobs/nightly"},
 	{"separators", "a-b|c", "a|b-c"},
@@ -140,7 +140,7 @@ var similarNames = []struct{ what, a, b string }{
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
 }
 
-// hostile are names that no lease has.
+// badNames are names that no lease has.
 var badNames = []struct{ what, name string }{
 	{"the empty one", ""},
 	{"a NUL", "a\x00b"},

@@ -82,7 +82,7 @@ var swapRules = []rule{
 				}
 			})
 			switch n := wins.Load(); n {
-			case 0: // each conflicted without need, and alone it does not for ever
+			case 0: // each conflicted without need, and alone it does not forever
 				s.put(s.name, old, s.leased(old, 100*s.D))
 			case 1:
 				s.shows(s.name, *won.Load())
@@ -110,7 +110,7 @@ var swapRules = []rule{
 			}
 		}
 	}},
-	{"S1/no-update-is-lost", "what a swap committed is what the next one starts from", 0, func(p *probe) {
+	{"S1/no-update-is-lost", "each swap starts from what the one before committed", 0, func(p *probe) {
 		s := p.store()
 		s.increment([]storeProbe{s}, s.name)
 	}},
@@ -127,12 +127,12 @@ var swapRules = []rule{
 			second.shows(s.name, put.Record)
 		}
 	}},
-	{"S1/clients-at-once-lose-no-update", "what a swap committed is what the next one starts from, whichever client makes it", hasAnother, func(p *probe) {
+	{"S1/clients-at-once-lose-no-update", "each swap starts from what the one before committed, whichever client makes it", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		s.increment(both[:], s.name)
 	}},
-	{"S2/no-version-recurs", "no two states of a name have the same version, be their records the same", 0, func(p *probe) {
+	{"S2/no-version-recurs", "no two states of a name have the same version, even if their records are equal", 0, func(p *probe) {
 		s := p.store()
 		snap := s.load(s.name)
 		seen := map[string]bool{snap.Version: true}
@@ -183,7 +183,7 @@ var swapRules = []rule{
 			s.reopen()
 		}
 	}},
-	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it, to whoever loads", 0, func(p *probe) {
+	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it", 0, func(p *probe) {
 		s := p.store()
 		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		var committed atomic.Uint64
@@ -215,7 +215,7 @@ var swapRules = []rule{
 			}
 		})
 	}},
-	{"S8/done-context-is-no-free-lease", "a load whose context is done already gets an error, or shows the record as it is", 0, func(p *probe) {
+	{"S8/done-context-is-no-free-lease", "a load whose context is already done returns an error, or the record as it is", 0, func(p *probe) {
 		s := p.store()
 		next := s.leased(s.load(s.name), 100*s.D)
 		s.put(s.name, s.load(s.name), next)
@@ -290,8 +290,8 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	}
 }
 
-// breathe lets time pass now and then, in a loop that may take none and has come to its n-th
-// round: more and more, so that it does not go round for ever beside something that is slow.
+// pauseNowAndThen sleeps now and then in a loop whose rounds may take no time. It sleeps for longer the more rounds there
+// were, so that the loop does not run for too long beside something slow.
 func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)

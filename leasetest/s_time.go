@@ -16,7 +16,7 @@ var timeRules = []rule{
 		for i := range 20 {
 			put := both[i%2].put(s.name, both[i%2].load(s.name), s.leased(both[i%2].load(s.name), 100*s.D))
 			if seen := both[1-i%2].load(s.name); seen.Now.Before(put.Now) {
-				s.Errorf("one client was told %s, and then another %s", timeText(put.Now), timeText(seen.Now))
+				s.Errorf("one client got the time %s, and then another %s", timeText(put.Now), timeText(seen.Now))
 			}
 		}
 	}},
@@ -139,7 +139,7 @@ var timeRules = []rule{
 				s.Errorf("%v until %s, loaded at %s, swapped after that: %v", state, timeText(next.Until), timeText(old.Now), err)
 			}
 			s.shows(s.name, next)
-			// It is no conflict for ever: what is loaded now can be swapped.
+			// It is no conflict forever: what is loaded now can be swapped.
 			old = s.load(s.name)
 			s.put(s.name, old, s.leased(old, s.D))
 		}

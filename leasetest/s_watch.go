@@ -155,11 +155,11 @@ var watchRules = []rule{
 				if snap, err := s.Load(s.ctx, s.name); err != nil || snap.Record.Epoch >= began+changes {
 					return
 				}
-				s.yield() // a signal without need may follow each load
+				s.yield() // a spurious signal may follow each load
 			}
 		})
 	}},
-	{"S7/a-watch-does-not-tire", "a watch signals the last of many changes as it does the first, and after days as after seconds, or is closed as lost", hasWatch, func(p *probe) {
+	{"S7/a-watch-keeps-signalling", "a watch signals the last of many changes like the first, and after days like after seconds, or is closed as lost", hasWatch, func(p *probe) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		for i := range 100 {
@@ -174,7 +174,7 @@ var watchRules = []rule{
 			}
 		}
 	}},
-	{"S7/a-watch-ends-alone", "the end of one watch is not that of others of the same name", hasWatch, func(p *probe) {
+	{"S7/a-watch-ends-alone", "the end of one watch does not end others of the same name", hasWatch, func(p *probe) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)
 		defer cancel()

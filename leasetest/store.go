@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestStore holds a store to the clauses S of SPEC.md, a subtest a rule. The function
+// TestStore tests a store: it checks the clauses R and S of SPEC.md, with a subtest for each rule. The function
 // newStore returns an empty store, or one on which the names of the subtest were never used;
 // it is called in the subtest, and its bubble, and may register a clean-up on t. Without
 // [Options.Bubble] it is called by several goroutines.
@@ -63,8 +63,8 @@ func (s storeProbe) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap swaps next in for old, which is the current one. A conflict has no need then, and is
-// not for ever.
+// swap swaps next in for old, which is the current one. The store may
+// conflict spuriously, but not forever.
 func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
@@ -74,7 +74,7 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 	return snap, err
 }
 
-// needless is how many conflicts without need are for ever.
+// maxSpurious is how many spurious conflicts are taken for a store that conflicts forever.
 const maxSpurious = 10
 
 // put makes a swap of the current version, which must commit.

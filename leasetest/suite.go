@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A rule is a subtest of a suite.
+// A rule is one subtest of a suite.
 type rule struct {
 	name  string // the clause of SPEC.md and the rule: how the subtest is called
-	says  string // the rule in words
+	says  string // the rule in a sentence
 	needs Ability
 	check func(*probe)
 }
@@ -30,7 +30,7 @@ func (r rule) clause() string {
 	return clause
 }
 
-// A suite is rules, and what is to be held to them: one of the constructors.
+// A suite is a list of rules and the implementation that is tested: one of the constructors is set.
 type suite struct {
 	rules   []rule
 	options Options
@@ -82,7 +82,7 @@ func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Skipf("needs %v: %s", missing, r.says)
 }
 
-// check holds the implementation to one rule.
+// check tests one rule.
 func (s *suite) check(t testing.TB, r rule) { r.check(s.probe(t, r)) }
 
 // replay is the command that runs the subtest of that name again, with the same seed.

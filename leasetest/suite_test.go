@@ -98,7 +98,7 @@ var authorities sync.Map // of outsiders, by the name of the lease: one a subtes
 
 func newForeignSession(t testing.TB, h leasetest.Holder) lease.Lease {
 	if h.Authority != nil {
-		t.Error("it lacks Injecting, and is given what to ask")
+		t.Error("it cannot use Holder.Authority, and gets one")
 	}
 	o := new(foreignSession)
 	auth, _ := authorities.LoadOrStore(h.Name, lease.NewAuthority(memory.New(nil)))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A listener is a watch that is begun anew whenever it was lost, as whoever needs one does.
+// A watcher is a watch that is begun again when it is lost.
 type watcher struct {
 	p         *probe
 	ctx       context.Context
@@ -20,7 +20,7 @@ func (p *probe) beginWatch(ctx context.Context, watched any, name string) *watch
 	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
 }
 
-// ready takes the signal of what was before; then the watch is one that is not known to be lost.
+// ready takes the signals of earlier changes.
 func (l *watcher) ready() {
 	l.p.Helper()
 	for range 10 { // a watch may begin with a signal, and be lost after each
@@ -36,7 +36,7 @@ func (l *watcher) ready() {
 	}
 }
 
-// hears waits for the signal of a change. A watch that is lost meanwhile is begun anew.
+// signalsChange waits for the signal of a change. A watch that is lost meanwhile is begun anew.
 func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {
@@ -58,7 +58,7 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// toldSomething requires that not every change was a loss of the watch.
+// requireSignal requires that not every change was a loss of the watch.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.lostTimes == 0 {

@@ -8,11 +8,11 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A world is what the leases of a rule contend in: one authority, asked through a wire each.
-// Of leases that bring their own authority no more is known than they show.
+// A world is the authority that the leases of a rule contend at. If leases bring their own authority, the
+// suite sees no more than their methods return.
 type world struct {
 	*probe
-	direct lease.Authority // without faults, and outside of the history; nil without Injecting
+	direct lease.Authority // the authority, without faults and without the history; nil without CanUseAuthority
 }
 
 // world makes the world of a rule.
@@ -28,7 +28,7 @@ func (p *probe) world() *world {
 	return &world{p, a}
 }
 
-// worldOver makes a world over a store. It needs Injecting.
+// worldOver makes a world over a store. It needs CanUseAuthority.
 func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
 // gate makes a gate that is opened at the end of the rule.
@@ -38,11 +38,11 @@ func (p *probe) gate() *leasefault.Gate {
 	return g
 }
 
-// now is the record as the authority has it. It needs Injecting.
+// now returns the record that the authority has. It needs CanUseAuthority.
 func (w *world) now() lease.Record {
 	w.Helper()
 	res, err := lease.Inspect(w.ctx, w.direct, w.name)
-	w.need(err, "looking at the lease behind its holders")
+	w.need(err, "a read of the lease by the suite")
 	w.history.printf("== %s", outcomeText(res.Record, nil))
 	return res.Record
 }
@@ -52,7 +52,7 @@ func (w *world) now() lease.Record {
 func (w *world) unlocked(when string) {
 	w.Helper()
 	if w.direct == nil {
-		c := w.join(Holder{Owner: "whoever comes " + when})
+		c := w.join(Holder{Owner: "another, " + when})
 		c.acquire()
 		w.need(c.release(), "release")
 	} else if r := w.now(); r.State.Locked() {
