@@ -413,7 +413,7 @@ func TestMatrix(t *testing.T) {
 	want, _ := os.ReadFile("MATRIX.md")
 	var got string
 	for range 5 { // and if the system comes between them, they do the next time
-		if got = matrixText(t); got == string(want) {
+		if got = matrixText(t); got == string(want) || raced || *update {
 			break
 		}
 	}
