@@ -160,7 +160,10 @@ var reopenRules = []rule{
 		s := p.store()
 		put := map[string]lease.Record{}
 		for _, pair := range similarNames {
-			for _, name := range []string{pair.a, pair.b} {
+			for _, name := range []string{s.name + "/" + pair.a, s.name + "/" + pair.b} { // other rules use the pairs too
+				if len(name) > lease.MaxLabel {
+					continue
+				}
 				if snap, err := s.Load(s.ctx, name); err == nil && !snap.Record.State.Locked() {
 					next := s.leased(snap, 100*s.D)
 					if _, err := s.swap(name, snap, next); err == nil {

@@ -106,7 +106,11 @@ func (r *run) scale(d time.Duration) time.Duration {
 	if d == lease.Infinite || r.second == time.Second {
 		return d
 	}
-	return time.Duration(float64(d) * r.second.Seconds())
+	scaled := time.Duration(float64(d) * r.second.Seconds())
+	if scaled == 0 {
+		return d // a negative time stays one
+	}
+	return scaled
 }
 
 func (r *run) do(s vectors.Step) (lease.Result, error) {
