@@ -24,8 +24,10 @@ var ruleBugs = []namedBug{
 
 	{"folds case when it is opened again", storeWith(func(s *plainStore, _ uint64) {
 		for name, r := range s.records {
-			if lower := strings.ToLower(name); lower != name {
-				s.records[lower] = r
+			for other := range s.records {
+				if other < name && strings.EqualFold(other, name) {
+					s.records[other] = r
+				}
 			}
 		}
 	}, nil), "S6/names-are-different-after-reopening"},
