@@ -60,7 +60,7 @@ func TestExplore(t *testing.T) {
 			mu.Unlock()
 			if s.found == nil {
 				for k := evAcquire; k <= evTick; k++ {
-					if c.allows(k) && !s.happened.has(k) {
+					if !underRace && c.allows(k) && !s.happened.has(k) { // under race too few states are explored
 						t.Errorf("%s: the configuration has the event %q, and it never happened", c.name, verbs[k])
 					}
 				}
