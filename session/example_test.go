@@ -15,7 +15,7 @@ import (
 // Two owners contend for one lease. Each grant has a newer token.
 func Example() {
 	ctx := context.Background()
-	authority := lease.NewAuthority(memory.New(nil))
+	authority := memory.New(nil).Authority()
 	alice, _ := session.New(authority, "jobs/nightly", &session.Options{Owner: "alice"})
 	bob, _ := session.New(authority, "jobs/nightly", &session.Options{Owner: "bob"})
 	defer alice.Close(ctx)
@@ -40,7 +40,7 @@ func Example() {
 func ExampleSession_OnLost() {
 	ctx := context.Background()
 	now := clock.NewMock()
-	authority := lease.NewAuthority(memory.New(&memory.Options{Clock: now}))
+	authority := memory.New(&memory.Options{Clock: now}).Authority()
 	s, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
 	defer s.Close(ctx)
 	lost := make(chan error)
@@ -63,7 +63,7 @@ func ExampleSession_OnLost() {
 func ExampleSession_OnBreaking() {
 	ctx := context.Background()
 	now := clock.NewMock()
-	authority := lease.NewAuthority(memory.New(&memory.Options{Clock: now}))
+	authority := memory.New(&memory.Options{Clock: now}).Authority()
 	holder, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
 	next, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
 	defer holder.Close(ctx)
@@ -90,7 +90,7 @@ func ExampleSession_OnBreaking() {
 // A holder hands its lease over, so that nobody can come between.
 func ExampleSession_HandOver() {
 	ctx := context.Background()
-	authority := lease.NewAuthority(memory.New(nil))
+	authority := memory.New(nil).Authority()
 	old, _ := session.New(authority, "jobs/nightly", nil)
 	next, _ := session.New(authority, "jobs/nightly", nil)
 	third, _ := session.New(authority, "jobs/nightly", nil)
@@ -115,7 +115,7 @@ func ExampleSession_HandOver() {
 // Run is the life of a holder: wait until the lease is free, work while it is held, release.
 func ExampleRun() {
 	ctx := context.Background()
-	store := lease.NewAuthority(memory.New(nil))
+	store := memory.New(nil).Authority()
 	s, _ := session.New(store, "indexer/leader", nil)
 	defer s.Close(ctx)
 	err := session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error {
@@ -131,7 +131,7 @@ func ExampleRun() {
 // WhileHeld gives a context that ends with the lease.
 func ExampleSession_WhileHeld() {
 	ctx := context.Background()
-	s, _ := session.New(lease.NewAuthority(memory.New(nil)), "jobs/nightly", nil)
+	s, _ := session.New(memory.New(nil).Authority(), "jobs/nightly", nil)
 	defer s.Close(ctx)
 	_, _ = s.Acquire(ctx)
 	held, cancel := s.WhileHeld(ctx)

@@ -244,8 +244,3 @@ func (o *Options) room() time.Duration {
 
 // window is the StopWindow, and 0 for none.
 func (o *Options) window() time.Duration { return max(0, o.StopWindow) }
-
-// missing refuses an argument that is nil.
-func missing(argument string) error {
-	return &lease.FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: lease.ErrOption}
-}

@@ -38,23 +38,23 @@ type Trace struct {
 
 // AcquireInfo is what [Trace].Acquire is told.
 type AcquireInfo struct {
-	Token     lease.Token // if it is held now
-	Err       error       // if the outcome is unknown, or an argument was bad
-	Took      time.Duration
-	Abandoned bool // the caller had gone when the answer came
+	Token     lease.Token   // of the incarnation that is held now; empty if none is
+	Err       error         // not nil if the outcome is unknown, or an argument was bad
+	Took      time.Duration // from the sending of the last request to its answer
+	Abandoned bool          // the caller had gone when the answer came
 }
 
 // RenewInfo is what [Trace].Renew is told.
 type RenewInfo struct {
-	Token  lease.Token
-	Err    error
-	Took   time.Duration
+	Token  lease.Token   // of the incarnation that was renewed; empty if it had ended meanwhile
+	Err    error         // nil if the renewal was granted
+	Took   time.Duration // from its sending to its answer
 	Margin time.Duration // how much was left of the belief when the answer came; not positive: too late
 }
 
 // ReleaseInfo is what [Trace].Released is told.
 type ReleaseInfo struct {
-	ID  lease.ID
+	ID  lease.ID // that was released or handed over
 	To  lease.ID // the receiver's, for a hand-over
 	Err error    // if the outcome is unknown, or a hand-over was refused
 }

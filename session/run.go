@@ -220,9 +220,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	case err != nil:
 		return nil, err
 	case l == nil:
-		return nil, missing(name + ".l")
+		return nil, lease.Missing(name + ".l")
 	case f == nil:
-		return nil, missing(name + ".f")
+		return nil, lease.Missing(name + ".f")
 	}
 	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }

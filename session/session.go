@@ -54,7 +54,7 @@ type Session struct {
 // are out of range with an error that leads to a [*lease.FieldError].
 func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if authority == nil {
-		return nil, missing("New.authority")
+		return nil, lease.Missing("New.authority")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
