@@ -1,10 +1,12 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
 )
 
 // A machine is a holder without a clock, a lock and a goroutine. It decides everything that a
@@ -32,7 +34,7 @@ import (
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
-	random   random
+	random   dice.Random
 	ledger   ledger
 	term     term // the incarnation that is held, or was held last
 	commands commands
@@ -40,12 +42,6 @@ type machine struct {
 	unique   bool // no other holder has this owner
 	closed   bool
 	out      *effects // nil: none
-}
-
-// A random makes what is random.
-type random interface {
-	ID() lease.ID
-	Shorten(d time.Duration, part float64) time.Duration // by up to that part
 }
 
 // commands are the calls that wait, and the command that is in flight for one of them.
@@ -121,10 +117,7 @@ func (m *machine) settle(now time.Time, n uint64) {
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
 	c := call{ticket: ticket{n, opHandOver}, to: to}
-	from := m.ledger.newest(held)
-	if from == nil {
-		from = m.ledger.newest(given)
-	}
+	from := cmp.Or(m.ledger.newest(held), m.ledger.newest(given))
 	switch {
 	case from == nil:
 		m.answer(c.ticket, lease.ErrNotHeld)

@@ -314,7 +314,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
 		err := l.Wait(ctx)
 		if err == nil {
-			_ = timing.Sleep(ctx, r.Clock, time.Duration(dice.Dice{Reader: r.Rand}.Number()*float64(r.WakeJitter)))
+			_ = timing.Sleep(ctx, r.Clock, time.Duration(dice.Dice{Reader: &r.Rand}.Number()*float64(r.WakeJitter)))
 			return nil
 		}
 		if hopeless(err) {
@@ -327,7 +327,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 
 // pause waits for d, shortened at random by up to half. It returns the context's error.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: r.Rand}.Shorten(d, 0.5))
+	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
 }
 
 // A contention is what came of the tries to acquire so far.

@@ -64,7 +64,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{o: o, authority: authority}
-	s.machine = machine{o: o, name: name, random: (*drawing)(o)}
+	s.machine = machine{o: o, name: name, random: dice.Dice{Reader: &o.Rand}}
 	if o.Owner == "" {
 		id := s.machine.random.ID()
 		s.machine.unique, o.Owner = true, hex.EncodeToString(id[:8])
@@ -72,15 +72,6 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // Close waits for its hooks
 	s.log.To = o.Logger
 	return s, nil
-}
-
-// A drawing draws IDs and jitter from the Rand of its Options.
-type drawing Options
-
-func (d *drawing) ID() lease.ID { return dice.Dice{Reader: d.Rand}.ID() }
-
-func (d *drawing) Shorten(t time.Duration, part float64) time.Duration {
-	return dice.Dice{Reader: d.Rand}.Shorten(t, part)
 }
 
 // Name returns the name of the lease.

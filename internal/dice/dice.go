@@ -10,12 +10,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Dice draws from a reader. It may be used by as many goroutines as the reader.
-type Dice struct{ Reader io.Reader }
+// A Random makes what is random.
+type Random interface {
+	ID() lease.ID
+	Shorten(t time.Duration, part float64) time.Duration // by up to that part
+}
+
+// A Dice draws from the reader at Reader. It may be used by as many goroutines as the reader. It is as
+// large as a pointer, so that a variable of an interface type holds it without an allocation.
+type Dice struct{ Reader *io.Reader }
 
 // ID makes an ID, from crypto/rand if the reader fails.
 func (d Dice) ID() lease.ID {
-	id, err := uuid.NewRandomFromReader(d.Reader)
+	id, err := uuid.NewRandomFromReader(*d.Reader)
 	if err != nil {
 		id = uuid.New()
 	}
@@ -30,7 +37,7 @@ func (d Dice) Shorten(t time.Duration, part float64) time.Duration {
 // Number returns a number from 0 to below 1. A reader that fails costs the jitter only.
 func (d Dice) Number() float64 {
 	var b [8]byte
-	if _, err := io.ReadFull(d.Reader, b[:]); err != nil {
+	if _, err := io.ReadFull(*d.Reader, b[:]); err != nil {
 		return 0.5
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)

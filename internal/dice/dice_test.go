@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"io"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
 )
+
+func over(r io.Reader) dice.Dice { return dice.Dice{Reader: &r} }
 
 // full is a source that yields one byte only.
 type full byte
@@ -32,7 +35,7 @@ func TestShorten(t *testing.T) {
 	}{
 		{0, 0.5, day}, {0, 1, day}, {0x80, 0.5, day * 191 / 256}, {0xff, 0, day}, {0xff, 0.5, day / 2}, {0xff, 0.1, day * 9 / 10},
 	} {
-		d := dice.Dice{Reader: c.bits}
+		d := over(c.bits)
 		if n := d.Number(); n < 0 || n >= 1 {
 			t.Errorf("%x: the number is %v", byte(c.bits), n)
 		}
@@ -44,7 +47,7 @@ func TestShorten(t *testing.T) {
 
 // The same bytes make the same IDs, others make others.
 func TestID(t *testing.T) {
-	a, b := dice.Dice{Reader: full(1)}, dice.Dice{Reader: full(2)}
+	a, b := over(full(1)), over(full(2))
 	first, again, other := a.ID(), a.ID(), b.ID()
 	if first != again || first == other || first == (lease.ID{}) {
 		t.Errorf("%v, %v, %v", first, again, other)
@@ -54,7 +57,7 @@ func TestID(t *testing.T) {
 // A reader that fails costs the jitter, and no ID is made twice.
 func TestReaderThatFails(t *testing.T) {
 	for _, d := range []dice.Dice{
-		{Reader: iotest.ErrReader(errors.New("bad"))}, {Reader: bytes.NewReader([]byte{1, 2, 3})},
+		over(iotest.ErrReader(errors.New("bad"))), over(bytes.NewReader([]byte{1, 2, 3})),
 	} {
 		if n := d.Number(); n != 0.5 {
 			t.Errorf("the number is %v", n)
@@ -67,7 +70,7 @@ func TestReaderThatFails(t *testing.T) {
 
 // A Steady makes different IDs, and shortens nothing.
 func TestSteady(t *testing.T) {
-	d := dice.Dice{Reader: dice.Steady{IDs: rand.Reader}}
+	d := over(dice.Steady{IDs: rand.Reader})
 	if a, b := d.ID(), d.ID(); a == b {
 		t.Errorf("two IDs are %v", a)
 	}
