@@ -3,6 +3,7 @@ package processes
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/fencedlease/lease"
 )
@@ -26,16 +27,36 @@ func Wrongs() []Wrong { return []Wrong{NoGuard, NoAdvance, NoDeadline, Trusting,
 func (w Wrong) authority(s Store) lease.Authority {
 	switch w {
 	case Trusting:
-		return lease.NewAuthority(trusting{s})
+		return lease.NewAuthority(&trusting{Store: s, last: map[string]lease.Snapshot{}})
 	case Early:
 		return lease.NewAuthority(early{s})
 	}
 	return s.Authority()
 }
 
-type trusting struct{ lease.Store }
+// A trusting store takes silence for agreement: it answers a load without an answer by what it saw
+// last, and a swap without one as a success.
+type trusting struct {
+	lease.Store
+	mu   sync.Mutex
+	last map[string]lease.Snapshot
+}
 
-func (s trusting) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+func (s *trusting) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.Store.Load(ctx, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, seen := s.last[name]
+	switch {
+	case err == nil:
+		s.last[name] = snap
+	case seen:
+		return last, nil
+	}
+	return snap, err
+}
+
+func (s *trusting) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	if err != nil && !errors.Is(err, lease.ErrConflict) {
 		return lease.Snapshot{Record: next, Version: old.Version, Now: old.Now}, nil
