@@ -281,7 +281,7 @@ func TestDoneContext(t *testing.T) {
 		if len(s.calls) > 20 {
 			cancel()
 		}
-		return lease.ErrConflict, nil // for ever
+		return lease.ErrConflict, nil // forever
 	}
 	auth := lease.NewAuthority(s)
 	if res, err := auth.Do(ctx, "a", acquireA); !errors.Is(err, context.Canceled) || res != (lease.Result{}) {

@@ -15,7 +15,7 @@ import "time"
 //     nothing, because a holder believes nothing that was not written.
 //   - The error is a [Code], a refusal: next is the record as time and the limits have left it.
 //     If write is true, the record claimed more than the limits allow. Then next should be
-//     stored, or the claim would be cut at every request anew; but the refusal stands in any case.
+//     stored, or the claim would be cut at every request again; but the refusal stands in any case.
 //   - The error is a [*FieldError], a bad argument: the request can never be granted, and next is
 //     the record as time and the limits have left it. Nothing is written.
 //

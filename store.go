@@ -17,7 +17,7 @@ import (
 //     When reading it, call [Record.Validate]. A record that cannot be read is an error that names
 //     the key, and never a free lease.
 //  3. Give every write a version that never recurs for the name: not when the same record is written
-//     again, not when the record is deleted and made anew, and not after a restart. A hash of the
+//     again, not when the record is deleted and made again, and not after a restart. A hash of the
 //     content recurs.
 //  4. Never let an Epoch fall. A name that was deleted must come back with an Epoch that is not below
 //     the one that it had. A simple way is one number for the whole store, the highest Epoch of any

@@ -11,8 +11,8 @@ import (
 type Action uint8
 
 const (
-	ActionAcquire Action = iota + 1 // take a lease that is not locked, or start the own lease anew
-	ActionRenew                     // start the duration anew
+	ActionAcquire Action = iota + 1 // take a lease that is not locked, or start the own lease again
+	ActionRenew                     // start the duration again
 	ActionChange                    // give the lease to another ID
 	ActionRelease                   // give the lease up
 	ActionBreak                     // end the lease after a period, without knowing its ID

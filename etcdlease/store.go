@@ -35,7 +35,7 @@ type Options struct {
 	MaxClockDrift float64
 
 	// Names is the number of names for which the Store remembers what it saw last, besides those
-	// that are watched. Each takes some 500 bytes. A lease that was forgotten counts anew from its
+	// that are watched. Each takes some 500 bytes. A lease that was forgotten counts again from its
 	// next observation. Default: 65,536.
 	Names int
 

@@ -102,7 +102,7 @@ func plain(f leasefault.Fault) func(*testing.T) leasefault.Fault {
 	return func(*testing.T) leasefault.Fault { return f }
 }
 
-// A caller who would wait for ever gets an error.
+// A caller who would wait forever gets an error.
 func TestLostWithoutAnEnd(t *testing.T) {
 	auth := leasefault.Script(lease.NewAuthority(memory.New(nil)), leasefault.Always(lease.ActionAcquire, leasefault.LoseAnswer))
 	if _, err := auth.Do(context.Background(), "job", acquire(idA)); !errors.Is(err, leasefault.ErrInjected) {

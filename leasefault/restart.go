@@ -15,7 +15,7 @@ type Loss uint8
 
 const (
 	LoseMemory Loss = iota // everything, the epochs too: no name is known any more
-	ResetTerm              // how much of its duration a lease has used: it begins anew
+	ResetTerm              // how much of its duration a lease has used: it begins again
 )
 
 // Restartable returns a store that can restart, and the function that restarts it. From then on the

@@ -173,7 +173,7 @@ func (l *plainLease) undo(ctx context.Context, id lease.ID, inDoubt bool) {
 	}
 }
 
-// settle releases what is owed, in its turn.
+// settle releases the IDs that must be released, in its turn.
 func (l *plainLease) settle(ctx context.Context) error {
 	l.lock()
 	pendingReleases := l.pendingReleases

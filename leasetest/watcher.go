@@ -36,7 +36,7 @@ func (l *watcher) ready() {
 	}
 }
 
-// signalsChange waits for the signal of a change. A watch that is lost meanwhile is begun anew.
+// signalsChange waits for the signal of a change. A watch that is lost meanwhile is begun again.
 func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {

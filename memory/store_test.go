@@ -143,7 +143,7 @@ func TestSwapAtUntil(t *testing.T) {
 			if !c.conflict {
 				return
 			}
-			// What came with the conflict can be swapped: it is not one for ever.
+			// The snapshot that came with the conflict can be swapped, so the conflict ends.
 			if late.Record != next || late.Version != old.Version {
 				t.Fatalf("%v after %v: shown %+v", c.state, c.after, late)
 			}

@@ -30,7 +30,7 @@
 //
 // The simulator has twenty faults. The model replays thirteen without an exception. Two more need
 // the exception [Excluded], because promise 2 excludes them: a break at once, and a clock that is
-// set forward. Two need the exception [Lengthened]: terms that begin anew, and a clock that is set
+// set forward. Two need the exception [Lengthened]: terms that begin again, and a clock that is set
 // back. The model rejects the runs of the other three, which are outside of it: a store that loses
 // its memory, so that tokens fall (SPEC S3), loads that return the past (SPEC S8), and records that
 // are written by hand and that the authority cuts to its limits (SPEC A7).

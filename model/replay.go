@@ -21,7 +21,7 @@ const (
 	// the holder. With it, a holder may believe in a lease that it has lost.
 	Excluded Departure = "EXCLUDED"
 
-	// Lengthened is a store whose leases last longer than it granted, because its terms begin anew
+	// Lengthened is a store whose leases last longer than it granted, because its terms begin again
 	// when it restarts, or because its clock is set back. Promise 2 is still checked in full.
 	Lengthened Departure = "LENGTHENS"
 )

@@ -27,7 +27,7 @@
 // # Memory
 //
 // A Store remembers its first observation of a bounded number of names, and of all names that are
-// watched. A name that was forgotten is counted anew from its next observation, which can only make
+// watched. A name that was forgotten is counted again from its next observation, which can only make
 // the upper bound later. The memory also saves exchanges: an [Authority] begins a request that will
 // write with the version that was seen last, so that a renewal is one swap.
 package observe
@@ -173,7 +173,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // Watch is the Watch of the engine. Until ctx ends, the Store does not forget the name: a watcher
-// mostly waits for the end of the lease, and that would be counted anew.
+// mostly waits for the end of the lease, and that would be counted again.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	signals, err := s.engine.Watch(ctx, name)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestCountsFromFirstSight(t *testing.T) {
 	})
 }
 
-// Newcomers who try once are refused for ever, though the holder is long dead: each sees the
+// Newcomers who try once are refused forever, though the holder is long dead: each sees the
 // lease for the first time. One who waits for longer than its duration gets it. SPEC H1.
 func TestNewcomersWhoTryOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // renewMany is [renew] for many leases. It reads the time once, when it has locked all of them. It
-// does not wait for a row that another transaction has locked: that renewal is begun anew.
+// does not wait for a row that another transaction has locked: that renewal is begun again.
 //
 // It is written so that the planner, which knows nothing of how many leases there are to renew,
 // cannot but look each of them up: by the index to lock it, and by its place to write it. A row

@@ -127,7 +127,7 @@ func TestRenewalsTogether(t *testing.T) {
 		case 1:
 			do(t, other, name(i), release(idA), 0)
 		case 2:
-			do(t, other, name(i), renew(idA), 0) // it is begun anew
+			do(t, other, name(i), renew(idA), 0) // it is begun again
 		}
 	}
 	tx, err := p.Begin(ctx)

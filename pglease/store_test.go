@@ -60,7 +60,7 @@ func (m *meter) TraceQueryEnd(_ context.Context, _ *pgx.Conn, end pgx.TraceQuery
 
 func (m *meter) trace(c *pgxpool.Config) { c.ConnConfig.Tracer = m }
 
-// count returns how many exchanges f makes. A renewal that a busy machine made late is begun anew
+// count returns how many exchanges f makes. A renewal that a busy machine made late is begun again
 // with a load and a swap, and these do not count.
 func (m *meter) count(f func()) int {
 	n, late := m.n.Load(), m.late.Load()
@@ -180,7 +180,7 @@ func TestTokensOutliveTheRow(t *testing.T) {
 	exec("delete from lease")
 	absent := loaded("deleted")
 	granted("after the deletion")
-	for range 30 { // until a version that began anew would have come as far
+	for range 30 { // until a version that began again would have come as far
 		loaded("granted after the deletion")
 		granted("again after the deletion")
 	}

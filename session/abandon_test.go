@@ -200,7 +200,7 @@ func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
 	})
 }
 
-// An infinite orphan would stay for ever: an acquire and a release of its ID, which both
+// An infinite orphan would stay forever: an acquire and a release of its ID, which both
 // write, leave nothing that the lost request could still change. SPEC H3.
 func TestInfiniteOrphanIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -205,7 +205,7 @@ func TestWatchDrawsNothing(t *testing.T) {
 	}
 }
 
-// A watch that does not heed its context keeps no Close waiting. SPEC H18.
+// A watch that ignores its context keeps no Close waiting. SPEC H18.
 func TestWatchThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

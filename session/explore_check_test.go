@@ -56,28 +56,28 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		if uncertain {
 			*f |= doubt
 		}
-		if *f&(owed|doubt) == owed && code != 0 && code != lease.ErrBreaking && !serving {
-			*f &^= owed // it was certainly not granted
+		if *f&(unreleased|doubt) == unreleased && code != 0 && code != lease.ErrBreaking && !serving {
+			*f &^= unreleased // it was certainly not granted
 		}
 	}
 	if granted && serving && !before(now, until) && !until.IsZero() {
-		*h.flag(p.Proposed) |= retired | owed // too late
+		*h.flag(p.Proposed) |= retired | unreleased // too late
 	}
 	if p.aim == aimRelease && !uncertain {
-		*h.flag(p.ID) &^= owed | unsettled
+		*h.flag(p.ID) &^= unreleased | unsettled
 	} else if p.aim == aimRelease {
 		*h.flag(p.ID) |= unsettled
 	}
 	if p.aim == aimRelease && (uncertain || code != 0 && !code.Refusal()) || p.aim == aimProbe && uncertain {
 		for i := range h.flags {
-			h.flags[i] &^= owed // the next call begins again
+			h.flags[i] &^= unreleased // the next call begins again
 		}
 	}
 	if p.aim == aimRelease && err == nil && ours(res.Record.ID, who) {
-		*h.flag(p.ID) &^= owed
+		*h.flag(p.ID) &^= unreleased
 	}
 	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
-		*h.flag(p.Proposed) |= owed // it is in force
+		*h.flag(p.Proposed) |= unreleased // it is in force
 	}
 	if p.aim == aimAcquire && granted && serving && (until.IsZero() || now.Before(until)) {
 		h.inc.until = until // what will be believed
@@ -88,9 +88,9 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	switch {
 	case p.aim == aimRenew:
 	case shows && rec.State.Locked() && *f&(retired|used) != 0 && *f&(doubt|shown) != 0 && !(held && rec.ID == h.inc.id) && *f&handed == 0 && !h.isGuarded(rec.ID):
-		*f |= owed // it has come into force late
+		*f |= unreleased // it has come into force late
 	case shows && code == lease.ErrBreaking && p.aim == aimAcquire:
-		*f |= owed
+		*f |= unreleased
 	}
 	isProbed := *h.flag(p.ID)&probed != 0
 	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
@@ -429,7 +429,7 @@ func (w *world) checkEnd(who int, out effects) {
 			}
 			h.guarded.add(g)
 		} else {
-			*h.flag(was.id) |= owed
+			*h.flag(was.id) |= unreleased
 		}
 	}
 }
@@ -470,7 +470,7 @@ func (w *world) begin(who int, out effects) {
 	h.begun++
 	*h.flag(b.id) |= used
 	for i := range h.flags {
-		h.flags[i] &^= owed | unsettled // nothing else is in force
+		h.flags[i] &^= unreleased | unsettled // nothing else is in force
 	}
 	h.guarded = list[guarded]{}
 	h.inc = incarnation{alive: true, id: b.id, token: epoch, number: h.begun, until: h.inc.until, renewed: b.sent}
@@ -573,7 +573,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 			w.fail("order", "a release overtakes a hand-over")
 		}
 		*h.flag(r.ID) |= retired
-		*h.flag(r.ID) &^= owed
+		*h.flag(r.ID) &^= unreleased
 		for i, g := range h.guarded.slice() {
 			if g.id == r.ID {
 				h.guarded.remove(i)
@@ -624,7 +624,7 @@ func (w *world) checkOrder(who int, out effects) {
 		}
 	}
 	for i, f := range h.flags {
-		if f&owed != 0 {
+		if f&unreleased != 0 {
 			w.fail("order", "an Acquire overtakes the release of %s%d", name(who), i)
 		}
 	}
@@ -658,8 +658,8 @@ func (w *world) checkWaiting(who int) {
 		return
 	}
 	for i, f := range h.flags {
-		if f&owed != 0 {
-			w.fail("owed", "%s%d must be released, and nothing is in flight", name(who), i)
+		if f&unreleased != 0 {
+			w.fail("unreleased", "%s%d must be released, and nothing is in flight", name(who), i)
 		}
 	}
 }

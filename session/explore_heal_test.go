@@ -169,7 +169,7 @@ func (w *world) holds(who int) bool {
 	return rec.State.Locked() && rec.ID == w.h[who].inc.id || w.h[who].inc.excused
 }
 
-// clearCalls makes room for the calls of the ending: a Wait may wait for ever.
+// clearCalls makes room for the calls of the ending: a Wait may wait forever.
 func (w *world) clearCalls(who int) {
 	for w.h[who].calls.n > 0 && w.problem == nil {
 		w.step(event{kind: evCancel, who: uint8(who)})

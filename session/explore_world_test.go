@@ -107,16 +107,16 @@ type incarnation struct {
 type flags uint16
 
 const (
-	retired   flags = 1 << iota // must not be proposed again
-	used                        // was believed
-	owed                        // must be released as soon as nothing else is in flight
-	doubt                       // a request that puts it in force had no certain outcome
-	shown                       // disclosed
-	over                        // lost, and not by time
-	probed                      // acquired once to settle it
-	handed                      // HandOver was called for it
-	unsettled                   // its release had no certain outcome
-	taking                      // the Acquire in service has sent a take-over for it
+	retired    flags = 1 << iota // must not be proposed again
+	used                         // was believed
+	unreleased                   // must be released as soon as nothing else is in flight
+	doubt                        // a request that puts it in force had no certain outcome
+	shown                        // disclosed
+	over                         // lost, and not by time
+	probed                       // acquired once to settle it
+	handed                       // HandOver was called for it
+	unsettled                    // its release had no certain outcome
+	taking                       // the Acquire in service has sent a take-over for it
 )
 
 const maxIDs = 48
@@ -307,7 +307,7 @@ func (w *world) superseded(who int) {
 	h := &w.h[who]
 	for _, p := range w.packets {
 		if p.who == who && !p.answered && p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire}) {
-			*h.flag(p.Proposed) |= retired | owed
+			*h.flag(p.Proposed) |= retired | unreleased
 		}
 	}
 }
@@ -363,7 +363,7 @@ func (w *world) cancel(who int, n uint64) {
 	h := &w.h[who]
 	for _, p := range w.packets {
 		if p.who == who && !p.answered && p.acquire == n {
-			*h.flag(p.Proposed) |= retired | owed
+			*h.flag(p.Proposed) |= retired | unreleased
 		}
 	}
 	h.m.cancel(w.now(who), n, context.Canceled)
@@ -429,7 +429,7 @@ func (h *holder) freed(id lease.ID) {
 	for i, g := range h.guarded.slice() {
 		if g.id == id {
 			h.guarded.remove(i)
-			*h.flag(id) |= owed
+			*h.flag(id) |= unreleased
 			return
 		}
 	}

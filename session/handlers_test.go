@@ -195,7 +195,7 @@ func TestHandlerPanicsWithoutLogger(t *testing.T) {
 	})
 }
 
-// A handler that blocks for ever holds up nothing but Close, which its context ends.
+// A handler that blocks forever holds up nothing but Close, which its context ends.
 // SPEC H16.
 func TestHandlerBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

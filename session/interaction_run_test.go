@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-var update = flag.Bool("update", false, "write the interaction files anew")
+var update = flag.Bool("update", false, "write the interaction files again")
 
 // TestInteractions runs the files testdata/*.txt. Each is a list of commands, and of what the
 // machines ask their shells to do after each:
@@ -75,7 +75,7 @@ func TestInteractions(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else if got != string(text) {
-				t.Errorf("%s\n(go test -run Interactions -update writes the files anew)", firstDifference(string(text), got))
+				t.Errorf("%s\n(go test -run Interactions -update writes the files again)", firstDifference(string(text), got))
 			}
 			if strings.Contains(got, "PROBLEM") {
 				t.Errorf("a property does not hold:\n%s", got[strings.Index(got, "PROBLEM"):])

@@ -107,7 +107,7 @@ func TestLoggerThatDiscards(t *testing.T) {
 }
 
 // Failed requests are logged when a series of failures begins, and then at growing intervals. The
-// next series begins anew. A loss is an Error.
+// next series begins again. A loss is an Error.
 func TestLogOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := newLogbook()

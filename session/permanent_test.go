@@ -58,7 +58,7 @@ func TestPermanentErrorEndsContending(t *testing.T) {
 }
 
 // A permanent error ends contending only if nothing else came for 30 s: another permanent error,
-// an ordinary one, and a refusal each begin that time anew.
+// an ordinary one, and a refusal each begin that time again.
 func TestPermanentErrorThatChanges(t *testing.T) {
 	other := lease.Permanent(errors.New("permission denied"))
 	for what, between := range map[string]fault{

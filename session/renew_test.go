@@ -156,7 +156,7 @@ func TestRenewalIsRetried(t *testing.T) {
 	})
 }
 
-// The time between renewals is drawn anew each time. SPEC N4.
+// The time between renewals is drawn each time. SPEC N4.
 func TestRenewalsAreJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

@@ -460,7 +460,7 @@ func TestUnknownTryUnderADoneContext(t *testing.T) {
 	}
 }
 
-// A Lease whose try is unknown, and the next refused for ever, is released; if that fails, it is
+// A Lease whose try is unknown, and the next refused forever, is released; if that fails, it is
 // told. SPEC N3.
 func TestHopelessTellsWhatItCouldNotRelease(t *testing.T) {
 	for how, contend := range contenders {
@@ -494,7 +494,7 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 	})
 }
 
-// After a try that is certain no Release is called, of whatever Lease, and an error for ever is
+// After a try that is certain no Release is called, of whatever Lease, and an error forever is
 // told as it is. SPEC N3.
 func TestNoReleaseAfterACertainTry(t *testing.T) {
 	for _, refusal := range []error{nil, lease.ErrDuration} {

@@ -398,7 +398,7 @@ func (a anew) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return a.Authority.(lease.Watcher).Watch(ctx, name)
 }
 
-// The first signal of a watch that was begun anew is followed at once: nothing was needless.
+// The first signal of a watch that was begun again is followed at once: nothing was needless.
 // SPEC H21.
 func TestWaitFollowsAWatchThatWasBegunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -432,7 +432,7 @@ func TestWaitFollowsTheFirstSignal(t *testing.T) {
 	})
 }
 
-// Looks that cause signals and fail, all or every other, are no reason to look for ever.
+// Looks that cause signals and fail, all or every other, are no reason to look forever.
 // SPEC H13, H21.
 func TestPausesBetweenLooksThatFail(t *testing.T) {
 	for what, f := range map[string]fault{"all": failAnswer, "every other": everyOther(failAnswer)} {

@@ -172,7 +172,7 @@ func TestSpuriousSignals(t *testing.T) {
 	})
 }
 
-// A watch that is lost ends a Wait, is freed, and is begun anew after the next one.
+// A watch that is lost ends a Wait, is freed, and is begun again after the next one.
 func TestLostWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan struct{})

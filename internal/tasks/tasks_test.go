@@ -77,12 +77,12 @@ func TestAsk(t *testing.T) {
 		ok   bool
 		took time.Duration
 	}{
-		"answers":         {func(context.Context) (int, error) { time.Sleep(time.Second); return 7, nil }, 7, true, time.Second},
-		"fails":           {func(context.Context) (int, error) { return 7, errBad }, 0, false, 0},
-		"ends":            {func(context.Context) (int, error) { runtime.Goexit(); return 7, nil }, 0, false, 0},
-		"does not heed":   {func(context.Context) (int, error) { time.Sleep(time.Hour); return 7, nil }, 0, false, time.Minute},
-		"heeds":           {func(ctx context.Context) (int, error) { <-ctx.Done(); return 7, ctx.Err() }, 0, false, time.Minute},
-		"is just in time": {func(context.Context) (int, error) { time.Sleep(time.Minute - 1); return 7, nil }, 7, true, time.Minute - 1},
+		"answers":               {func(context.Context) (int, error) { time.Sleep(time.Second); return 7, nil }, 7, true, time.Second},
+		"fails":                 {func(context.Context) (int, error) { return 7, errBad }, 0, false, 0},
+		"ends":                  {func(context.Context) (int, error) { runtime.Goexit(); return 7, nil }, 0, false, 0},
+		"ignores its context":   {func(context.Context) (int, error) { time.Sleep(time.Hour); return 7, nil }, 0, false, time.Minute},
+		"ends with its context": {func(ctx context.Context) (int, error) { <-ctx.Done(); return 7, ctx.Err() }, 0, false, time.Minute},
+		"is just in time":       {func(context.Context) (int, error) { time.Sleep(time.Minute - 1); return 7, nil }, 7, true, time.Minute - 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

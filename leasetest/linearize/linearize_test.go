@@ -329,7 +329,7 @@ func (s unmarked) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return s.Store.Swap(ctx, name, old, next)
 }
 
-// lengthening is a store in which a break begins the duration anew.
+// lengthening is a store in which a break begins the duration again.
 type lengthening struct{ lease.Store }
 
 func (s lengthening) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {

@@ -183,7 +183,7 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started begins the duration anew. The decision was made before the time of the answer, but
+// started begins the duration again. The decision was made before the time of the answer, but
 // not before what was written last.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false

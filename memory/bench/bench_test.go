@@ -47,7 +47,7 @@ type subject struct {
 	took []time.Duration // by batch
 }
 
-// batches times batches of every subject in turn. All do the same numbers, which begin anew after n.
+// batches times batches of every subject in turn. All do the same numbers, which begin again after n.
 func batches(b *testing.B, n int, subjects []subject) {
 	for _, s := range subjects { // all memory is there, and in the caches if it fits
 		for i := range n {

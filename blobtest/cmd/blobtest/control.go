@@ -72,7 +72,7 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	}{clock.Now()})
 }
 
-// serveReset deletes everything but the containers of -container, which it creates anew.
+// serveReset deletes everything but the containers of -container, which it creates again.
 func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")

@@ -255,7 +255,7 @@ func (s blindStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 	return s.Store.Swap(ctx, name, now, next)
 }
 
-// endless grants every lease for ever.
+// endless grants every lease forever.
 func endless(s lease.Store) lease.Store { return endlessStore{s} }
 
 type endlessStore struct{ lease.Store }
