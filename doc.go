@@ -45,7 +45,7 @@
 // A break with period 0 goes from Leased or Breaking to Broken at once. So does a break of an infinite
 // lease without a period.
 //
-// Whatever grants leases is an [Authority]. [NewAuthority] makes one of any [Store] that can load a
+// An [Authority] grants leases. [NewAuthority] makes one of any [Store] that can load a
 // record and swap it for another, and [Decide] is for an authority that decides under a lock of its
 // own. SPEC.md, in the root of the module, is the normative text: clauses with their sources and their
 // tests.

@@ -76,7 +76,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever is not what is written is corrupt; it names the field, its value and the bound,
+// Any text that is never written is corrupt. The error names the field, its value and the bound,
 // and leaves the record as it was. SPEC R2, R3.
 func TestHostileJSON(t *testing.T) {
 	with := func(old, new string) string {

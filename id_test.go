@@ -128,7 +128,7 @@ func formats(id lease.ID) []string {
 	return []string{strings.ReplaceAll(d, "-", ""), d, "{" + d + "}", "(" + d + ")", x + "}}"}
 }
 
-// What is read is what is written, in every format, and uuid reads the same value from the
+// An ID that is written and read is the same, in every format, and uuid reads the same value from the
 // formats that both know. SPEC R3, R4.
 func FuzzParseID(f *testing.F) {
 	for _, s := range formats(ids["B"]) {

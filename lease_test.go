@@ -49,7 +49,7 @@ func TestAcquireWithToken(t *testing.T) {
 	}
 }
 
-// What is nil is refused by name, and nothing is called.
+// A nil argument is refused by name, and nothing is called.
 func TestNilArguments(t *testing.T) {
 	_, ok, acquired := lease.AcquireWithToken(t.Context(), nil)
 	_, broken := lease.Break(t.Context(), nil, "a", lease.Period{})

@@ -36,7 +36,7 @@ type Entry struct {
 	Name string
 
 	// Record is the record as it stands at Now: [Record.At] has been applied. It has the ID of
-	// the lease, and whoever knows that can act as the holder.
+	// the lease, and a program that knows it can act as the holder.
 	Record Record
 
 	// Now is the time of the store, or of the observer where a store has no clock.

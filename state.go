@@ -16,7 +16,7 @@ import (
 type State uint8
 
 const (
-	Available State = iota // unlocked; nobody holds the lease
+	Available State = iota // unlocked; there is no holder
 	Leased                 // locked by the ID in force
 	Expired                // unlocked; the duration has run out, and the ID may still renew
 	Breaking               // locked until the break period is over; the ID may not renew

@@ -31,7 +31,7 @@ func TestBreakPeriodOnARunningClock(t *testing.T) {
 	}
 }
 
-// What is left of a duration is truncated. A break right after the acquire is answered with one second less
+// The time left of a duration is truncated. A break right after the acquire is answered with one second less
 // than the duration.
 //
 // SPEC W5.

@@ -13,7 +13,7 @@ import (
 // The size of what newClient makes.
 const begun = 4<<10 + 4<<10 + 1<<10 + (len("application/octet-stream") + len("hello"))
 
-// MaxTotal is exact. What fits is kept. One byte more is refused, and keeps nothing reserved.
+// MaxTotal is exact. A body that fits is kept. One byte more is refused, and keeps nothing reserved.
 func TestMaxTotal(t *testing.T) {
 	const other = account + "/box/other"
 	block, metadata := []string{"x-ms-blob-type", "BlockBlob"}, []string{"x-ms-meta-a", "b"}

@@ -10,7 +10,7 @@ import (
 )
 
 // Reset deletes all containers and blobs and creates the containers of [Options.Containers] again.
-// What is created afterward has no lease. The clock and the tokens of the leases go on. A request
+// A blob that is created afterward has no lease. The clock and the tokens of the leases go on. A request
 // that is carried out meanwhile may come before the reset or after it. If Reset returns an error,
 // some of this may not be done.
 func (h *Handler) Reset(ctx context.Context) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// What makes no sense panics where it is made, with a text that names the argument and its
+// A mistake panics where it is made, with a text that names the argument and its
 // bound.
 func TestMistakesPanic(t *testing.T) {
 	store := memory.New(nil)

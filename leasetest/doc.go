@@ -30,7 +30,7 @@
 // what the implementation draws itself: a rule of calls at once may need -count to fail again.
 //
 // Lines with an arrow are requests (->) and their answers (<-), those with == what the suite
-// did. What decides is SPEC.md: its clause tells more than the rule.
+// did. SPEC.md decides: its clause says more than the rule.
 //
 // The suite sees by itself which methods an implementation has, and which hooks [Options] has. What
 // it cannot see is declared in [Options.Can]; the default is everything. A rule that needs something
@@ -63,7 +63,7 @@
 //
 // # Mistakes
 //
-// What makes no sense is a mistake in the test, and panics where it is made: options out of range,
+// A mistake in the test panics where it is made: options out of range,
 // a constructor or a wrapped store that is nil.
 //
 // Networks, stores and clocks that fail as told are in package leasefault.

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// What makes no sense panics where it is made, with a text that names the argument and its
+// A mistake panics where it is made, with a text that names the argument and its
 // bound.
 func TestMistakesPanic(t *testing.T) {
 	negative := "must not be negative"

@@ -22,7 +22,7 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire}
 	c.last, _ = a.store.remembered(name)
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
-	if c.began && !c.asked { // nobody was asked: that was no answer
+	if c.began && !c.asked { // no request was sent: that was not an answer
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
 	}
 	return res, err

@@ -251,7 +251,7 @@ func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapsh
 	case e.Revision >= last.Revision:
 		*last = last.shortened(made, &s.clock)
 	default:
-		last = &made // somebody has seen a later one already
+		last = &made // another caller has seen a later one already
 	}
 	return last.snapshot(&s.clock, now)
 }

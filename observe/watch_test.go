@@ -49,7 +49,7 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 	})
 }
 
-// What is no longer watched is forgotten as any other name.
+// A name that is no longer watched is forgotten like any other.
 func TestWatchesArePinsUntilTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

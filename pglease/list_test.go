@@ -60,7 +60,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What a list shows is what a load shows, by the time of the server.
+// A list and a load show the same record, by the time of the server.
 func TestListShowsWhatALoadShows(t *testing.T) {
 	s := store(t, pool(t, shared.URL(shared.Database(t))), &pglease.Options{Limits: lease.Limits{MaxDuration: time.Hour}})
 	for i, d := range []time.Duration{time.Minute, time.Minute + 1, time.Millisecond, time.Hour} {

@@ -19,10 +19,10 @@ type Store struct {
 	rows
 	listening *pgx.ConnConfig
 
-	turn chan struct{} // of whoever makes the listener
+	turn chan struct{} // to make the listener
 
 	mu       sync.Mutex
-	listener *listener // nil: nobody listens
+	listener *listener // nil: there is none
 	closed   bool
 }
 

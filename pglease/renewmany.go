@@ -143,7 +143,7 @@ func (r *renewals) send(all []*waitingRenewal) {
 	if len(all) == 0 {
 		return
 	}
-	// A statement that is cancelled takes its connection along, and nobody learns what it did. So it
+	// A statement that is cancelled takes its connection along, and its outcome is lost. So it
 	// has half as much time again as its callers have.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
@@ -175,7 +175,7 @@ func (r *renewals) send(all []*waitingRenewal) {
 // unboundedRenewal is how long a renewal without a deadline is sent with others.
 const unboundedRenewal = 30 * time.Second
 
-// lastDeadline returns when nobody waits for an answer any more.
+// lastDeadline returns when no caller waits for an answer any more.
 func lastDeadline(all []*waitingRenewal) time.Time {
 	var last time.Time
 	for _, w := range all {

@@ -87,7 +87,7 @@ func TestDriverPanics(t *testing.T) {
 	}
 }
 
-// Who waits through a Store is signalled by what is released through an SQLStore.
+// A waiter at a Store is signalled by a release through an SQLStore.
 func TestSQLStoreSignals(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	db, err := sql.Open("pgx", url)

@@ -437,7 +437,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "see that the server is up")
 }
 
-// What no retry can mend is marked, and nothing else is.
+// Only an error that no retry can mend is marked.
 func TestPermanentErrors(t *testing.T) {
 	database := shared.Database(t)
 	shared.Exec(t, database, `create role "none_`+database+`" login`)

@@ -95,7 +95,7 @@ func TestSettingsFromFlags(t *testing.T) {
 	}
 }
 
-// What is written is what is read.
+// A duration that is written and read is the same.
 func TestSettingsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.OneOf(rapid.SampledFrom([]time.Duration{0, lease.Infinite, time.Second}), rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) }))

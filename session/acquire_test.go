@@ -41,7 +41,7 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// What is no certain no is an error. SPEC H1.
+// An answer that is not certainly a refusal is an error. SPEC H1.
 func TestAcquireUnknown(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -100,7 +100,7 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 // an Acquire that it supersedes to be undone.
 //
 // An infinite lease needs care: an Acquire of unknown outcome may still be on its way when
-// Release returns nil, and would then be granted to nobody. Call Release again later, or use a
+// Release returns nil. What it is granted then is an orphan. Call Release again later, or use a
 // finite Duration, which ends such a lease by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
@@ -108,14 +108,14 @@ func (s *Session) Release(ctx context.Context) error {
 
 // Settle releases what an Acquire of unknown outcome may have been granted. Unlike Release it
 // leaves alone the lease that is held and the Acquires of other calls. A program that stops
-// contending after such an Acquire calls it, so that the lease does not stay locked for nobody;
+// contending after such an Acquire calls it, so that no orphan keeps the lease locked;
 // [Run] and [AcquireWait] do.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
 
 // HandOver gives the lease to another Session, whose [Session.ID] is to: the authority
-// changes the ID in force, so that nobody can come between, and the receiver's next Acquire
+// changes the ID in force, so that no other holder can come between, and the receiver's next Acquire
 // is granted with a newer token. Until then the lease stays locked under the old owner's label.
 // If the receiver goes away without a Release or Close, it stays locked for what was left of it;
 // an infinite lease, until it is broken.
@@ -157,7 +157,7 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // also releases what may have been handed over to the ID.
 //
 // The ID changes when it is retired: after a release, a loss, or an Acquire that was abandoned.
-// A lease that is handed over to a retired ID is held by nobody; the next Acquire of this Session
+// A lease that is handed over to a retired ID is an orphan; the next Acquire of this Session
 // that finds it in force releases it. A Session that is closed has no ID: it returns the zero ID,
 // which no hand-over accepts.
 func (s *Session) ID() (id lease.ID) {

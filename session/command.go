@@ -236,7 +236,7 @@ func (m *machine) decide(took time.Duration, err error) {
 	m.answer(c, err)
 }
 
-// abandoned takes the answer to an Acquire that nobody waits for. Its ID is pending already: it
+// abandoned takes the answer to an Acquire that no call waits for. Its ID is pending already: it
 // is settled if it was certainly not granted.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {

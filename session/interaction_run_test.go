@@ -49,7 +49,7 @@ var update = flag.Bool("update", false, "write the interaction files again")
 //	break 2s            an operator breaks the lease, with a period or "absent"
 //	tick                a second passes
 //
-// What the exploration finds is printed as such a file. It can be saved here. To write one by hand,
+// The exploration prints a violation as such a file. It can be saved here. To write one by hand,
 // write the commands, each followed by a line "----" and an empty line, and let
 //
 //	go test -run TestInteractions ./session -update

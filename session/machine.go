@@ -144,7 +144,7 @@ func (m *machine) await(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// cancel answers a call whose caller waits no longer. What it asked for is undone, if it is an
+// cancel answers a call whose caller waits no longer. Its request is undone, if it is an
 // Acquire, and goes on otherwise.
 func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.tick(now)

@@ -30,7 +30,7 @@ type Options struct {
 	// all, and has the same Options, notices soon.
 	TakeOver bool
 
-	// Duration to ask for, or lease.Infinite. Default: 30 s. Nobody gets an infinite lease whose
+	// Duration to ask for, or lease.Infinite. Default: 30 s. No other holder gets an infinite lease whose
 	// holder has crashed until it is broken, and the same is true of one that a request acquires
 	// which reaches the authority after Close. Prefer a finite one: it ends by itself.
 	Duration time.Duration

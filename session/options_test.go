@@ -119,7 +119,7 @@ func TestNewArguments(t *testing.T) {
 	}
 }
 
-// What the bounds admit is admitted, to the nanosecond. SPEC H22.
+// Options within the bounds are accepted, to the nanosecond. SPEC H22.
 func TestOptionsInRange(t *testing.T) {
 	const believed = 30*time.Second - 59_940_060 - time.Millisecond
 	room := believed - 10*time.Second - 2500*time.Millisecond
@@ -323,7 +323,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-// What must be given is refused where it is not. SPEC H22.
+// A missing argument is refused. SPEC H22.
 func TestNilArguments(t *testing.T) {
 	s, err := session.New(lease.NewAuthority(memory.New(nil)), "name", nil)
 	if err != nil {

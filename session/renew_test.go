@@ -319,7 +319,7 @@ func TestAnswerOfADeadIncarnation(t *testing.T) {
 	}
 }
 
-// What expired is released, so that nobody waits for a lease that nobody believes in.
+// A lease that expired for its holder is released, so that no contender waits for an orphan.
 // SPEC H12.
 func TestExpiredLeaseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -127,7 +127,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		calls = s.onLost.Calls(e, s.logPanic)
 		hook = func() { callHook(t.Lost, e) }
 	default:
-		panic(fmt.Sprintf("session: an event of type %T is reported by nobody", event))
+		panic(fmt.Sprintf("session: an event of type %T has no report", event))
 	}
 	return calls, hook
 }

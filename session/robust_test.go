@@ -210,7 +210,7 @@ func TestFailedReleaseIsLogged(t *testing.T) {
 	})
 }
 
-// What a lost watch needs is freed at once.
+// A lost watch frees its resources at once.
 func TestLostWatchIsFreed(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

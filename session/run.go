@@ -127,7 +127,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // (false, nil). An error without ran means that it is not known whether the lease can be had; what
 // may have been granted is released.
 //
-// TryRun gives up as soon as it knows that somebody holds the lease: at the first refusal, or over
+// TryRun gives up as soon as it knows that another holder has the lease: at the first refusal, or over
 // a store without a clock once the record was renewed ([Session.TryAcquire]).
 //
 // A lease alone does not make a job run once: a process that starts after the first has finished
@@ -154,7 +154,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	return false, err
 }
 
-// TryAcquire is an Acquire that returns false only if the lease is certainly held by somebody:
+// TryAcquire is an Acquire that returns false only if another holder certainly has the lease:
 // where the authority has a clock, as soon as it is refused. An authority without a clock, such as
 // that of etcdlease, does not know how old a record is that it sees for the first time. There
 // TryAcquire waits: it returns false once it has seen the record renewed, and takes a record that

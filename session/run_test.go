@@ -393,7 +393,7 @@ func TestRunAgain(t *testing.T) {
 	})
 }
 
-// Who gives up contending is told why the last try failed, if it did. SPEC N3.
+// A Run that gives up contending returns why the last try failed, if it did. SPEC N3.
 func TestRunTellsTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

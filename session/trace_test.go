@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// What a Session does is told to its hooks and to its logger, once each.
+// A Session reports each event once to its hooks and once to its logger.
 func TestTraceAndLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -218,7 +218,7 @@ func TestContendUnderADoneContext(t *testing.T) {
 	}
 }
 
-// Who gives up contending with a Session leaves alone what another has with it, or tries. SPEC H2.
+// A contender that gives up with a Session leaves alone what another has with it, or tries. SPEC H2.
 func TestContendBesideAnotherCall(t *testing.T) {
 	for what, faults := range map[string][]fault{
 		"its own try under way":                        {slow(0, 3*time.Second)},
@@ -283,7 +283,7 @@ func TestContendBesideATryThatIsRefused(t *testing.T) {
 	}
 }
 
-// Who gives up contending while a release is under way leaves the ID alone that was told since:
+// A contender that gives up while a release is under way leaves the ID alone that was told since:
 // somebody may hand the lease over to it. SPEC H2, H14.
 func TestContendBesideARelease(t *testing.T) {
 	for how, contend := range contenders {
@@ -523,7 +523,7 @@ type refusing struct {
 func (l *refusing) Acquire(context.Context) (bool, error) { return false, l.err }
 func (l *refusing) Release(context.Context) error         { l.released = true; return nil }
 
-// What is handed over to a receiver that never takes it is released with the receiver.
+// A lease that is handed over to a receiver that never takes it is released with the receiver.
 // SPEC H14, H17.
 func TestReceiverThatNeverTakes(t *testing.T) {
 	for what, end := range map[string]func(*holder, context.Context) error{
@@ -547,7 +547,7 @@ func TestReceiverThatNeverTakes(t *testing.T) {
 	}
 }
 
-// What is handed over to an ID that the receiver has given up meanwhile is released when the
+// A lease that is handed over to an ID that the receiver has given up meanwhile is released when the
 // receiver finds it. SPEC H7, H14.
 func TestHandOverToARetiredID(t *testing.T) {
 	for name, retire := range map[string]func(*testing.T, *network, *holder) lease.ID{

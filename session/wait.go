@@ -77,7 +77,7 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. What it asks are no commands: a look or a watch that
+// follower returns a reader of the record. Its requests are not commands: a look or a watch that
 // hangs keeps no request from being sent.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{

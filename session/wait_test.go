@@ -314,7 +314,7 @@ func TestWaitWithoutAWatchThatHangs(t *testing.T) {
 	})
 }
 
-// Whoever is closed does not wait, and asks nobody. SPEC H18, H21.
+// A closed Session does not wait, and sends no request. SPEC H18, H21.
 func TestWaitOfOneWhoIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

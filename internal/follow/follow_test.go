@@ -196,7 +196,7 @@ func TestLostWatch(t *testing.T) {
 	})
 }
 
-// What hangs is given up after a Timeout, and so many requests may hang and no more.
+// A request that hangs is given up after a Timeout, and so many requests may hang and no more.
 func TestWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})

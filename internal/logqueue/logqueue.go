@@ -9,7 +9,7 @@ import (
 )
 
 // A Queue hands records to a Logger in order, on a goroutine that lives for as long as there are
-// any. A Logger that takes long, or never returns, delays nobody but a Flush. The zero Queue logs
+// any. A Logger that takes long, or never returns, delays only a Flush. The zero Queue logs
 // to slog.Default(). A Queue may be used by any number of goroutines.
 type Queue struct {
 	To *slog.Logger // nil: slog.Default(), as it is at each record

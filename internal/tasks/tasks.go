@@ -17,7 +17,7 @@ type Group struct {
 	mu      sync.Mutex
 	running int
 	closed  bool
-	idle    chan struct{} // closed when no task is left; nil: nobody waits
+	idle    chan struct{} // closed when no task is left; nil: no caller waits
 }
 
 // Run calls f, as a task.
