@@ -65,9 +65,9 @@ var idRules = []rule{
 		w := p.worldOver(leasefault.ScriptStore(memory.New(nil), leasefault.Nth(1, leasefault.Swap, leasefault.Detach(p.TB, gate.HoldRequest))))
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		a.abandon(p.D / 20)
-		p.pass(10 * p.D)
+		p.pass(5 * p.D)
 		gate.Open()
-		p.pass(10 * p.D)
+		p.pass(5 * p.D)
 		a.dead("after an acquire that was abandoned")
 		w.unlocked("long after an abandoned acquire arrived")
 	}},

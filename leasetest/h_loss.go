@@ -80,29 +80,40 @@ var lossRules = []rule{
 		w := p.world()
 		sure := p.D / 10
 		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
-		for i := range 21 {
+		type try struct {
+			*contender
+			granted atomic.Bool
+			early   atomic.Int32
+		}
+		var tries sync.WaitGroup
+		var all []*try
+		for i := range 21 { // side by side, each for a lease of its own
 			delay := sure - 20*time.Millisecond + time.Duration(i)*2*time.Millisecond
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(delay)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-			var granted atomic.Bool
-			var early atomic.Int32
+			a := &try{contender: w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a" + fmt.Sprint(i)}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(delay)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))}
+			all = append(all, a)
 			a.OnLost(func(error) {
 				if p.Bubble {
 					time.Sleep(time.Nanosecond) // the goroutine that waits for Acquire runs first
 				}
-				if !granted.Load() {
-					early.Add(1)
+				if !a.granted.Load() {
+					a.early.Add(1)
 				}
 			})
-			_, ok, _ := a.tryAcquire(p.ctx)
-			granted.Store(ok)
-			p.pass(p.D + p.Slack)
+			tries.Go(func() {
+				_, ok, _ := a.tryAcquire(p.ctx)
+				a.granted.Store(ok)
+			})
+		}
+		tries.Wait()
+		p.pass(p.D + p.Slack)
+		for _, a := range all {
 			want := 0
-			if ok {
+			if a.granted.Load() {
 				want = 1
 			}
 			a.lostTimes(want)
-			if p.Bubble && early.Load() != 0 {
-				p.Errorf("a loss was reported before the acquire was decided")
+			if p.Bubble && a.early.Load() != 0 {
+				p.Errorf("%s: a loss was reported before the acquire was decided", a.who)
 			}
 		}
 	}},

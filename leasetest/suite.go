@@ -38,7 +38,8 @@ type suite struct {
 	longest time.Duration // that a rule in a bubble may take, in real time; 0: a minute
 
 	mu      sync.Mutex
-	skipped []string // names of rules, each with what it needs
+	skipped []string  // names of rules, each with what it needs
+	next    time.Time // when the next rule may begin, outside a bubble
 
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
@@ -67,10 +68,24 @@ func (s *suite) test(t *testing.T) {
 				defer s.watch(sub, r)()
 				s.bubble(sub, r)
 			default:
+				s.wait()
 				s.check(sub, r)
 			}
 		})
 	}
+}
+
+// wait waits until a rule may begin: a twentieth of a Unit after the one before. If hundreds began at
+// once, a real engine would answer their first requests later than the rules expect.
+func (s *suite) wait() {
+	s.mu.Lock()
+	if now := time.Now(); s.next.Before(now) {
+		s.next = now
+	}
+	begin := s.next
+	s.next = begin.Add(s.options.Unit / 20)
+	s.mu.Unlock()
+	time.Sleep(time.Until(begin))
 }
 
 // skip skips a rule, and keeps its name for the list at the end.
