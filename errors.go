@@ -28,6 +28,7 @@ const (
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
 	ErrOver          // the ID presented is the last one, but its lease is over (LeaseLost)
 	ErrEpochLimit    // no newer token can be issued under this name
+	ErrForeign       // a program that does not use this library holds the lease, and the request would end or change that
 
 	// Bad arguments: the request can never be granted.
 
@@ -64,8 +65,8 @@ const (
 var codeNames = [codes]string{
 	ErrHeldByOther: "held", ErrBreaking: "breaking", ErrBroken: "broken", ErrAlreadyBroken: "already-broken",
 	ErrIDMismatch: "id-mismatch", ErrIDMissing: "id-missing", ErrNotPresent: "not-present", ErrOver: "over",
-	ErrEpochLimit: "epoch-limit",
-	ErrAction:     "action", ErrVersion: "version", ErrID: "id", ErrProposed: "proposed", ErrDuration: "duration",
+	ErrEpochLimit: "epoch-limit", ErrForeign: "foreign",
+	ErrAction: "action", ErrVersion: "version", ErrID: "id", ErrProposed: "proposed", ErrDuration: "duration",
 	ErrPeriod: "period", ErrOwner: "owner", ErrName: "name", ErrToken: "token", ErrTime: "time", ErrOption: "option",
 	ErrConflict: "conflict", ErrCorrupt: "corrupt",
 	ErrLost: "lost", ErrExpired: "expired", ErrStopWindow: "stop-window", ErrTakenOver: "taken-over",
@@ -82,6 +83,7 @@ var codeTexts = [codes]string{
 	ErrNotPresent:    "there is no lease",
 	ErrOver:          "the lease with this ID is over",
 	ErrEpochLimit:    "no newer fencing token can be issued",
+	ErrForeign:       "a program that does not use this library holds the lease",
 	ErrAction:        "unknown action",
 	ErrVersion:       "unknown version, or one without this action",
 	ErrID:            "missing or malformed lease ID",
@@ -116,7 +118,7 @@ func Codes() []Code {
 // Refusal reports whether c is a refusal: the state of the lease decided, and the request changed
 // nothing. The same request may be granted later. Refusal is false for bad arguments and for the
 // errors of stores and holders.
-func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrEpochLimit }
+func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns the text of c in plain words.
 func (c Code) Error() string {

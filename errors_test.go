@@ -12,7 +12,7 @@ import (
 
 // A name is stable: logs, tables and other languages know it.
 func TestCodes(t *testing.T) {
-	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit " +
+	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit foreign " +
 		"action version id proposed duration period owner name token time option conflict corrupt " +
 		"lost expired stop-window taken-over released not-held closed"
 	var got []string
@@ -23,7 +23,7 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%v and %v say %q", c, other, c.Error())
 		}
 		texts[c.Error()] = c
-		if c.Refusal() != (c <= lease.ErrEpochLimit) {
+		if c.Refusal() != (c <= lease.ErrForeign) {
 			t.Errorf("%v: refusal %v", c, c.Refusal())
 		}
 		checkNames(t, c, new(lease.Code))
