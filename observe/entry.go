@@ -22,6 +22,10 @@ type Entry struct {
 	// Revision orders what is seen under one name: of two entries the one with the higher
 	// Revision was current later. Equal revisions are the same entry.
 	Revision int64
+
+	// Foreign says that a program which does not use this library holds the lease. Its duration is
+	// its own affair: the Limits of the Store do not bound it.
+	Foreign bool
 }
 
 // A NamedEntry is an Entry in a list, with the name of the lease.

@@ -215,11 +215,23 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
+// Note takes note of an entry that a watch of the engine has shown, if it is newer than what was seen
+// last. A contender that is not woken for a renewal then still counts from when the renewal was seen.
+func (s *Store) Note(name string, e Entry) {
+	e.Kept = s.clamp(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.sights.get(name, false); last != nil && e.Revision > last.Revision {
+		// No exchange has shown e, so the version after e may be as old as e itself.
+		*last = last.shortened(since(last.sent, e, last.sent, s.clock.elapsed()), &s.clock)
+	}
+}
+
 // see takes note of an exchange that was sent at sent and showed e, and returns what is
 // current under the name: e, or what another exchange has shown that came later. The exchange of a
 // list takes no other name's place.
 func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
-	e.Kept = s.clamp(e.Kept)
+	e.Kept = s.clamp(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
@@ -268,8 +280,11 @@ func (s *Store) remembered(name string) (lease.Snapshot, bool) {
 }
 
 // clamp bounds what an entry can claim, as [lease.NewAuthority] does, from first sight.
-func (s *Store) clamp(k Kept) Kept {
-	most := s.limits.MaxDuration
+func (s *Store) clamp(e Entry) Kept {
+	k, most := e.Kept, s.limits.MaxDuration
+	if e.Foreign {
+		return k
+	}
 	if k.Record.State == lease.Breaking {
 		most = max(most, s.limits.MaxPeriod)
 	}
