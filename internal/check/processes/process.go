@@ -11,29 +11,43 @@ import (
 	"time"
 )
 
-// A Process is a copy of this program that does something else, because a variable is set in its
-// environment.
+// A Process is another process, which does not outlive this one.
 type Process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan struct{}
 }
 
-// Start starts a copy with one more variable, and returns when the copy has called [Ready].
+// Start starts a copy of this program that does something else, because of a variable in its
+// environment. It returns when the copy has called [Ready].
 func Start(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(exe), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), variable)
-	p.cmd.Stderr = os.Stderr
-	p.cmd.SysProcAttr = diesWithParent()
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), variable)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
+	p, err := Run(cmd)
 	if err != nil {
+		return nil, err
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready {
+		p.Kill()
+		return nil, fmt.Errorf("processes: a process says %q, %v", line, err)
+	}
+	return p, nil
+}
+
+// Run starts a command. Its Stdin must not be set, and what it writes must go to files or pipes.
+func Run(cmd *exec.Cmd) (p *Process, err error) {
+	p = &Process{cmd: cmd, ended: make(chan struct{})}
+	cmd.SysProcAttr = diesWithParent()
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	started := make(chan error)
@@ -50,17 +64,13 @@ func Start(variable string) (*Process, error) {
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready {
-		p.Kill()
-		return nil, fmt.Errorf("processes: a process says %q, %v", line, err)
-	}
 	return p, nil
 }
 
 const ready = "ready\n"
 
-// Ready tells the parent process that this process is ready. The context ends when the parent has
-// ended, or wants this process to end.
+// Ready tells the one who started this process that it is ready. The context ends when that one
+// is gone, or wants this process to end.
 func Ready() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Print(ready)
@@ -70,6 +80,9 @@ func Ready() context.Context {
 	}()
 	return ctx
 }
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Kill kills the process, even if it is stopped or has ended.
 func (p *Process) Kill() {

@@ -1,0 +1,235 @@
+package kubeserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease/internal/check/processes"
+)
+
+// A Server is an API server and its etcd, on free ports of the loopback.
+type Server struct {
+	// Address is the host and port of the API server. It speaks TLS, with a certificate that it
+	// has signed itself.
+	Address string
+
+	// API and Etcd are the two processes.
+	API, Etcd *processes.Process
+
+	dir, binaries, etcdURL string
+	flags                  []string
+}
+
+// Admin is the bearer token of a user that may do anything. The token of every other user is the
+// name of the user: see [Users].
+const Admin = "admin"
+
+// Users are the users that have no permissions at first.
+var Users = []string{"worker", "reader", "creator", "updater", "watcher", "lister"}
+
+// Start starts an etcd and an API server that keep what they need in a folder. It returns when the
+// API server is ready. Call Stop in any case.
+func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
+	binaries, err := Binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, binaries: binaries, flags: flags}
+	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too
+	if s.Address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	if s.etcdURL, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	s.etcdURL = "http://" + s.etcdURL
+	if err := s.writeFiles(); err != nil {
+		return nil, err
+	}
+	err = s.StartEtcd(ctx)
+	if err == nil {
+		err = s.StartAPI(ctx)
+	}
+	if err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// writeFiles writes the users and the key that the API server is started with.
+func (s *Server) writeFiles() error {
+	users := Admin + "," + Admin + ",1,system:masters\n"
+	for i, name := range Users {
+		users += fmt.Sprintf("%s,%s,%d\n", name, name, i+2)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(s.dir, "users.csv"), []byte(users), 0o600),
+		os.WriteFile(filepath.Join(s.dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600),
+	)
+}
+
+// StartEtcd starts the etcd, also again over what it has kept, and returns when it is ready.
+func (s *Server) StartEtcd(ctx context.Context) (err error) {
+	peer, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	s.Etcd, err = s.run("etcd", "--data-dir", filepath.Join(s.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "error",
+		"--listen-client-urls", s.etcdURL, "--advertise-client-urls", s.etcdURL, "--listen-peer-urls", "http://"+peer)
+	if err != nil {
+		return err
+	}
+	return s.ready(ctx, "etcd", s.Etcd, s.etcdURL+"/health")
+}
+
+// StartAPI starts the API server, also again, and returns when it is ready.
+func (s *Server) StartAPI(ctx context.Context) (err error) {
+	_, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return err
+	}
+	key := filepath.Join(s.dir, "key.pem")
+	s.API, err = s.run("kube-apiserver", append([]string{"--etcd-servers=" + s.etcdURL,
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(s.dir, "certificates"),
+		"--token-auth-file=" + filepath.Join(s.dir, "users.csv"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://127.0.0.1/", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount"}, s.flags...)...)
+	if err != nil {
+		return err
+	}
+	if err := s.ready(ctx, "kube-apiserver", s.API, "https://"+s.Address+"/readyz"); err != nil {
+		return err
+	}
+	// The API server makes this namespace by itself, a moment later.
+	return s.ready(ctx, "kube-apiserver", s.API, "https://"+s.Address+"/api/v1/namespaces/default")
+}
+
+// Stop kills both processes.
+func (s *Server) Stop() {
+	for _, p := range []*processes.Process{s.API, s.Etcd} {
+		if p != nil {
+			p.Kill()
+		}
+	}
+}
+
+// Compact has etcd forget all but the newest version of everything, so that older watches and lists
+// are answered with 410 Gone.
+func (s *Server) Compact(ctx context.Context) error {
+	// An empty range is an error that comes with the newest revision; a read of no key is not.
+	_, answer, err := get(ctx, http.MethodPost, s.etcdURL+"/v3/kv/range", `{"key":"AA=="}`)
+	if err != nil {
+		return err
+	}
+	_, revision, found := strings.Cut(answer, `"revision":"`)
+	revision, _, _ = strings.Cut(revision, `"`)
+	if !found {
+		return fmt.Errorf("kubeserver: etcd does not show its revision: %s", answer)
+	}
+	status, answer, err := get(ctx, http.MethodPost, s.etcdURL+"/v3/kv/compaction", `{"revision":"`+revision+`","physical":true}`)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("kubeserver: a compaction at %s is answered with %d: %s", revision, status, answer)
+	}
+	return err
+}
+
+// run starts a program, which writes into a log in the folder of the Server.
+func (s *Server) run(program string, args ...string) (*processes.Process, error) {
+	log, err := os.OpenFile(s.log(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(s.binaries, program), args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	return processes.Run(cmd)
+}
+
+func (s *Server) log(program string) string { return filepath.Join(s.dir, program+".log") }
+
+// patience is how long a process may take to become ready. On an idle machine it is 2 seconds.
+const patience = 2 * time.Minute
+
+// ready waits until a URL is answered with 200.
+func (s *Server) ready(ctx context.Context, program string, p *processes.Process, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		status, answer, err := get(ctx, http.MethodGet, url, "")
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-p.Ended():
+			err = errors.New("it has ended")
+		case <-ctx.Done():
+			err = fmt.Errorf("%s: %d %s, %w", url, status, answer, err)
+		case <-time.After(50 * time.Millisecond):
+			continue
+		}
+		log, _ := os.ReadFile(s.log(program))
+		return fmt.Errorf("kubeserver: %s is not ready: %w\n%s", program, err, bytes.TrimSpace(log[max(0, len(log)-2000):]))
+	}
+}
+
+// get makes a request over a connection of its own.
+func get(ctx context.Context, method, url, body string) (status int, answer string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	q.Header.Set("Authorization", "Bearer "+Admin)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	res, err := transport.RoundTrip(q)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(text), err
+}
+
+// lastPort is the last port that was handed out.
+var lastPort atomic.Uint32
+
+// freeAddress returns an address that is free, and stays so while its process is down: a port is
+// handed out once, and is none of those that a system takes for connections.
+func freeAddress() (string, error) {
+	const first, ports = 15_000, 15_000
+	for range ports {
+		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
+		if l, err := net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", errors.New("kubeserver: there is no free port")
+}
