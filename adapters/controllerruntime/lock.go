@@ -1,0 +1,166 @@
+package controllerruntime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
+)
+
+// A Lock lets an elector of client-go elect its leader at any [lease.Authority]. It is a
+// resourcelock.Interface. Each elector needs a Lock of its own; a Lock may be used by any number of
+// goroutines.
+//
+// The authority decides: it grants the lease to one elector at a time, and ends it after the
+// LeaseDuration. The elector believes what its own clock says, so the Lock keeps a weakness of it:
+// an elector counts from when an answer arrives. If an answer is late, the elector leads after the
+// authority has ended the lease. A [Runnable] does not. An elector that releases the lease can empty
+// no other one's: the Lock releases nothing but what it was granted.
+type Lock struct {
+	authority      lease.Authority
+	name, identity string
+
+	mu        sync.Mutex
+	id        lease.ID    // that was proposed; zero: none
+	held      bool        // it was granted, and not released or refused since
+	token     lease.Token // of the last grant
+	requested time.Duration
+}
+
+// NewLock makes a Lock for the lease of that name. The identity is the owner of the lease, and what
+// the elector compares: no two electors may have the same one. A nil authority, and names that the
+// authority cannot have, are a [*lease.FieldError].
+func NewLock(a lease.Authority, name, identity string) (*Lock, error) {
+	if a == nil {
+		return nil, &lease.FieldError{Field: "NewLock.a", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+	}
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
+	if err := lease.CheckOwner(identity); err != nil {
+		return nil, err
+	}
+	return &Lock{authority: a, name: name, identity: identity}, nil
+}
+
+var _ resourcelock.Interface = (*Lock)(nil)
+
+// Get shows the lease as an elector's record. A lease that is not locked has no holder, so an elector
+// tries to take it at once, and the authority decides.
+func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	res, err := lease.Inspect(ctx, l.authority, l.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := res.Record
+	record := &resourcelock.LeaderElectionRecord{LeaderTransitions: int(min(r.Epoch, math.MaxInt32))}
+	if r.State.Locked() {
+		record.HolderIdentity = r.Owner
+		if record.HolderIdentity == "" {
+			record.HolderIdentity = r.ID.String()
+		}
+		record.LeaseDurationSeconds = seconds(r.Duration)
+		if !r.Until.IsZero() {
+			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
+		}
+	}
+	// The elector counts anew whenever these bytes change, so they hold what every renewal changes.
+	raw, err := json.Marshal([]any{record, r})
+	return record, raw, err
+}
+
+func seconds(d time.Duration) int {
+	return int(min((d+time.Second-1)/time.Second, math.MaxInt32))
+}
+
+// Create is Update: a lease that nobody has held is there, too.
+func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
+}
+
+// Update acquires the lease, renews it, or releases it, as the record says. A refusal by the authority
+// is a conflict, as package errors of apimachinery knows it.
+func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch record.HolderIdentity {
+	case l.identity:
+	case "":
+		return l.release(ctx)
+	default:
+		return fmt.Errorf("controllerruntime: an elector with identity %q uses the Lock of %q", record.HolderIdentity, l.identity)
+	}
+	d := time.Duration(record.LeaseDurationSeconds) * time.Second
+	if l.held && d == l.requested {
+		return l.renew(ctx)
+	}
+	return l.acquire(ctx, d)
+}
+
+// acquire proposes an ID. If the outcome is not known, the next acquire proposes it again, and is
+// granted if the first one was.
+func (l *Lock) acquire(ctx context.Context, d time.Duration) error {
+	if l.id.IsZero() {
+		l.id = dice.Dice{Reader: rand.Reader}.ID()
+	}
+	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: l.id, Owner: l.identity, Duration: d})
+	if err != nil {
+		return l.refused(err)
+	}
+	l.held, l.requested, l.token = true, d, res.Record.Token()
+	return nil
+}
+
+func (l *Lock) renew(ctx context.Context) error {
+	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRenew, ID: l.id})
+	return l.refused(err)
+}
+
+func (l *Lock) release(ctx context.Context) error {
+	if l.id.IsZero() {
+		return nil
+	}
+	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRelease, ID: l.id})
+	if err == nil || lease.CodeOf(err).Refusal() { // then it is over already
+		l.id, l.held, l.token = lease.ID{}, false, ""
+		return nil
+	}
+	return err
+}
+
+// refused forgets an ID that the authority has refused. After any other error it may be in force.
+func (l *Lock) refused(err error) error {
+	if !lease.CodeOf(err).Refusal() {
+		return err
+	}
+	l.id, l.held, l.token = lease.ID{}, false, ""
+	return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
+}
+
+// Token returns the fencing token of the last grant, and the empty one if the last request for the
+// lease was refused or released it. Send it with each write.
+func (l *Lock) Token() lease.Token {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
+
+// RecordEvent does nothing: there is no object that an event could be about.
+func (l *Lock) RecordEvent(string) {}
+
+// Identity returns the identity that the Lock was made with.
+func (l *Lock) Identity() string { return l.identity }
+
+// Describe returns the name of the lease.
+func (l *Lock) Describe() string { return l.name }

@@ -1,0 +1,165 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/adapters/controllerruntime"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+var silent = slog.New(slog.DiscardHandler)
+
+func newRunnable(t testing.TB, a lease.Authority, f func(context.Context, lease.Token) error) *controllerruntime.Runnable {
+	t.Helper()
+	s, err := session.New(a, name, &session.Options{Duration: duration, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := controllerruntime.NewRunnable(s, f, &session.RunOptions{Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The answer to a renewal comes 9 s late, and then the way to the authority is cut. An elector counts
+// from the answer, so that two lead. The function of a Runnable has stopped before.
+func TestLateAnswer(t *testing.T) {
+	// overlap runs two contenders, of which the first one has that way to the authority. It returns
+	// for how long both led.
+	overlap := func(t *testing.T, start func(ctx context.Context, a lease.Authority, identity string, began, ended func())) (longest time.Duration) {
+		for shift := range 20 { // they do not meet in the same moments
+			synctest.Test(t, func(t *testing.T) {
+				a := memory.New(nil).Authority()
+				bad := leasefault.Script(a, leasefault.Nth(5, lease.ActionRenew, leasefault.DelayAnswer(9*time.Second)),
+					leasefault.From(6, lease.ActionRenew, leasefault.LoseRequest), leasefault.Always(lease.ActionRelease, leasefault.LoseRequest))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				began, ended := make(chan time.Time, 1), make(chan time.Time, 1)
+				done := make(chan struct{}, 2)
+				go func() {
+					start(ctx, bad, "first", func() {}, func() { ended <- time.Now() })
+					done <- struct{}{}
+				}()
+				synctest.Wait()
+				time.Sleep(time.Duration(shift) * 100 * time.Millisecond)
+				go func() {
+					start(ctx, a, "second", func() { began <- time.Now() }, func() {})
+					done <- struct{}{}
+				}()
+				b, e := <-began, <-ended
+				longest = max(longest, e.Sub(b))
+				cancel()
+				<-done
+				<-done
+			})
+		}
+		return longest
+	}
+	elector := overlap(t, func(ctx context.Context, a lease.Authority, identity string, began, ended func()) {
+		elect(ctx, t, newLock(t, a, identity), false, began, ended)
+	})
+	runnable := overlap(t, func(ctx context.Context, a lease.Authority, _ string, began, ended func()) {
+		first := true
+		_ = newRunnable(t, a, func(ctx context.Context, _ lease.Token) error {
+			began()
+			<-ctx.Done()
+			if first {
+				ended()
+			}
+			first = false
+			return context.Cause(ctx)
+		}).Start(ctx)
+	})
+	t.Logf("two lead for %v with a Lock, and for %v with a Runnable", elector, runnable)
+	if elector <= 0 {
+		t.Error("the schedule does not show the weakness of an elector")
+	}
+	if runnable > 0 {
+		t.Errorf("two functions ran under the lease for %v", runnable)
+	}
+}
+
+// A Runnable leads, reports it, and ends without an error when its manager ends. After a loss it
+// contends again; any other error ends it.
+func TestRunnable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := memory.New(nil).Authority()
+		ctx, cancel := context.WithCancel(t.Context())
+		failure := errors.New("the work fails")
+		tokens := make(chan lease.Token)
+		proceed := make(chan struct{})
+		var fails bool
+		var r *controllerruntime.Runnable
+		r = newRunnable(t, a, func(ctx context.Context, tok lease.Token) error {
+			tokens <- tok
+			<-ctx.Done()
+			<-proceed
+			if fails {
+				return failure
+			}
+			return context.Cause(ctx)
+		})
+		if r.NeedLeaderElection() || r.Readyz(nil) == nil || r.Healthz(nil) != nil {
+			t.Errorf("before it starts: %v, %v", r.Readyz(nil), r.Healthz(nil))
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- r.Start(ctx) }()
+		before := <-tokens
+		if r.Readyz(nil) != nil || r.Healthz(nil) != nil {
+			t.Errorf("while it leads: %v, %v", r.Readyz(nil), r.Healthz(nil))
+		}
+		if _, err := lease.Break(ctx, a, name, lease.Grace(0)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(duration) // until it knows
+		if r.Readyz(nil) == nil || r.Healthz(nil) == nil {
+			t.Error("the lease is lost, the function does not return, and the checks find nothing")
+		}
+		proceed <- struct{}{}
+		if after := <-tokens; after.Compare(before) <= 0 {
+			t.Errorf("token %s after %s", after, before)
+		}
+		cancel()
+		synctest.Wait()
+		if r.Healthz(nil) != nil && inspect(t, a).State.Locked() {
+			t.Errorf("the function is stopping under its lease: %v", r.Healthz(nil))
+		}
+		proceed <- struct{}{}
+		if err := <-ended; err != nil || inspect(t, a).State.Locked() {
+			t.Errorf("it ends with %v, and leaves %v", err, inspect(t, a))
+		}
+
+		fails = true
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		r = newRunnable(t, a, func(context.Context, lease.Token) error { return failure })
+		if err := r.Start(ctx); !errors.Is(err, failure) {
+			t.Errorf("a function that fails: %v", err)
+		}
+	})
+}
+
+func TestNewRunnable(t *testing.T) {
+	s, err := session.New(memory.New(nil).Authority(), name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	for _, err := range []error{
+		second(controllerruntime.NewRunnable(nil, func(context.Context, lease.Token) error { return nil }, nil)),
+		second(controllerruntime.NewRunnable(s, nil, nil)),
+	} {
+		if lease.CodeOf(err) != lease.ErrOption {
+			t.Error(err)
+		}
+	}
+}
