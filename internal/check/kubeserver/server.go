@@ -34,8 +34,11 @@ type Server struct {
 	// API and Etcd are the two processes.
 	API, Etcd *processes.Process
 
-	dir, binaries, etcdURL string
-	flags                  []string
+	// EtcdURL is where clients of the etcd connect.
+	EtcdURL string
+
+	dir, binaries string
+	flags         []string
 }
 
 // Admin is the bearer token of a user that may do anything. The token of every other user is the
@@ -46,29 +49,40 @@ const Admin = "admin"
 var Users = []string{"worker", "reader", "creator", "updater", "watcher", "lister"}
 
 // Start starts an etcd and an API server that keep what they need in a folder. It returns when the
-// API server is ready. Call Stop in any case.
+// API server is ready. Call Stop in the end.
 func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
-	binaries, err := Binaries(ctx)
+	s, err := Etcd(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, binaries: binaries, flags: flags}
-	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too
-	if s.Address, err = freeAddress(); err != nil {
-		return nil, err
+	s.flags = flags
+	if s.Address, err = freeAddress(); err == nil {
+		err = s.writeFiles()
 	}
-	if s.etcdURL, err = freeAddress(); err != nil {
-		return nil, err
-	}
-	s.etcdURL = "http://" + s.etcdURL
-	if err := s.writeFiles(); err != nil {
-		return nil, err
-	}
-	err = s.StartEtcd(ctx)
 	if err == nil {
 		err = s.StartAPI(ctx)
 	}
 	if err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Etcd starts an etcd alone.
+func Etcd(ctx context.Context, dir string) (*Server, error) {
+	binaries, err := Binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, binaries: binaries}
+	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	s.EtcdURL = "http://" + address
+	if err := s.StartEtcd(ctx); err != nil {
 		s.Stop()
 		return nil, err
 	}
@@ -102,11 +116,11 @@ func (s *Server) StartEtcd(ctx context.Context) (err error) {
 		return err
 	}
 	s.Etcd, err = s.run("etcd", "--data-dir", filepath.Join(s.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "error",
-		"--listen-client-urls", s.etcdURL, "--advertise-client-urls", s.etcdURL, "--listen-peer-urls", "http://"+peer)
+		"--listen-client-urls", s.EtcdURL, "--advertise-client-urls", s.EtcdURL, "--listen-peer-urls", "http://"+peer)
 	if err != nil {
 		return err
 	}
-	return s.ready(ctx, "etcd", s.Etcd, s.etcdURL+"/health")
+	return s.ready(ctx, "etcd", s.Etcd, s.EtcdURL+"/health")
 }
 
 // StartAPI starts the API server, also again, and returns when it is ready.
@@ -116,7 +130,7 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 		return err
 	}
 	key := filepath.Join(s.dir, "key.pem")
-	s.API, err = s.run("kube-apiserver", append([]string{"--etcd-servers=" + s.etcdURL,
+	s.API, err = s.run("kube-apiserver", append([]string{"--etcd-servers=" + s.EtcdURL,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(s.dir, "certificates"),
 		"--token-auth-file=" + filepath.Join(s.dir, "users.csv"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://127.0.0.1/", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
@@ -144,7 +158,7 @@ func (s *Server) Stop() {
 // are answered with 410 Gone.
 func (s *Server) Compact(ctx context.Context) error {
 	// An empty range is an error that comes with the newest revision; a read of no key is not.
-	_, answer, err := get(ctx, http.MethodPost, s.etcdURL+"/v3/kv/range", `{"key":"AA=="}`)
+	_, answer, err := get(ctx, http.MethodPost, s.EtcdURL+"/v3/kv/range", `{"key":"AA=="}`)
 	if err != nil {
 		return err
 	}
@@ -153,7 +167,7 @@ func (s *Server) Compact(ctx context.Context) error {
 	if !found {
 		return fmt.Errorf("kubeserver: etcd does not show its revision: %s", answer)
 	}
-	status, answer, err := get(ctx, http.MethodPost, s.etcdURL+"/v3/kv/compaction", `{"revision":"`+revision+`","physical":true}`)
+	status, answer, err := get(ctx, http.MethodPost, s.EtcdURL+"/v3/kv/compaction", `{"revision":"`+revision+`","physical":true}`)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("kubeserver: a compaction at %s is answered with %d: %s", revision, status, answer)
 	}

@@ -1,0 +1,76 @@
+package kubelease_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/session"
+)
+
+func TestConformance(t *testing.T) {
+	c := client(t, shared.Address)
+	o := suiteOptions(func(t testing.TB) *kubelease.Store { return newStore(t) }, func(t testing.TB, name string) {
+		object, err := kubelease.ObjectName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := c.Leases(namespace).Get(t.Context(), object, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.Annotations = map[string]string{kubelease.Annotation: "free"}
+		put(t, c, found)
+	})
+	authority := func(t testing.TB) lease.Authority { return store(t, c, nil).Authority() }
+	for what, test := range map[string]func(t *testing.T){
+		"Store": func(t *testing.T) {
+			leasetest.TestStore(t, func(t testing.TB) lease.Store { return store(t, c, nil) }, o)
+		},
+		"Authority": func(t *testing.T) { leasetest.TestAuthority(t, authority, o) },
+		"LoadingAuthority": func(t *testing.T) {
+			leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return lease.NewAuthority(store(t, c, nil)) }, o)
+		},
+		"Lease": func(t *testing.T) {
+			held := *o
+			held.Authority = authority
+			leasetest.TestLease(t, newLease, &held)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// suiteOptions say what the suite must know of a store: how to make one, as another process does,
+// and how to spoil a record.
+func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing.TB, name string)) *leasetest.Options {
+	return &leasetest.Options{
+		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
+		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
+		Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
+		Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+	}
+}
+
+// newLease makes a holder of the suite.
+func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
+	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
+	})
+	return l
+}

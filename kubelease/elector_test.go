@@ -1,0 +1,445 @@
+package kubelease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// newSession makes a holder that ends with the test.
+func newSession(t testing.TB, a lease.Authority, name, owner string, takeOver bool) *session.Session {
+	t.Helper()
+	s, err := session.New(a, name, &session.Options{Owner: owner, TakeOver: takeOver, Duration: electorDuration, RenewInterval: electorDuration / 10,
+		RequestTimeout: electorDuration / 8, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = s.Close(ctx) // its way to the server may be cut
+	})
+	return s
+}
+
+// The times of the electors in these tests. Leases of client-go are whole seconds.
+const (
+	electorDuration = 3 * time.Second
+	electorDeadline = 2 * time.Second
+	electorRetry    = 200 * time.Millisecond
+)
+
+// A way is what requests go through, and can be cut.
+type way struct{ cut atomic.Bool }
+
+var errCut = errors.New("the way to the server is cut")
+
+func (w *way) wrap(next http.RoundTripper) http.RoundTripper {
+	return trip(func(q *http.Request) (*http.Response, error) {
+		if w.cut.Load() {
+			return nil, errCut
+		}
+		res, err := next.RoundTrip(q)
+		if w.cut.Load() {
+			return nil, errCut
+		}
+		return res, err
+	})
+}
+
+// An elector is one of client-go.
+type elector struct {
+	way
+	state          atomic.Int32
+	started, ended chan struct{}
+	cancel         context.CancelFunc
+}
+
+// The states of an elector.
+const (
+	contends int32 = iota
+	leading
+	stopped
+)
+
+func (e *elector) leads() bool { return e.state.Load() == leading }
+
+// electorTimes are LeaseDuration, RenewDeadline and RetryPeriod of an elector.
+type electorTimes struct{ duration, deadline, retry time.Duration }
+
+// startElector starts an elector, which contends until it has led once, or is stopped.
+func startElector(t testing.TB, name, identity string, releaseOnCancel bool, wrap ...func(http.RoundTripper) http.RoundTripper) *elector {
+	t.Helper()
+	return startElectorAt(t, shared.Address, name, identity, electorTimes{electorDuration, electorDeadline, electorRetry}, releaseOnCancel, wrap...)
+}
+
+func startElectorAt(t testing.TB, address, name, identity string, times electorTimes, releaseOnCancel bool, wrap ...func(http.RoundTripper) http.RoundTripper) *elector {
+	t.Helper()
+	e := &elector{started: make(chan struct{}), ended: make(chan struct{})}
+	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client(t, address, append(wrap, e.wrap)...),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity}}
+	le, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: times.duration, RenewDeadline: times.deadline, RetryPeriod: times.retry, ReleaseOnCancel: releaseOnCancel, Name: name,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {
+				if e.state.CompareAndSwap(contends, leading) {
+					close(e.started)
+				}
+			},
+			OnStoppedLeading: func() { e.state.Store(stopped) },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	e.cancel = cancel
+	go func() {
+		defer close(e.ended)
+		le.Run(ctx)
+	}()
+	t.Cleanup(e.stop)
+	return e
+}
+
+// stop ends the elector, which releases the lease if it is to.
+func (e *elector) stop() {
+	e.state.Store(stopped)
+	e.cancel()
+	<-e.ended
+}
+
+// crash ends the elector without a release.
+func (e *elector) crash() {
+	e.cut.Store(true)
+	e.stop()
+}
+
+const soon = 30 * time.Second // for what should come at once, on a machine that is busy
+
+func await(t testing.TB, what string, c <-chan struct{}) time.Time {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(soon):
+		t.Fatalf("%s: not within %v", what, soon)
+	}
+	return time.Now()
+}
+
+// An elector leads at once after our release, and after our death not before our belief has ended. We
+// hold at once after its release, and after its death not before its lease has run out.
+func TestEachSeesTheOtherEnd(t *testing.T) {
+	t.Parallel()
+	t.Run("our release", func(t *testing.T) {
+		t.Parallel()
+		name := objectOf(t)
+		s := newSession(t, newStore(t).Authority(), name, "ours", false)
+		mustAcquire(t, s)
+		e := startElector(t, name, "elector", true)
+		time.Sleep(2 * electorDuration) // it must not lead while we renew
+		if e.leads() || !s.CheckAlive() {
+			t.Fatalf("after two durations the elector leads: %v, and we hold: %v", e.leads(), s.CheckAlive())
+		}
+		released := time.Now()
+		eventually(t, "our release", s.Release)
+		t.Logf("it leads %v after our release", await(t, "the elector leads", e.started).Sub(released))
+	})
+	t.Run("our death", func(t *testing.T) {
+		t.Parallel()
+		name := objectOf(t)
+		var w way
+		s := newSession(t, store(t, client(t, shared.Address, w.wrap), nil).Authority(), name, "ours", false)
+		mustAcquire(t, s)
+		e := startElector(t, name, "elector", true)
+		time.Sleep(electorDuration)
+		w.cut.Store(true)
+		died := time.Now()
+		for !e.leads() && time.Since(died) < soon {
+			time.Sleep(time.Millisecond)
+		}
+		if s.CheckAlive() {
+			t.Error("two believe")
+		}
+		t.Logf("it leads %v after our death", time.Since(died))
+		if took := time.Since(died); took < electorDuration/2 || took >= soon {
+			t.Errorf("it leads %v after the death of a holder that renews ten times in %v", took, electorDuration)
+		}
+	})
+	t.Run("its release", func(t *testing.T) {
+		t.Parallel()
+		name := objectOf(t)
+		e := startElector(t, name, "elector", true)
+		await(t, "the elector leads", e.started)
+		s := newSession(t, newStore(t).Authority(), name, "ours", false)
+		held := acquireWait(t, s)
+		time.Sleep(2 * electorDuration)
+		select {
+		case <-held:
+			t.Fatal("we hold while the elector leads")
+		default:
+		}
+		e.stop()
+		stopped := time.Now()
+		t.Logf("we hold %v after its release", await(t, "we hold", held).Sub(stopped))
+	})
+	t.Run("its death", func(t *testing.T) {
+		t.Parallel()
+		name := objectOf(t)
+		e := startElector(t, name, "elector", true)
+		await(t, "the elector leads", e.started)
+		s := newSession(t, newStore(t).Authority(), name, "ours", false)
+		held := acquireWait(t, s)
+		time.Sleep(electorDuration)
+		e.crash()
+		died := time.Now()
+		took := await(t, "we hold", held).Sub(died)
+		t.Logf("we hold %v after its death", took)
+		if took < electorDuration-2*electorRetry-time.Second {
+			t.Errorf("a lease of %v was taken over %v after its last renewal", electorDuration, took)
+		}
+	})
+}
+
+func mustAcquire(t testing.TB, s *session.Session) {
+	t.Helper()
+	if _, err := session.AcquireWait(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// acquireWait closes what it returns once the session holds.
+func acquireWait(t testing.TB, s *session.Session) <-chan struct{} {
+	held := make(chan struct{})
+	go func() {
+		if _, err := session.AcquireWait(t.Context(), s, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}); err == nil {
+			close(held)
+		}
+	}()
+	return held
+}
+
+// Electors compare whole seconds. A holder that renews twice in one second is not replaced before the
+// lease of its second renewal is over; with a renewTime that is just the time it is.
+func TestElectorsCompareWholeSeconds(t *testing.T) {
+	t.Parallel()
+	for _, planted := range []bool{false, true} {
+		t.Run(fmt.Sprint("planted ", planted), func(t *testing.T) {
+			t.Parallel()
+			early := 0
+			const tries = 4
+			for i := range tries {
+				name := fmt.Sprint(objectOf(t), i)
+				wrap := func(next http.RoundTripper) http.RoundTripper { return next }
+				if planted {
+					wrap = rewrite(func(_, object *coordinationv1.Lease) { object.Spec.RenewTime = new(metav1.NowMicro()) }, nil)
+				}
+				a := store(t, client(t, shared.Address, wrap), nil).Authority()
+				do(t, a, name, acquire(idA, electorDuration), 0)
+				e := startElector(t, name, "elector", false)
+				second := time.Now().Truncate(time.Second).Add(2 * time.Second)
+				time.Sleep(time.Until(second.Add(20 * time.Millisecond))) // a real engine
+				do(t, a, name, renew(idA), 0)
+				time.Sleep(time.Until(second.Add(850 * time.Millisecond)))
+				sent := time.Now()
+				until := sent.Add(do(t, a, name, renew(idA), 0).MinRemaining)
+				if led := await(t, "the elector leads", e.started); led.Before(until) {
+					early++
+					t.Logf("it leads %v before the lease is over", until.Sub(led))
+				}
+				e.stop()
+			}
+			t.Logf("in %d of %d tries the elector leads before the lease is over", early, tries)
+			if planted != (early > 0) {
+				t.Errorf("early %d times in %d tries", early, tries)
+			}
+		})
+	}
+}
+
+// client-go's own weakness: an elector that is told to stop, and releases, reads the object afresh, but
+// asks its memory whether it leads. So it empties the lease of a holder that has replaced it, and
+// another elector takes that at once. Ours keep it leased.
+func TestElectorEmptiesALivingLease(t *testing.T) {
+	t.Parallel()
+	c, name := client(t, shared.Address), objectOf(t)
+	lost, replaced := new(atomic.Bool), make(chan struct{})
+	// Its release goes on for as long as its RenewDeadline, which is nearly the LeaseDuration.
+	times := electorTimes{electorDuration, electorDuration - electorRetry, electorRetry}
+	e := startElectorAt(t, shared.Address, name, "elector", times, true, func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			select {
+			case <-replaced:
+				return next.RoundTrip(q)
+			default:
+			}
+			if !lost.Load() {
+				return next.RoundTrip(q)
+			}
+			if q.Method != http.MethodGet {
+				return nil, errCut
+			}
+			select { // a read that is late
+			case <-replaced:
+				return next.RoundTrip(q)
+			case <-q.Context().Done():
+				return nil, q.Context().Err()
+			}
+		})
+	})
+	await(t, "the elector leads", e.started)
+	// Of ours, who does not renew before what is to be seen has happened.
+	s, err := session.New(newStore(t).Authority(), name, &session.Options{Duration: time.Minute, RenewInterval: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	held := acquireWait(t, s)
+	lost.Store(true)
+	await(t, "we hold", held)
+	before := specOf(get(t, c, name))
+	close(replaced)
+	await(t, "the elector ends", e.ended)
+	if after := specOf(get(t, c, name)); after != (spec{"", 1, before.transitions}) {
+		t.Fatalf("the elector has released %+v, and left %+v", before, after)
+	}
+	do(t, newStore(t).Authority(), name, acquire(idB, time.Minute), lease.ErrHeldByOther)
+	another := startElector(t, name, "another", false)
+	await(t, "another elector leads", another.started)
+	if !s.CheckAlive() {
+		t.Error("we do not believe any more, without having asked")
+	}
+}
+
+// A contest is kept between holders of both kinds. Whoever begins to hold looks whether another still
+// believes that it holds.
+type contest struct {
+	mu       sync.Mutex
+	holders  map[string]func() bool
+	overlaps []string
+	wins     map[string]int
+	ends     map[string]int
+}
+
+func (c *contest) begin(who string, believes func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other, believes := range c.holders {
+		if other != who && believes() {
+			c.overlaps = append(c.overlaps, fmt.Sprintf("%s begins while %s believes", who, other))
+		}
+	}
+	c.holders[who] = believes
+	kind, _, _ := strings.Cut(who, " ")
+	c.wins[kind]++
+}
+
+func (c *contest) end(how string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends[how]++
+}
+
+// contend has a session contend for as long as the context lasts.
+func (c *contest) contend(ctx context.Context, t *testing.T, name, who string, r *rand.Rand) {
+	for ctx.Err() == nil {
+		var w way
+		s, err := session.New(store(t, client(t, shared.Address, w.wrap), nil).Authority(), name, &session.Options{Owner: who, Duration: electorDuration,
+			RenewInterval: electorDuration / 10, RequestTimeout: electorDuration / 8, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := session.AcquireWait(ctx, s, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}); err == nil {
+			c.begin(who, s.CheckAlive)
+			time.Sleep(time.Duration(r.Int64N(int64(electorDuration / 3)))) // a real engine
+			if r.IntN(2) == 0 {
+				_ = s.Release(ctx)
+				c.end("our release")
+			} else {
+				w.cut.Store(true)
+				for s.CheckAlive() {
+					time.Sleep(electorDuration / 100)
+				}
+				c.end("our partition")
+			}
+		}
+		closing, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_ = s.Close(closing)
+		cancel()
+	}
+}
+
+// elect has electors contend for as long as the context lasts, one after the other.
+func (c *contest) elect(ctx context.Context, t *testing.T, name, who string, r *rand.Rand) {
+	for n := 0; ctx.Err() == nil; n++ {
+		e := startElector(t, name, fmt.Sprint(who, n), r.IntN(2) == 0)
+		select {
+		case <-e.started:
+			c.begin(who, e.leads)
+			time.Sleep(time.Duration(r.Int64N(int64(electorDuration / 3)))) // a real engine
+			switch r.IntN(3) {
+			case 0:
+				e.crash()
+				c.end("crash of an elector")
+			case 1:
+				e.cut.Store(true)
+				<-e.ended
+				c.end("partition of an elector")
+			default:
+				e.stop()
+				c.end("end of an elector")
+			}
+		case <-ctx.Done():
+			e.stop()
+		}
+	}
+}
+
+// Holders of ours and plain electors contend for one object, and are started, stopped, cut off and
+// killed in any order: there is at most one leader. Who wins how often is in the log.
+func TestContest(t *testing.T) {
+	t.Parallel()
+	d := 2 * time.Minute
+	if testing.Short() {
+		d = 20 * time.Second
+	}
+	seed := rand.Uint64()
+	c := &contest{holders: map[string]func() bool{}, wins: map[string]int{}, ends: map[string]int{}}
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range 2 {
+		all.Go(func() {
+			c.contend(ctx, t, objectOf(t), fmt.Sprint("ours ", i), rand.New(rand.NewPCG(seed, uint64(i))))
+		})
+		all.Go(func() {
+			c.elect(ctx, t, objectOf(t), fmt.Sprint("elector ", i), rand.New(rand.NewPCG(seed, uint64(10+i))))
+		})
+	}
+	all.Wait()
+	t.Logf("seed %d: held by %v, ended by %v", seed, c.wins, c.ends)
+	for _, overlap := range c.overlaps {
+		t.Error(overlap)
+	}
+	if c.wins["ours"] < 2 || c.wins["elector"] < 2 {
+		t.Error("that proves nothing")
+	}
+}

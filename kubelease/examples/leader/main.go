@@ -1,0 +1,139 @@
+// Leader is a program of which one copy works, as one replica of a Deployment does. Without -copy it
+// starts two copies of itself, kills the one that leads, and shows how the other takes over with a
+// newer token. It runs outside of a cluster, with a kubeconfig:
+//
+//	go run ./examples/leader -kubeconfig ~/.kube/config -namespace default
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	kubeconfig = flag.String("kubeconfig", "", "file with the cluster and the user; empty: those of the pod that this runs in")
+	namespace  = flag.String("namespace", "default", "of the lease")
+	name       = flag.String("name", "leader-example", "of the lease")
+	duration   = flag.Duration("duration", 4*time.Second, "of the lease")
+	copyOf     = flag.String("copy", "", "be the copy of that name; in a Deployment, the name of the pod")
+)
+
+func main() {
+	log.SetFlags(0)
+	flag.Parse()
+	run := watch
+	if *copyOf != "" {
+		run = lead
+	}
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// lead is a replica: it waits for the lease, works while it leads, and waits again after a loss.
+func lead() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config))
+	if err != nil {
+		return err
+	}
+	store, err := kubelease.New(client, *namespace, nil)
+	if err != nil {
+		return err
+	}
+	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	defer l.Close(context.Background())
+	fmt.Println("waits")
+	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		fmt.Println(tok) // the work: send the token with each write
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, &session.RunOptions{Again: func(error) bool { return ctx.Err() == nil }})
+}
+
+// watch starts two copies, and kills the one that leads.
+func watch() error {
+	first, err := start("first")
+	if err != nil {
+		return err
+	}
+	defer first.Process.Kill()
+	before, err := first.line()
+	if err != nil {
+		return err
+	}
+	fmt.Println("first  leads with token ", before)
+	second, err := start("second")
+	if err != nil {
+		return err
+	}
+	defer second.Process.Kill()
+	time.Sleep(*duration / 2)
+	killed := time.Now()
+	if err := first.Process.Kill(); err != nil {
+		return err
+	}
+	fmt.Println("first  is killed")
+	after, err := second.line()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("second leads with token  %s after %v\n", after, time.Since(killed).Round(10*time.Millisecond))
+	if lease.Token(after).Compare(lease.Token(before)) <= 0 {
+		return fmt.Errorf("token %s is not newer than %s", after, before)
+	}
+	return nil
+}
+
+// A child is a copy and what it says.
+type child struct {
+	*exec.Cmd
+	out *bufio.Scanner
+}
+
+// start starts a copy and returns when it has begun to wait.
+func start(name string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd, bufio.NewScanner(out)}
+	_, err = c.line()
+	return c, err
+}
+
+func (c *child) line() (string, error) {
+	if !c.out.Scan() {
+		return "", fmt.Errorf("a copy ended: %w", c.Wait())
+	}
+	return c.out.Text(), nil
+}

@@ -1,0 +1,179 @@
+// Rolling moves a Deployment from client-go's elector to this library, by a rolling update: it has
+// three replicas with electors, and replaces one after the other by one with a Session. Both kinds
+// contend for one object meanwhile. It prints who leads, and fails if two do.
+//
+//	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	kubeconfig = flag.String("kubeconfig", "", "file with the cluster and the user; empty: those of the pod that this runs in")
+	namespace  = flag.String("namespace", "default", "of the lease")
+	name       = flag.String("name", "rolling-example", "of the lease")
+	pause      = flag.Duration("pause", 3*time.Second, "between two steps of the update")
+)
+
+const (
+	duration = 4 * time.Second // of the lease, for both kinds
+	replicas = 3
+)
+
+func main() {
+	log.SetFlags(0)
+	flag.Parse()
+	if err := update(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// update replaces the old replicas by new ones, one at a time, as a Deployment with maxSurge 1 does.
+func update() error {
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config))
+	if err != nil {
+		return err
+	}
+	var leads leaders
+	var all [2 * replicas]*replica
+	for i := range replicas {
+		all[i] = start(fmt.Sprint("old-", i), func(ctx context.Context, me string) error { return elect(ctx, client, me, &leads) })
+	}
+	for i := range replicas {
+		time.Sleep(*pause)
+		all[replicas+i] = start(fmt.Sprint("new-", i), func(ctx context.Context, me string) error { return hold(ctx, client, me, &leads) })
+		time.Sleep(*pause)
+		err = errors.Join(err, all[i].stop())
+	}
+	time.Sleep(2 * duration)
+	leader := leads.now()
+	for i := range replicas {
+		err = errors.Join(err, all[replicas+i].stop())
+	}
+	switch {
+	case err != nil:
+		return err
+	case leads.two != "":
+		return errors.New(leads.two)
+	case len(leader) < 3 || leader[:3] != "new":
+		return fmt.Errorf("after the update %q leads", leader)
+	}
+	fmt.Println("at no time did two lead")
+	return nil
+}
+
+// elect is an old replica: it elects its leader with client-go.
+func elect(ctx context.Context, client coordinationclient.LeasesGetter, me string, leads *leaders) error {
+	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: *namespace, Name: *name}, Client: client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: me}},
+		LeaseDuration: duration, RenewDeadline: duration / 2, RetryPeriod: duration / 10,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { leads.begin(me, "") },
+			OnStoppedLeading: func() { leads.end(me) },
+		},
+	})
+	if err != nil {
+		return err
+	}
+	e.Run(klog.NewContext(ctx, klog.Logger{}))
+	return nil
+}
+
+// hold is a new replica: it holds the same object as a lease.
+func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface, me string, leads *leaders) error {
+	store, err := kubelease.New(client, *namespace, nil)
+	if err != nil {
+		return err
+	}
+	l, err := store.Lease(*name, &session.Options{Owner: me, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer l.Close(context.Background())
+	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		leads.begin(me, tok)
+		defer leads.end(me)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, &session.RunOptions{Again: func(error) bool { return ctx.Err() == nil }, Logger: slog.New(slog.DiscardHandler)})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// leaders takes note of who leads.
+type leaders struct {
+	mu  sync.Mutex
+	who string
+	two string // that did at the same time
+}
+
+func (l *leaders) begin(me string, tok lease.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.who != "" {
+		l.two = fmt.Sprintf("%s leads while %s leads", me, l.who)
+	}
+	l.who = me
+	if tok == "" {
+		tok = "none"
+	}
+	fmt.Println(me, "leads, token", tok)
+}
+
+func (l *leaders) end(me string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.who == me {
+		l.who = ""
+	}
+}
+
+func (l *leaders) now() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.who
+}
+
+// A replica is a part of this program that stands for a pod.
+type replica struct {
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func start(me string, run func(context.Context, string) error) *replica {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &replica{cancel, make(chan error, 1)}
+	go func() { r.ended <- run(ctx, me) }()
+	return r
+}
+
+func (r *replica) stop() error {
+	r.cancel()
+	return <-r.ended
+}

@@ -1,0 +1,67 @@
+package kubelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fencedlease/lease"
+)
+
+// explain adds to an error of the API server which lease it is about and what can be done. It marks an
+// error that no retry can mend. Package errors of apimachinery still finds the reason.
+func (e *engine) explain(verb, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := e.advice(verb, err)
+	if advice != "" {
+		advice = "; " + advice
+	}
+	explained := fmt.Errorf("kubelease: %s %s: %w%s", verb, e.describe(key), err, advice)
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonForbidden, metav1.StatusReasonUnauthorized, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
+		return lease.Permanent(explained)
+	}
+	return explained
+}
+
+func (e *engine) advice(verb string, err error) string {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return ""
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource"):
+		return fmt.Sprintf("the user needs the verb %s on leases of coordination.k8s.io in namespace %s: see rbac.yaml of kubelease", verb, e.namespace)
+	case apierrors.IsUnauthorized(err):
+		return "give the client a token or a certificate that the API server knows"
+	case strings.Contains(err.Error(), "client rate limiter"):
+		return "the client delays its own requests: raise QPS and Burst of its rest.Config, or use kubelease.ClientConfig"
+	case apierrors.IsNotFound(err) && verb == "create":
+		return fmt.Sprintf("see that the namespace exists: kubectl create namespace %s", e.namespace)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time: see that the API server can be reached, and its etcd"
+	}
+	return ""
+}
+
+// explainObject adds to an error in what an object holds which one it is and what can be done.
+func (e *engine) explainObject(key string, err error) error {
+	if lease.CodeOf(err) != lease.ErrCorrupt {
+		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)
+	}
+	return fmt.Errorf("kubelease: %s: annotation %s: %w; free the lease with kubectl delete lease -n %s %s",
+		e.describe(key), Annotation, err, e.namespace, key)
+}
+
+// describe says which object it is, and which lease if that has another name.
+func (e *engine) describe(key string) string {
+	text := fmt.Sprintf("lease %s/%s", e.namespace, key)
+	if name, ok := leaseName(key); ok && name != key {
+		text += fmt.Sprintf(" (%q)", name)
+	}
+	return text
+}

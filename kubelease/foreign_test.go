@@ -1,0 +1,203 @@
+package kubelease_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/kubelease"
+)
+
+// lead has a foreign holder hold the lease, as an elector writes it.
+func lead(t testing.TB, c coordinationclient.CoordinationV1Interface, name, identity string, seconds *int32) {
+	t.Helper()
+	object, err := c.Leases(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		object = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if object, err = c.Leases(namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transitions := int32(0)
+	if n := object.Spec.LeaseTransitions; n != nil {
+		transitions = *n
+	}
+	if h := object.Spec.HolderIdentity; h == nil || *h != identity {
+		transitions++
+	}
+	now := metav1.NowMicro()
+	object.Spec = coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: seconds, LeaseTransitions: &transitions, AcquireTime: &now, RenewTime: &now}
+	put(t, c, object)
+}
+
+// empty empties the holder, as an elector does that releases.
+func empty(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) {
+	t.Helper()
+	object := get(t, c, name)
+	object.Spec.HolderIdentity, object.Spec.LeaseDurationSeconds = new(""), new(int32(1))
+	put(t, c, object)
+}
+
+// A foreign holder is shown as such, and no request touches its lease. SPEC A8.
+func TestForeignHolder(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	s := store(t, c, nil)
+	a := s.Authority()
+	ours := do(t, a, name, acquire(idA, time.Minute), 0)
+	do(t, a, name, release(idA), 0)
+	lead(t, c, name, "pod-1_1234", new(int32(60)))
+	before := get(t, c, name)
+
+	res := do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+	r := res.Record
+	if r.State != lease.Leased || r.Owner != kubelease.ForeignOwner+"pod-1_1234" || r.Duration != time.Minute || r.Epoch != ours.Record.Epoch || res.MaxRemaining() > time.Minute || res.MaxRemaining() < 30*time.Second {
+		t.Errorf("it is shown as %v, with %v left", r, res.MaxRemaining())
+	}
+	listed := 0
+	for e, err := range s.List(t.Context(), name) {
+		if err != nil || e.Record != r {
+			t.Errorf("it is listed as %v, %v", e.Record, err)
+		}
+		listed++
+	}
+	if listed != 1 {
+		t.Errorf("it is listed %d times", listed)
+	}
+	foreign := r.ID
+	for _, authority := range []lease.Authority{a, lease.NewAuthority(s)} {
+		for _, refused := range []struct {
+			what string
+			req  lease.Request
+			want lease.Code
+		}{
+			{"break", breaks(0), lease.ErrForeign},
+			{"break with grace", breaks(time.Minute), lease.ErrForeign},
+			{"break without a period", lease.Request{Action: lease.ActionBreak}, lease.ErrForeign},
+			{"renew it", renew(foreign), lease.ErrForeign},
+			{"release it", release(foreign), lease.ErrForeign},
+			{"change it", lease.Request{Action: lease.ActionChange, ID: foreign, Proposed: idB}, lease.ErrForeign},
+			{"change to it", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: foreign}, lease.ErrForeign},
+			{"acquire it", acquire(foreign, time.Hour), lease.ErrForeign},
+			{"acquire", acquire(idB, time.Minute), lease.ErrHeldByOther},
+			{"renew", renew(idA), lease.ErrIDMismatch},
+			{"release", release(idA), lease.ErrIDMismatch},
+			{"change", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, lease.ErrIDMismatch},
+			{"write", lease.Request{Action: lease.ActionWrite}, lease.ErrIDMissing},
+		} {
+			_, err := authority.Do(t.Context(), name, refused.req)
+			// A change to the ID in force changes nothing, and an authority that knows nothing of
+			// foreign holders may grant it.
+			if granted := err == nil && refused.what == "change to it" && authority != a; lease.CodeOf(err) != refused.want && !granted {
+				t.Errorf("%T: %s: %v, want %v", authority, refused.what, err, refused.want)
+			}
+		}
+	}
+	if after := get(t, c, name); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a refused request has changed %+v into %+v", before, after)
+	}
+	req := acquire(idB, time.Minute)
+	req.Owner = r.Owner
+	do(t, a, name, req, lease.ErrOwner)
+}
+
+// The holder of a lease that has run out, or was released, is replaced with a newer token.
+func TestForeignHolderIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"runs out", "is released"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			c, name := client(t, shared.Address), objectOf(t)
+			a := store(t, c, nil).Authority()
+			before := do(t, a, name, acquire(idA, time.Hour), 0).Record.Token()
+			lead(t, c, name, "pod", new(int32(2)))
+			began := time.Now()
+			do(t, a, name, acquire(idB, time.Hour), lease.ErrHeldByOther)
+			if end == "is released" {
+				empty(t, c, name)
+				do(t, a, name, renew(idA), lease.ErrIDMismatch)
+			} else {
+				for {
+					res := do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+					if !res.Record.State.Locked() {
+						break
+					}
+					time.Sleep(res.MaxRemaining()) // a real engine
+				}
+				if took := time.Since(began); took < 1900*time.Millisecond {
+					t.Errorf("it has run out after %v of 2 s", took)
+				}
+				do(t, a, name, breaks(0), lease.ErrForeign)
+			}
+			after := do(t, a, name, acquire(idB, time.Hour), 0).Record.Token()
+			if after.Compare(before) <= 0 {
+				t.Errorf("token %s after %s", after, before)
+			}
+			if s := specOf(get(t, c, name)); s != (spec{"worker-1_bbbbbbbb", 3600, 3}) {
+				t.Errorf("the spec says %+v", s)
+			}
+		})
+	}
+}
+
+// A living lease that an elector has emptied stays leased, and its next renewal restores it.
+func TestEmptiedHolder(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	a := store(t, c, nil).Authority()
+	do(t, a, name, acquire(idA, time.Minute), 0)
+	empty(t, c, name)
+	for _, other := range []lease.Authority{a, newStore(t).Authority()} {
+		do(t, other, name, acquire(idB, time.Minute), lease.ErrHeldByOther)
+	}
+	do(t, a, name, renew(idA), 0)
+	if s := specOf(get(t, c, name)); s != (spec{"worker-1_aaaaaaaa", 60, 1}) {
+		t.Errorf("the spec says %+v after a renewal", s)
+	}
+}
+
+// What a foreign holder may write is shown as something that is a record.
+func TestForeignIdentities(t *testing.T) {
+	c := client(t, shared.Address)
+	a := store(t, c, &kubelease.Options{Limits: lease.Limits{MaxDuration: time.Second}}).Authority()
+	for i, w := range []struct {
+		identity string
+		seconds  *int32
+		owner    string
+		duration time.Duration
+	}{
+		{"pod", nil, "pod", lease.Infinite},
+		{"pod", new(int32(7200)), "pod", 2 * time.Hour}, // the Limits are not for it
+		{"a\x00b", new(int32(7)), "a\uFFFDb", 7 * time.Second},
+		{strings.Repeat("ä", 2000), new(int32(7)), strings.Repeat("ä", (lease.MaxLabel-len(kubelease.ForeignOwner))/2), 7 * time.Second},
+		{kubelease.ForeignOwner, new(int32(7)), kubelease.ForeignOwner, 7 * time.Second},
+	} {
+		name := fmt.Sprint(objectOf(t), i)
+		lead(t, c, name, w.identity, w.seconds)
+		do(t, a, name, acquire(idB, time.Second), lease.ErrHeldByOther)
+		r := do(t, a, name, lease.Request{Action: lease.ActionRead}, 0).Record
+		if r.State != lease.Leased || r.Owner != kubelease.ForeignOwner+w.owner || w.duration == lease.Infinite && r.Duration != w.duration {
+			t.Errorf("%q is shown as %v", w.identity, r)
+		}
+		if version := get(t, c, name); version.Annotations[kubelease.Annotation] != "" {
+			t.Errorf("the object of %q has a record: %v", w.identity, version.Annotations)
+		}
+	}
+}
+
+// A session that takes over by its owner does not take over a foreign holder of that name.
+func TestForeignHolderIsNotTakenOver(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	lead(t, c, name, "worker-1", new(int32(60)))
+	s := newSession(t, newStore(t).Authority(), name, "worker-1", true)
+	if ok, err := s.Acquire(t.Context()); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if h := *get(t, c, name).Spec.HolderIdentity; h != "worker-1" {
+		t.Errorf("the holder is %q", h)
+	}
+}

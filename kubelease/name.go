@@ -1,0 +1,86 @@
+package kubelease
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+// escaped is what the name of an object begins with if the name of its lease is no name that
+// Kubernetes allows. A lease whose own name begins so is escaped, too.
+const escaped = "x--"
+
+// maxObjectName is the length of the longest name of an object.
+const maxObjectName = 253
+
+// objectName returns the name of the object that keeps a lease: the name itself if Kubernetes allows
+// it, and otherwise the name with every byte but a lower-case letter or a digit written as a hyphen
+// and two hexadecimal digits. So different names have different objects.
+func objectName(name string) (string, error) {
+	if err := lease.CheckName(name); err != nil {
+		return "", err
+	}
+	object := name
+	if !isObjectName(name) || strings.HasPrefix(name, escaped) {
+		var b strings.Builder
+		b.WriteString(escaped)
+		for i := range len(name) {
+			if c := name[i]; isAlphanumeric(c) {
+				b.WriteByte(c)
+			} else {
+				b.WriteByte('-')
+				b.WriteString(hex.EncodeToString([]byte{c}))
+			}
+		}
+		object = b.String()
+	}
+	if len(object) > maxObjectName {
+		return "", &lease.FieldError{Field: "Name", Value: strconv.Quote(name), Code: lease.ErrName,
+			Bound: "must be at most 253 bytes long as the name of an object, where each byte but a-z and 0-9 counts three times if the name has one but a-z, 0-9, - and ."}
+	}
+	return object, nil
+}
+
+// leaseName returns the name of the lease that an object keeps, and false if it keeps none.
+func leaseName(object string) (string, bool) {
+	name := object
+	if text, ok := strings.CutPrefix(object, escaped); ok {
+		var b strings.Builder
+		for len(text) > 0 {
+			plain, rest, more := strings.Cut(text, "-")
+			b.WriteString(plain)
+			if !more {
+				break
+			}
+			c, err := hex.DecodeString(rest[:min(2, len(rest))])
+			if err != nil || len(c) != 1 {
+				return "", false
+			}
+			b.Write(c)
+			text = rest[2:]
+		}
+		name = b.String()
+	}
+	again, err := objectName(name)
+	return name, err == nil && again == object
+}
+
+// isObjectName reports whether Kubernetes allows an object of that name: whether it is a subdomain
+// of RFC 1123 in lower case, of whatever length.
+func isObjectName(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if c := label[i]; !isAlphanumeric(c) && c != '-' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

@@ -1,0 +1,93 @@
+package kubelease_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease/internal/check/processes"
+)
+
+// term is the duration of the leases of a group.
+const term = time.Second
+
+// SPEC G1, G2, H9: the API server is stopped and continued, killed and started again, its etcd is
+// stopped, and connections are cut and die, while holders are stopped, continued and killed, and two
+// plain electors contend for the same object: no stale write passes the guard, and no holder of ours
+// believes while another of ours holds.
+func TestHoldersUnderFaults(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	p := newProxy(t, server.Address)
+	rounds := 60
+	if testing.Short() {
+		rounds = 6
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var electors sync.WaitGroup
+	led := make([]int, 2)
+	name := objectOf(t)
+	for i := range led {
+		electors.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				// ReleaseOnCancel is off, as it is by default: see TestElectorEmptiesALivingLease.
+				e := startElectorAt(t, p.address, name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
+				select {
+				case <-e.started:
+					led[i]++
+					select {
+					case <-e.ended: // it could not renew
+					case <-time.After(term / 2):
+					case <-ctx.Done():
+					}
+				case <-ctx.Done():
+				}
+				e.stop()
+			}
+		})
+	}
+	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{p.address, p.address, server.Address}, Duration: term}, rounds,
+		func(r *rand.Rand) string { return harm(t, r, server, p) })
+	cancel()
+	electors.Wait()
+	t.Logf("the electors have led %v times", led)
+	if led[0]+led[1] == 0 {
+		t.Error("no elector has led: that proves nothing")
+	}
+}
+
+// Groups of processes find what is planted.
+func TestProcessesFindWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range processes.Wrongs() {
+		t.Run(string(wrong), func(t *testing.T) {
+			t.Parallel()
+			address, harm := shared.Address, func() {}
+			if wrong == processes.Trusting {
+				server := newServer(t)
+				address, harm = server.Address, func() { pause(t, server.API, 2*term) }
+			}
+			seed := rand.Uint64()
+			r := rand.New(rand.NewPCG(seed, 0))
+			c := processes.New(t, processes.Options{Name: objectOf(t), Endpoints: slices.Repeat([]string{address}, 3), Duration: term, Seed: seed, Wrong: wrong})
+			const rounds = 60
+			faults := map[string]int{}
+			for range rounds {
+				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine
+				var harmed sync.WaitGroup
+				harmed.Go(harm)
+				faults[c.Harm(r)]++
+				harmed.Wait()
+				if bad := c.Seen().Bad; len(bad) > 0 {
+					t.Logf("found under %v: %s", faults, bad[0])
+					return
+				}
+			}
+			t.Errorf("seed %d: not found in %d rounds", seed, rounds)
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package kubelease_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/kubelease"
+)
+
+// namespace is the one that all tests use; each has names of its own in it.
+const namespace = "default"
+
+// shared is the server of the tests that do no harm to it.
+var shared *kubeserver.Server
+
+// scratch is a folder that goes away with the tests.
+var scratch string
+
+func TestMain(m *testing.M) {
+	if processes.Hold(openStore) {
+		return
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "kubelease")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		scratch = filepath.Join(dir, "scratch")
+		if err := os.Mkdir(scratch, 0o755); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		shared, err = kubeserver.Start(context.Background(), dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer shared.Stop()
+		return m.Run()
+	}())
+}
+
+// openStore makes a store of its own for a holder in a process of its own.
+func openStore(address string) (processes.Store, error) {
+	c, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config(address, kubeserver.Admin)))
+	if err != nil {
+		return nil, err
+	}
+	return kubelease.New(c, namespace, nil)
+}
+
+// newServer starts a server of a test's own.
+func newServer(t testing.TB, flags ...string) *kubeserver.Server {
+	t.Helper()
+	s, err := kubeserver.Start(t.Context(), t.TempDir(), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// config is that of a user at an address. Each has a connection of its own.
+func config(address, user string) *rest.Config {
+	return &rest.Config{Host: "https://" + address, BearerToken: user, QPS: -1,
+		// A name of its own keeps client-go from sharing the transport of another client.
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true, ServerName: fmt.Sprintf("client-%x.test", rand.Uint64())}}
+}
+
+// client makes a client of an administrator.
+func client(t testing.TB, address string, wrap ...func(http.RoundTripper) http.RoundTripper) coordinationclient.CoordinationV1Interface {
+	t.Helper()
+	return clientset(t, address, kubeserver.Admin, wrap...).CoordinationV1()
+}
+
+func clientset(t testing.TB, address, user string, wrap ...func(http.RoundTripper) http.RoundTripper) *kubernetes.Clientset {
+	t.Helper()
+	c := kubelease.ClientConfig(config(address, user))
+	c.ContentType, c.AcceptContentTypes = "application/json", "application/json" // which the tests can read; openStore has the default
+	for _, w := range wrap {
+		c.Wrap(w)
+	}
+	http, err := rest.HTTPClientFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(http.CloseIdleConnections)
+	set, err := kubernetes.NewForConfigAndClient(c, http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func store(t testing.TB, c coordinationclient.CoordinationV1Interface, o *kubelease.Options) *kubelease.Store {
+	t.Helper()
+	s, err := kubelease.New(c, namespace, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newStore makes a store of a client of its own, as another process has.
+func newStore(t testing.TB) *kubelease.Store { return store(t, client(t, shared.Address), nil) }
+
+// A trip sends a request on.
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
+
+// A meter counts the exchanges of a client.
+type meter struct{ n atomic.Int64 }
+
+func (m *meter) wrap(next http.RoundTripper) http.RoundTripper {
+	return trip(func(q *http.Request) (*http.Response, error) {
+		m.n.Add(1)
+		return next.RoundTrip(q)
+	})
+}
+
+// count returns how many exchanges f makes.
+func (m *meter) count(f func()) int64 {
+	before := m.n.Load()
+	f()
+	return m.n.Load() - before
+}
+
+var (
+	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+)
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
+}
+
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
+func breaks(p time.Duration) lease.Request {
+	return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p)}
+}
+
+// do carries out a request that must be granted, or refused with the code.
+func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
+	t.Helper()
+	res, err := a.Do(t.Context(), name, req)
+	if lease.CodeOf(err) != want || want == 0 && err != nil {
+		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
+	}
+	return res
+}
+
+// get reads an object as anybody may.
+func get(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) *coordinationv1.Lease {
+	t.Helper()
+	object, err := c.Leases(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// put updates an object as another client may.
+func put(t testing.TB, c coordinationclient.CoordinationV1Interface, object *coordinationv1.Lease) *coordinationv1.Lease {
+	t.Helper()
+	updated, err := c.Leases(namespace).Update(t.Context(), object, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return updated
+}
+
+// remove deletes an object by hand.
+func remove(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) {
+	t.Helper()
+	if err := c.Leases(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// objectOf is a name for the object of a test, which keeps it unescaped.
+func objectOf(t testing.TB) string {
+	name := strings.NewReplacer("/", ".", "_", "-", "#", "-").Replace(strings.ToLower(t.Name()))
+	return name[max(0, len(name)-200):]
+}

@@ -1,0 +1,458 @@
+package kubelease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A person reads the record in the annotation.
+func TestReadable(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	res := do(t, store(t, c, nil).Authority(), name, acquire(idA, 15*time.Second), 0)
+	object := get(t, c, name)
+	want := fmt.Sprintf(`{"record":{"state":"leased","id":"%s","owner":"worker-1","duration":"15s","left":"15s","epoch":%d},"holder":"worker-1_aaaaaaaa","transitions":1,"uid":"%s"}`,
+		idA, res.Record.Epoch, object.UID)
+	if got := object.Annotations[kubelease.Annotation]; got != want {
+		t.Errorf("the annotation is %s\nwant %s", got, want)
+	}
+}
+
+// spec is what the spec of an object says, without its times.
+type spec struct {
+	holder               string
+	seconds, transitions int32
+}
+
+func specOf(object *coordinationv1.Lease) spec {
+	s := object.Spec
+	return spec{*s.HolderIdentity, *s.LeaseDurationSeconds, *s.LeaseTransitions}
+}
+
+// The spec says to every other client what the record says to this library.
+func TestSpecTellsTheTruth(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	a := store(t, c, nil).Authority()
+	do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+	if s := get(t, c, name).Spec; s.HolderIdentity != nil || s.LeaseDurationSeconds != nil || s.RenewTime != nil {
+		t.Errorf("a look at a lease that there was not makes an object that says %+v", s)
+	}
+	var renewed, acquired time.Time
+	for _, step := range []struct {
+		what    string
+		req     lease.Request
+		want    spec
+		acquire bool
+	}{
+		{"acquire", acquire(idA, 15*time.Second), spec{"worker-1_aaaaaaaa", 15, 1}, true},
+		{"renew", renew(idA), spec{"worker-1_aaaaaaaa", 15, 1}, false},
+		{"change", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, spec{"worker-1_bbbbbbbb", 15, 2}, true},
+		{"break with grace", breaks(4500 * time.Millisecond), spec{"worker-1_bbbbbbbb", 5, 2}, false},
+		{"release", release(idB), spec{"", 1, 2}, false},
+		{"acquire for less than a second", acquire(idA, 100*time.Millisecond), spec{"worker-1_aaaaaaaa", 1, 3}, true},
+		{"acquire anew", acquire(idA, 1001*time.Millisecond), spec{"worker-1_aaaaaaaa", 2, 4}, true},
+		{"acquire forever", acquire(idA, lease.Infinite), spec{"worker-1_aaaaaaaa", math.MaxInt32, 5}, true},
+		{"acquire for a hundred years", acquire(idA, 100*365*24*time.Hour), spec{"worker-1_aaaaaaaa", math.MaxInt32, 6}, true},
+		{"break", breaks(0), spec{"", 1, 6}, false},
+		{"acquire without an owner", lease.Request{Action: lease.ActionAcquire, Proposed: idB, Duration: time.Minute}, spec{"bbbbbbbb", 60, 7}, true},
+	} {
+		began := time.Now().Truncate(time.Microsecond)
+		do(t, a, name, step.req, 0)
+		object := get(t, c, name)
+		if got := specOf(object); got != step.want {
+			t.Errorf("%s: the spec says %+v, want %+v", step.what, got, step.want)
+		}
+		s := object.Spec
+		if next := s.RenewTime.Time; next.Sub(renewed) < time.Second || next.Before(began) {
+			t.Errorf("%s: renewTime moves from %v to %v", step.what, renewed, next)
+		}
+		renewed = s.RenewTime.Time
+		if moved := !s.AcquireTime.Time.Equal(acquired); moved != step.acquire {
+			t.Errorf("%s: acquireTime moves from %v to %v", step.what, acquired, s.AcquireTime)
+		}
+		acquired = s.AcquireTime.Time
+	}
+}
+
+// The last numbers and times that can be written are no obstacle.
+func TestSpecAtItsLimits(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	a := store(t, c, nil).Authority()
+	do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+	object := get(t, c, name)
+	object.Spec.LeaseTransitions = new(int32(math.MaxInt32))
+	object.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
+	put(t, c, object)
+	do(t, a, name, acquire(idA, time.Minute), 0)
+	do(t, a, name, renew(idA), 0)
+	if s := get(t, c, name).Spec; *s.LeaseTransitions != math.MaxInt32 || s.RenewTime.Year() == 9999 {
+		t.Errorf("%d transitions, renewed at %v", *s.LeaseTransitions, s.RenewTime)
+	}
+}
+
+// Whatever else an object has is kept.
+func TestOtherFieldsAreKept(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	a := store(t, c, nil).Authority()
+	do(t, a, name, acquire(idA, time.Minute), 0)
+	object := get(t, c, name)
+	object.Labels, object.Annotations["example.com/note"], object.Finalizers = map[string]string{"app": "indexer"}, "hello", []string{"example.com/hold"}
+	put(t, c, object)
+	managed := len(get(t, c, name).ManagedFields)
+	do(t, a, name, renew(idA), 0)
+	do(t, a, name, release(idA), 0)
+	object = get(t, c, name)
+	if object.Labels["app"] != "indexer" || object.Annotations["example.com/note"] != "hello" || len(object.Finalizers) != 1 || len(object.ManagedFields) < managed {
+		t.Errorf("of %+v something is missing", object.ObjectMeta)
+	}
+	t.Logf("%d managed fields before, %d after", managed, len(object.ManagedFields))
+}
+
+// One exchange for a renewal and a release, at most two for an uncontended acquire, and three for the
+// first of a name.
+func TestExchanges(t *testing.T) {
+	var m meter
+	s := store(t, client(t, shared.Address, m.wrap), nil)
+	a, loading := s.Authority(), lease.NewAuthority(s)
+	other := newStore(t).Authority()
+	name := objectOf(t)
+	for _, s := range []struct {
+		what string
+		want int64
+		f    func()
+	}{
+		{"first acquire of a name", 3, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
+		{"renewal", 1, func() { do(t, a, name, renew(idA), 0) }},
+		{"renewal that loads", 2, func() { do(t, loading, name, renew(idA), 0) }},
+		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
+		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
+		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeldByOther) }},
+		{"acquire after another's release", 2, func() {
+			do(t, other, name, release(idA), 0)
+			do(t, a, name, acquire(idB, time.Minute), 0)
+		}},
+		{"acquire of a name that another has made", 2, func() {
+			do(t, other, name+".other", lease.Request{Action: lease.ActionRead}, 0)
+			do(t, a, name+".other", acquire(idA, time.Minute), 0)
+		}},
+	} {
+		if n := m.count(s.f); n != s.want {
+			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
+		}
+	}
+}
+
+// What a Store has forgotten costs exchanges, and nothing else.
+func TestForgottenObjects(t *testing.T) {
+	var m meter
+	a := store(t, client(t, shared.Address, m.wrap), &kubelease.Options{Names: 1}).Authority()
+	names := []string{objectOf(t) + "1", objectOf(t) + "2"}
+	for _, name := range names {
+		do(t, a, name, acquire(idA, time.Minute), 0)
+	}
+	if n := m.count(func() {
+		for _, name := range names {
+			do(t, a, name, renew(idA), 0)
+		}
+	}); n != 4 {
+		t.Errorf("%d exchanges for two renewals", n)
+	}
+}
+
+// A look, a wait and a list read from etcd, and never from the cache of the API server.
+func TestReadsAreFresh(t *testing.T) {
+	var urls []string
+	var mu sync.Mutex
+	s := store(t, client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			urls = append(urls, q.Method+" "+q.URL.String())
+			return next.RoundTrip(q)
+		})
+	}), nil)
+	name := objectOf(t)
+	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
+	if _, err := s.Watch(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range s.List(t.Context(), name) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, url := range urls {
+		if strings.Contains(url, "resourceVersion=") && !strings.Contains(url, "watch=true") || strings.Contains(url, "resourceVersion=0") {
+			t.Errorf("%s may be answered from a cache", url)
+		}
+	}
+	if len(urls) != 6 {
+		t.Errorf("%d exchanges: %q", len(urls), urls)
+	}
+}
+
+// Contenders are woken: what they ask for does not depend on how long they wait, nor on how often the
+// holder renews.
+func TestWaitingCostsNothing(t *testing.T) {
+	var m meter
+	s := store(t, client(t, shared.Address, m.wrap), nil)
+	holder := newStore(t).Authority()
+	name := objectOf(t)
+	do(t, holder, name, acquire(idA, time.Hour), 0)
+	waiter, err := s.Lease(name, &session.Options{Duration: 3 * time.Second, RenewInterval: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	woken := make(chan time.Time, 1)
+	n := m.count(func() {
+		go func() {
+			if err := waiter.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			woken <- time.Now()
+		}()
+		for range 5 {
+			select {
+			case <-woken:
+				t.Error("woken while the lease is held")
+			case <-time.After(200 * time.Millisecond):
+			}
+			do(t, holder, name, renew(idA), 0)
+		}
+	})
+	if n > 3 {
+		t.Errorf("waiting for a second took %d exchanges", n)
+	}
+	released := time.Now()
+	do(t, holder, name, release(idA), 0)
+	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
+}
+
+// A contender that is not woken for renewals replaces a dead holder a duration after the last of them,
+// and not a duration after its own last look.
+func TestNotedRenewals(t *testing.T) {
+	t.Parallel()
+	const d = 4 * time.Second
+	name := objectOf(t)
+	holder := newStore(t).Authority()
+	do(t, holder, name, acquire(idA, d), 0)
+	waiter, err := newStore(t).Lease(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	acquired := make(chan time.Time, 1)
+	go func() {
+		if _, err := session.AcquireWait(t.Context(), waiter, nil); err != nil {
+			t.Error(err)
+		}
+		acquired <- time.Now()
+	}()
+	var last time.Time
+	for range 3 {
+		time.Sleep(d / 2) // a real engine
+		last = time.Now()
+		do(t, holder, name, renew(idA), 0)
+	}
+	took := (<-acquired).Sub(last)
+	t.Logf("replaced %v after its last renewal", took)
+	if took < d || took > d+d/2 {
+		t.Errorf("a lease of %v was replaced %v after its last renewal", d, took)
+	}
+}
+
+// SPEC S7: a watch is lost when the server has forgotten the version that it is to begin at, and the
+// next one is not.
+func TestWatchAfterCompaction(t *testing.T) {
+	t.Parallel()
+	server := newServer(t, "--watch-cache=false") // so that etcd is asked for the version
+	compact := false
+	c := client(t, server.Address, func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			if compact && q.URL.Query().Get("watch") == "true" {
+				compact = false
+				for range 2 { // the version of the read before is the newest one otherwise
+					if _, err := next.RoundTrip(touch(q)); err != nil {
+						return nil, err
+					}
+				}
+				if err := server.Compact(q.Context()); err != nil {
+					return nil, err
+				}
+			}
+			return next.RoundTrip(q)
+		})
+	})
+	s := store(t, c, nil)
+	name := objectOf(t)
+	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
+	compact = true
+	signals, err := s.Watch(t.Context(), name)
+	if err == nil {
+		select {
+		case _, open := <-signals:
+			if open {
+				t.Error("a watch from a version that is forgotten signals")
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("a watch from a version that is forgotten is not lost")
+		}
+	}
+	if compact {
+		t.Fatal("there was no compaction")
+	}
+	if signals, err = s.Watch(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	do(t, newAuthorityAt(t, server.Address), name, breaks(0), 0)
+	select {
+	case _, open := <-signals:
+		if !open {
+			t.Error("the next watch is lost, too")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the next watch does not signal")
+	}
+}
+
+// touch is a request that creates another object, for one more version in etcd.
+func touch(q *http.Request) *http.Request {
+	body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"generateName":"touch-"}}`
+	post := q.Clone(q.Context())
+	post.Method, post.URL.RawQuery, post.Body, post.ContentLength = http.MethodPost, "", io.NopCloser(strings.NewReader(body)), int64(len(body))
+	post.Header.Set("Content-Type", "application/json")
+	return post
+}
+
+func newAuthorityAt(t testing.TB, address string) lease.Authority {
+	return store(t, client(t, address), nil).Authority()
+}
+
+// SPEC S10: a list goes on although the server has forgotten the moment that it began at.
+func TestListAfterCompaction(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	pages := 0
+	c := client(t, server.Address, func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			if query := q.URL.Query(); query.Has("limit") {
+				if pages++; pages == 2 {
+					for range 2 {
+						if _, err := next.RoundTrip(touch(&http.Request{Method: "POST", URL: q.URL, Header: q.Header.Clone()})); err != nil {
+							return nil, err
+						}
+					}
+					if err := server.Compact(q.Context()); err != nil {
+						return nil, err
+					}
+				}
+				query.Set("limit", "3")
+				q = q.Clone(q.Context())
+				q.URL.RawQuery = query.Encode()
+			}
+			return next.RoundTrip(q)
+		})
+	})
+	s := store(t, c, nil)
+	a := s.Authority()
+	const leases = 10
+	for i := range leases {
+		do(t, a, fmt.Sprint("job-", i), acquire(idA, time.Minute), 0)
+	}
+	shown := map[string]int{}
+	for e, err := range s.List(t.Context(), "job-") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown[e.Name]++
+	}
+	if len(shown) != leases || pages < leases/3 {
+		t.Errorf("%d pages show %v", pages, shown)
+	}
+}
+
+// A conflict says that nothing was written, so a client must not repeat a write whose outcome is not
+// known: the second would conflict with the first. SPEC S1.
+func TestWritesAreNotRepeated(t *testing.T) {
+	name, lost := objectOf(t), false
+	writes := 0
+	c := client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			res, err := next.RoundTrip(q)
+			if err == nil && lost && q.Method == http.MethodPut {
+				writes++
+				res.Body.Close()
+				return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody, Request: q}, nil
+			}
+			return res, err
+		})
+	})
+	a := store(t, c, nil).Authority()
+	before := do(t, a, name, acquire(idA, time.Minute), 0)
+	lost = true
+	_, err := a.Do(t.Context(), name, acquire(idA, time.Minute))
+	if err == nil || lease.CodeOf(err) != 0 || writes != 1 {
+		t.Errorf("the answer of a write was lost, and %d writes were sent: %v", writes, err)
+	}
+	lost = false
+	if after := do(t, a, name, acquire(idA, time.Minute), 0); after.Record.Epoch != before.Record.Epoch+2 {
+		t.Errorf("the epoch is %d after %d and a grant whose answer was lost", after.Record.Epoch, before.Record.Epoch)
+	}
+}
+
+// A holder whose object is deleted notices at its next renewal.
+func TestDeletedObjectIsALoss(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	a := store(t, c, nil).Authority()
+	do(t, a, name, acquire(idA, time.Minute), 0)
+	remove(t, c, name)
+	do(t, a, name, renew(idA), lease.ErrIDMismatch)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestOptions(t *testing.T) {
+	c := client(t, shared.Address)
+	for what, err := range map[string]error{
+		"New.client":            second(kubelease.New(nil, namespace, nil)),
+		"New.namespace":         second(kubelease.New(c, "a/b", nil)),
+		"Options.Names":         second(kubelease.New(c, namespace, &kubelease.Options{Names: -1})),
+		"Options.MaxClockDrift": second(kubelease.New(c, namespace, &kubelease.Options{MaxClockDrift: 1})),
+		"Limits.MinDuration":    second(kubelease.New(c, namespace, &kubelease.Options{Limits: lease.Limits{MinDuration: -1}})),
+	} {
+		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// says requires an error that leads to cause and says the words.
+func says(t *testing.T, err, cause error, words ...string) {
+	t.Helper()
+	if err == nil || cause != nil && !errors.Is(err, cause) {
+		t.Errorf("%v, want one because of %v", err, cause)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package kubelease_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/kubelease"
+)
+
+// A tokenRun acquires a lease through a client, and has something happen between two of its
+// exchanges. Every token must be newer than all that were granted before.
+type tokenRun struct {
+	t      *testing.T
+	name   string
+	plain  coordinationclient.CoordinationV1Interface // what others use
+	wrap   func(http.RoundTripper) http.RoundTripper  // of clients of this library, for planted bugs
+	newest lease.Token
+	bad    []string
+	stores int
+	copied *coordinationv1.Lease // an old copy of the object
+}
+
+// newAuthority makes one that remembers nothing, as a new process does.
+func (r *tokenRun) newAuthority(wrap ...func(http.RoundTripper) http.RoundTripper) lease.Authority {
+	r.stores++
+	if r.wrap != nil {
+		wrap = append([]func(http.RoundTripper) http.RoundTripper{r.wrap}, wrap...) // the last one is met first
+	}
+	return store(r.t, client(r.t, shared.Address, wrap...), nil).Authority()
+}
+
+// grant acquires and releases the lease, and checks the token.
+func (r *tokenRun) grant(what string, a lease.Authority) {
+	r.t.Helper()
+	res, err := a.Do(r.t.Context(), r.name, acquire(idA, time.Minute))
+	if err != nil {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+	if tok := res.Record.Token(); tok.Compare(r.newest) <= 0 {
+		r.bad = append(r.bad, fmt.Sprintf("%s: token %s after %s", what, tok, r.newest))
+	} else {
+		r.newest = tok
+	}
+	if _, err := a.Do(r.t.Context(), r.name, release(idA)); err != nil && lease.CodeOf(err) == 0 {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (r *tokenRun) delete() {
+	err := r.plain.Leases(namespace).Delete(r.t.Context(), r.name, metav1.DeleteOptions{})
+	if err != nil && !strings.Contains(err.Error(), "not found") {
+		r.t.Fatal(err)
+	}
+}
+
+// create creates an object as an elector or a person does.
+func (r *tokenRun) create(object *coordinationv1.Lease) {
+	object.Name = r.name
+	if _, err := r.plain.Leases(namespace).Create(r.t.Context(), object, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// lead has an elector hold the lease for a term, and release it.
+func (r *tokenRun) lead() {
+	object, err := r.plain.Leases(namespace).Get(r.t.Context(), r.name, metav1.GetOptions{})
+	if err != nil {
+		r.create(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("elector"), LeaseDurationSeconds: new(int32(15)), LeaseTransitions: new(int32(0))}})
+		object = get(r.t, r.plain, r.name)
+	}
+	transitions := int32(1)
+	if n := object.Spec.LeaseTransitions; n != nil {
+		transitions += *n
+	}
+	object.Spec.HolderIdentity, object.Spec.LeaseDurationSeconds, object.Spec.LeaseTransitions = new("elector"), new(int32(15)), &transitions
+	object = put(r.t, r.plain, object)
+	object.Spec.HolderIdentity, object.Spec.LeaseDurationSeconds = new(""), new(int32(1))
+	put(r.t, r.plain, object)
+}
+
+// happenings are what can happen between two exchanges.
+var happenings = []struct {
+	what string
+	do   func(r *tokenRun)
+}{
+	{"deleted", func(r *tokenRun) { r.delete() }},
+	{"granted to another", func(r *tokenRun) { r.grant("another", r.newAuthority()) }},
+	{"deleted, granted to another", func(r *tokenRun) { r.delete(); r.grant("another", r.newAuthority()) }},
+	{"deleted, granted to another 20 times, deleted", func(r *tokenRun) {
+		r.delete()
+		other := r.newAuthority()
+		for range 20 {
+			r.grant("another", other)
+		}
+		r.delete()
+	}},
+	{"deleted, and an old copy restored", func(r *tokenRun) {
+		other := r.newAuthority()
+		r.grant("another", other)
+		r.copied = get(r.t, r.plain, r.name)
+		for range 3 {
+			r.grant("another", other)
+		}
+		r.delete()
+		r.copied.ObjectMeta = metav1.ObjectMeta{Annotations: r.copied.Annotations}
+		r.create(r.copied)
+	}},
+	{"held by an elector", func(r *tokenRun) { r.lead() }},
+	{"deleted, created by an elector", func(r *tokenRun) { r.delete(); r.lead() }},
+	{"granted to another, then held by an elector", func(r *tokenRun) { r.grant("another", r.newAuthority()); r.lead() }},
+}
+
+// beginnings are what there was before.
+var beginnings = []struct {
+	what string
+	do   func(r *tokenRun)
+}{
+	{"no object", func(*tokenRun) {}},
+	{"a lease", func(r *tokenRun) { r.grant("the first", r.newAuthority()) }},
+	{"a lease that was granted 20 times", func(r *tokenRun) {
+		a := r.newAuthority()
+		for range 20 {
+			r.grant("the first", a)
+		}
+	}},
+	{"an object of an elector", func(r *tokenRun) { r.lead() }},
+}
+
+// tokens has everything happen between any two exchanges of an acquire, and returns what was wrong in
+// the first run that found something.
+func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (bad []string, runs int) {
+	plain := client(t, shared.Address)
+	for b, beginning := range beginnings {
+		for h, happening := range happenings {
+			for k := range 4 {
+				r := &tokenRun{t: t, name: fmt.Sprintf("%s.%d.%d.%d", objectOf(t), b, h, k), plain: plain, wrap: wrap}
+				beginning.do(r)
+				happened, exchanges := false, 0
+				a := r.newAuthority(func(next http.RoundTripper) http.RoundTripper {
+					return trip(func(q *http.Request) (*http.Response, error) {
+						if exchanges++; exchanges == k+1 {
+							happened = true
+							happening.do(r)
+						}
+						return next.RoundTrip(q)
+					})
+				})
+				r.grant("the one it happens to", a)
+				if !happened { // it took fewer exchanges
+					happening.do(r)
+				}
+				r.grant("the same again", a)
+				r.grant("the last", r.newAuthority())
+				for _, text := range r.bad {
+					bad = append(bad, fmt.Sprintf("%s; %s before exchange %d: %s", beginning.what, happening.what, k+1, text))
+				}
+				if runs++; len(bad) > 0 {
+					return bad, runs
+				}
+			}
+		}
+	}
+	return bad, runs
+}
+
+// SPEC S3: tokens are newer whatever happens to the object.
+func TestTokens(t *testing.T) {
+	bad, runs := tokens(t, nil)
+	for _, text := range bad {
+		t.Error(text)
+	}
+	t.Logf("%d runs", runs)
+}
+
+// SPEC S3, S8: an API server that answers reads from a stale cache makes no token fall.
+func TestTokensOverAStaleCache(t *testing.T) {
+	bad, runs := tokens(t, staleCaches())
+	for _, text := range bad {
+		t.Error(text)
+	}
+	t.Logf("%d runs", runs)
+}
+
+// staleCaches returns what answers every second read of an object by one of its clients with what was
+// there at the read before, whichever of them made that.
+func staleCaches() func(http.RoundTripper) http.RoundTripper {
+	var mu sync.Mutex
+	cache := map[string][]byte{}
+	return func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			if q.Method != http.MethodGet || q.URL.Query().Has("watch") {
+				return next.RoundTrip(q)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if text, ok := cache[q.URL.Path]; ok {
+				delete(cache, q.URL.Path)
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), Request: q}, nil
+			}
+			res, err := next.RoundTrip(q)
+			if err != nil || res.StatusCode != http.StatusOK {
+				return res, err
+			}
+			text, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			cache[q.URL.Path], res.Body = text, io.NopCloser(bytes.NewReader(text))
+			return res, err
+		})
+	}
+}
+
+// The bugs are planted between the client and the server: in what is written, and in what is read.
+func TestTokensFindPlantedBugs(t *testing.T) {
+	for _, bug := range []struct {
+		name string
+		wrap func(http.RoundTripper) http.RoundTripper
+	}{
+		{"a copy of a record is taken for a record", rewrite(nil, believeCopies)},
+		{"epochs begin with 1 in every object", rewrite(beginAtOne(func(object *coordinationv1.Lease) bool { return true }), nil)},
+		{"epochs begin with 1 in an object of an elector", rewrite(beginAtOne(func(object *coordinationv1.Lease) bool { return object.Spec.HolderIdentity != nil }), nil)},
+		{"a foreign term forgets the epoch", rewrite(afterForeignTerms, nil)},
+		{"leaseTransitions is the token", rewrite(func(_ *coordinationv1.Lease, object *coordinationv1.Lease) {
+			setEpoch(object, uint64(*object.Spec.LeaseTransitions))
+		}, nil)},
+		{"the object is created with the lease", createWithLease},
+	} {
+		t.Run(bug.name, func(t *testing.T) {
+			bad, runs := tokens(t, bug.wrap)
+			if len(bad) == 0 {
+				t.Fatalf("not found in %d runs", runs)
+			}
+			t.Logf("found in run %d: %s", runs, bad[0])
+		})
+	}
+}
+
+// rewrite changes the objects of updates and of answers. An update is shown what is there before it.
+func rewrite(update func(before, object *coordinationv1.Lease), answer func(object *coordinationv1.Lease)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) {
+			if q.Method == http.MethodPut && update != nil {
+				read := q.Clone(q.Context())
+				read.Method, read.Body, read.ContentLength = http.MethodGet, nil, 0
+				before, err := next.RoundTrip(read)
+				if err != nil {
+					return nil, err
+				}
+				object := decode(q.Body)
+				if was := decode(before.Body); before.StatusCode == http.StatusOK {
+					update(was, object)
+				}
+				q = withObject(q, object)
+			}
+			res, err := next.RoundTrip(q)
+			if err != nil || answer == nil || res.StatusCode >= 300 {
+				return res, err
+			}
+			object := decode(res.Body)
+			answer(object)
+			res.Body, res.ContentLength = body(object), -1
+			return res, nil
+		})
+	}
+}
+
+func decode(from io.ReadCloser) *coordinationv1.Lease {
+	defer from.Close()
+	object := new(coordinationv1.Lease)
+	if err := json.NewDecoder(from).Decode(object); err != nil {
+		panic(err)
+	}
+	return object
+}
+
+func body(object *coordinationv1.Lease) io.ReadCloser {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	return io.NopCloser(bytes.NewReader(text))
+}
+
+func withObject(q *http.Request, object *coordinationv1.Lease) *http.Request {
+	q = q.Clone(q.Context())
+	q.Body, q.ContentLength = body(object), -1
+	q.GetBody = func() (io.ReadCloser, error) { return body(object), nil }
+	return q
+}
+
+// record reads and changes an annotation.
+func record(object *coordinationv1.Lease, change func(saved, record map[string]any)) {
+	text, ok := object.Annotations[kubelease.Annotation]
+	if !ok {
+		return
+	}
+	var saved map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&saved); err != nil {
+		panic(err)
+	}
+	change(saved, saved["record"].(map[string]any))
+	again, err := json.Marshal(saved)
+	if err != nil {
+		panic(err)
+	}
+	object.Annotations[kubelease.Annotation] = string(again)
+}
+
+func setEpoch(object *coordinationv1.Lease, epoch uint64) {
+	record(object, func(_, record map[string]any) { record["epoch"] = max(1, epoch) })
+}
+
+func epochOf(object *coordinationv1.Lease) (epoch uint64) {
+	record(object, func(_, record map[string]any) {
+		epoch, _ = strconv.ParseUint(record["epoch"].(json.Number).String(), 10, 64)
+	})
+	return epoch
+}
+
+func believeCopies(object *coordinationv1.Lease) {
+	record(object, func(saved, _ map[string]any) { saved["uid"] = string(object.UID) })
+}
+
+func beginAtOne(of func(before *coordinationv1.Lease) bool) func(before, object *coordinationv1.Lease) {
+	return func(before, object *coordinationv1.Lease) {
+		if before.Annotations[kubelease.Annotation] == "" && of(before) {
+			setEpoch(object, 1)
+		}
+	}
+}
+
+func afterForeignTerms(before, object *coordinationv1.Lease) {
+	foreign := false
+	record(before, func(saved, _ map[string]any) {
+		foreign = saved["transitions"].(json.Number).String() != fmt.Sprint(*before.Spec.LeaseTransitions)
+	})
+	if foreign {
+		setEpoch(object, 1)
+	}
+}
+
+// createWithLease has the first write of a name create the object, as of the moment of the read that
+// found none: its resourceVersion is the floor of the tokens.
+func createWithLease(next http.RoundTripper) http.RoundTripper {
+	var mu sync.Mutex
+	absent := map[string]bool{}
+	return rewrite(nil, believeCopies)(trip(func(q *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case q.Method == http.MethodGet && !q.URL.Query().Has("watch"):
+			res, err := next.RoundTrip(q)
+			if err != nil || res.StatusCode != http.StatusNotFound {
+				return res, err
+			}
+			list := q.Clone(q.Context())
+			list.URL.Path = q.URL.Path[:strings.LastIndexByte(q.URL.Path, '/')]
+			all, err := next.RoundTrip(list)
+			if err != nil {
+				return nil, err
+			}
+			defer all.Body.Close()
+			var listed coordinationv1.LeaseList
+			if err := json.NewDecoder(all.Body).Decode(&listed); err != nil {
+				return nil, err
+			}
+			absent[q.URL.Path] = true
+			object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: q.URL.Path[len(list.URL.Path)+1:], Namespace: namespace, UID: types.UID("none"), ResourceVersion: listed.ResourceVersion}}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body(object), Request: q}, nil
+		case q.Method == http.MethodPut && absent[q.URL.Path]:
+			delete(absent, q.URL.Path)
+			object := decode(q.Body)
+			object.UID, object.ResourceVersion = "", ""
+			q = withObject(q, object)
+			q.Method, q.URL.Path = http.MethodPost, q.URL.Path[:strings.LastIndexByte(q.URL.Path, '/')]
+			res, err := next.RoundTrip(q)
+			if err == nil && res.StatusCode == http.StatusConflict { // there is one: to an update that is a conflict
+				res.Body.Close()
+				text := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+				res.Body, res.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+			}
+			return res, err
+		}
+		return next.RoundTrip(q)
+	}))
+}

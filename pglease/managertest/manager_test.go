@@ -1,0 +1,279 @@
+// Package managertest elects leaders among real managers of controller-runtime, in memory, in etcd and
+// in PostgreSQL. It is here because it starts PostgreSQL, and a module of its own because of what it
+// needs.
+package managertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/jackc/pgx/v5/pgxpool"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/adapters/controllerruntime"
+	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/pglease/internal/pgserver"
+	"github.com/fencedlease/lease/session"
+)
+
+const (
+	duration = 3 * time.Second
+	deadline = 2 * time.Second
+	retry    = 200 * time.Millisecond
+	soon     = time.Minute // for what should come within seconds, on a machine that is busy
+)
+
+// stores are what open returns an authority over, as a process of its own has it.
+var stores = []struct {
+	name string
+	open func(t *testing.T) (process func() lease.Authority)
+}{
+	{"memory", func(*testing.T) func() lease.Authority {
+		s := memory.New(nil)
+		return func() lease.Authority { return s.Authority() }
+	}},
+	{"etcd", func(t *testing.T) func() lease.Authority {
+		server, err := kubeserver.Etcd(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Stop)
+		return func() lease.Authority {
+			config := etcdlease.ClientConfig(server.EtcdURL)
+			config.Logger = zap.NewNop()
+			c, err := clientv3.New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			s, err := etcdlease.New(c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Authority()
+		}
+	}},
+	{"PostgreSQL", func(t *testing.T) func() lease.Authority {
+		dir, err := os.MkdirTemp("", "managertest") // the folder of a test is not open to another user
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		server, err := pgserver.New(dir, "fsync=off")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Stop)
+		url := server.URL(server.Database(t))
+		return func() lease.Authority {
+			p, err := pgxpool.New(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			s, err := pglease.New(p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			return s.Authority()
+		}
+	}},
+}
+
+// newManager makes a manager that needs no API server: nothing in it has a client or a cache.
+func newManager(t *testing.T, o manager.Options) manager.Manager {
+	t.Helper()
+	o.Logger = logr.Discard()
+	o.Metrics = metricsserver.Options{BindAddress: "0"}
+	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil }
+	m, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A process is a manager that can be cut off from the store, and killed.
+type process struct {
+	cut    atomic.Bool
+	leads  chan lease.Token // when it begins to lead
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func newProcess() *process {
+	return &process{leads: make(chan lease.Token, 1), ended: make(chan error, 1)}
+}
+
+func (p *process) authority(a lease.Authority) lease.Authority {
+	return leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.If(p.cut.Load, leasefault.FailRequest)))
+}
+
+func (p *process) start(t *testing.T, m manager.Manager) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	go func() { p.ended <- m.Start(ctx) }()
+	t.Cleanup(cancel)
+}
+
+// kill ends the process as a crash does: what it sends does not arrive any more.
+func (p *process) kill() {
+	p.cut.Store(true)
+	p.cancel()
+	<-p.ended
+}
+
+func (p *process) awaitLead(t *testing.T) lease.Token {
+	t.Helper()
+	select {
+	case tok := <-p.leads:
+		return tok
+	case err := <-p.ended:
+		t.Fatalf("the manager ends: %v", err)
+	case <-time.After(soon):
+		t.Fatalf("no leader within %v", soon)
+	}
+	return ""
+}
+
+// Of two managers one leads. It is killed, and the other leads, not before the lease has ended, with a
+// newer token; with the manager's own election over a Lock, and with a Runnable.
+func TestManagers(t *testing.T) {
+	kinds := []struct {
+		name  string
+		start func(t *testing.T, a lease.Authority, identity string) *process
+	}{{"Lock", startWithLock}, {"Runnable", startWithRunnable}}
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			open := s.open(t)
+			for _, kind := range kinds {
+				t.Run(kind.name, func(t *testing.T) {
+					t.Parallel()
+					first := kind.start(t, open(), "first")
+					before := first.awaitLead(t)
+					second := kind.start(t, open(), "second")
+					select {
+					case <-second.leads:
+						t.Fatal("two lead")
+					case err := <-first.ended:
+						t.Fatalf("the leader ends: %v", err)
+					case <-time.After(2 * duration):
+					}
+					killed := time.Now()
+					first.kill()
+					after := second.awaitLead(t)
+					took := time.Since(killed)
+					t.Logf("the second leads %v after the first was killed", took)
+					if took < duration/4 {
+						t.Errorf("a lease of %v was taken over after %v", duration, took)
+					}
+					if before == "" || after.Compare(before) <= 0 {
+						t.Errorf("token %q after %q", after, before)
+					}
+					second.cancel()
+					if err := <-second.ended; err != nil {
+						t.Errorf("the manager ends with %v", err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// startWithLock starts a manager whose own election is at the authority.
+func startWithLock(t *testing.T, a lease.Authority, identity string) *process {
+	p := newProcess()
+	lock, err := controllerruntime.NewLock(p.authority(a), t.Name(), identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newManager(t, manager.Options{LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: new(duration), RenewDeadline: new(deadline), RetryPeriod: new(retry)})
+	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		p.leads <- lock.Token()
+		<-ctx.Done()
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.start(t, m)
+	return p
+}
+
+// startWithRunnable starts a manager without an election, and a Runnable in it whose checks it serves.
+func startWithRunnable(t *testing.T, a lease.Authority, identity string) *process {
+	p := newProcess()
+	s, err := session.New(p.authority(a), t.Name(), &session.Options{Owner: identity, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := freeAddress(t)
+	r, err := controllerruntime.NewRunnable(s, func(ctx context.Context, tok lease.Token) error {
+		if ready := get(health + "/readyz"); ready != nil {
+			t.Errorf("the leader is not ready: %v", ready)
+		}
+		p.leads <- tok
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newManager(t, manager.Options{HealthProbeBindAddress: health})
+	if err := errors.Join(m.Add(r), m.AddHealthzCheck("lease", healthz.Checker(r.Healthz)), m.AddReadyzCheck("lease", r.Readyz)); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t, m)
+	return p
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// get asks for a check until there is an answer.
+func get(address string) error {
+	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
+		res, err := http.Get("http://" + address)
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = fmt.Errorf("answered with %s", res.Status)
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+	}
+}
