@@ -6,14 +6,16 @@
 //
 // [Lock] keeps client-go's elector, and puts the lease elsewhere:
 //
-//	lock, err := controllerruntime.NewLock(store.Authority(), "indexer-leader", hostname+"_"+uuid)
+//	lock, err := controllerruntime.NewLock(store.Authority(), "indexer-leader", hostname+"_"+uuid, nil)
 //	mgr, err := manager.New(config, manager.Options{
 //		LeaderElection:                      true,
 //		LeaderElectionResourceLockInterface: lock,
 //	})
 //
-// It keeps these weaknesses of the elector: after an answer that is late it leads after its lease has
-// ended, and with LeaderElectionReleaseOnCancel it releases the lease before its work has stopped.
+// It keeps these weaknesses of the elector: a process that is suspended notices that its lease has
+// ended only once it runs again, and with LeaderElectionReleaseOnCancel it releases the lease before
+// its work has stopped. It mends two: an answer that is late is not believed, and a release can empty
+// no lease of another.
 //
 // [Runnable] is the safe way. It holds a Session, and runs a function under it, in a manager whose own
 // leader election is off:

@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -23,13 +24,14 @@ import (
 // goroutines.
 //
 // The authority decides: it grants the lease to one elector at a time, and ends it after the
-// LeaseDuration. The elector believes what its own clock says, so the Lock keeps a weakness of it:
-// an elector counts from when an answer arrives. If an answer is late, the elector leads after the
-// authority has ended the lease. A [Runnable] does not. An elector that releases the lease can empty
-// no other one's: the Lock releases nothing but what it was granted.
+// LeaseDuration. An elector counts from when an answer arrives, though, and goes on for a RetryPeriod
+// and a RenewDeadline after that. So a Lock takes an answer that leaves no time for that for an error.
+// And an elector that releases the lease can empty no other one's: a Lock releases nothing but what it
+// was granted.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
+	goesOn         time.Duration // an elector, after an answer
 
 	mu        sync.Mutex
 	id        lease.ID    // that was proposed; zero: none
@@ -38,10 +40,17 @@ type Lock struct {
 	requested time.Duration
 }
 
+// LockOptions are settings of the elector that the Lock is for. A nil *LockOptions and zero fields
+// have the defaults of controller-runtime.
+type LockOptions struct {
+	RenewDeadline time.Duration // as the elector's. Default: 10 s
+	RetryPeriod   time.Duration // as the elector's. Default: 2 s
+}
+
 // NewLock makes a Lock for the lease of that name. The identity is the owner of the lease, and what
-// the elector compares: no two electors may have the same one. A nil authority, and names that the
-// authority cannot have, are a [*lease.FieldError].
-func NewLock(a lease.Authority, name, identity string) (*Lock, error) {
+// the elector compares: no two electors may have the same one. A nil authority, names that the
+// authority cannot have, and negative options are a [*lease.FieldError].
+func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, error) {
 	if a == nil {
 		return nil, &lease.FieldError{Field: "NewLock.a", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
 	}
@@ -51,7 +60,17 @@ func NewLock(a lease.Authority, name, identity string) (*Lock, error) {
 	if err := lease.CheckOwner(identity); err != nil {
 		return nil, err
 	}
-	return &Lock{authority: a, name: name, identity: identity}, nil
+	var c LockOptions
+	if o != nil {
+		c = *o
+	}
+	for field, value := range map[string]time.Duration{"RenewDeadline": c.RenewDeadline, "RetryPeriod": c.RetryPeriod} {
+		if value < 0 {
+			return nil, &lease.FieldError{Field: "LockOptions." + field, Value: value.String(), Bound: "must not be negative", Code: lease.ErrOption}
+		}
+	}
+	goesOn := cmp.Or(c.RenewDeadline, 10*time.Second) + cmp.Or(c.RetryPeriod, 2*time.Second)
+	return &Lock{authority: a, name: name, identity: identity, goesOn: goesOn}, nil
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
@@ -114,17 +133,32 @@ func (l *Lock) acquire(ctx context.Context, d time.Duration) error {
 	if l.id.IsZero() {
 		l.id = dice.Dice{Reader: rand.Reader}.ID()
 	}
+	sent := time.Now()
 	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: l.id, Owner: l.identity, Duration: d})
 	if err != nil {
 		return l.refused(err)
 	}
 	l.held, l.requested, l.token = true, d, res.Record.Token()
-	return nil
+	return l.inTime(sent, res)
 }
 
 func (l *Lock) renew(ctx context.Context) error {
-	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRenew, ID: l.id})
-	return l.refused(err)
+	sent := time.Now()
+	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRenew, ID: l.id})
+	if err != nil {
+		return l.refused(err)
+	}
+	return l.inTime(sent, res)
+}
+
+// inTime refuses an answer after which the elector would lead for longer than the lease lasts.
+func (l *Lock) inTime(sent time.Time, res lease.Result) error {
+	took := time.Since(sent)
+	if left := res.MinRemaining - took; left < l.goesOn {
+		return fmt.Errorf("controllerruntime: lease %q is certain for %v after an answer that took %v, and an elector goes on for %v, its RenewDeadline and RetryPeriod: tell NewLock what they are, or choose a longer LeaseDuration",
+			l.name, left, took, l.goesOn)
+	}
+	return nil
 }
 
 func (l *Lock) release(ctx context.Context) error {

@@ -29,7 +29,7 @@ const (
 
 func newLock(t testing.TB, a lease.Authority, identity string) *controllerruntime.Lock {
 	t.Helper()
-	l, err := controllerruntime.NewLock(a, name, identity)
+	l, err := controllerruntime.NewLock(a, name, identity, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,9 +174,10 @@ func TestLock(t *testing.T) {
 func TestNewLock(t *testing.T) {
 	a := memory.New(nil).Authority()
 	for what, err := range map[string]error{
-		"NewLock.a": second(controllerruntime.NewLock(nil, name, "x")),
-		"Name":      second(controllerruntime.NewLock(a, "", "x")),
-		"Owner":     second(controllerruntime.NewLock(a, name, "")),
+		"NewLock.a":               second(controllerruntime.NewLock(nil, name, "x", nil)),
+		"Name":                    second(controllerruntime.NewLock(a, "", "x", nil)),
+		"Owner":                   second(controllerruntime.NewLock(a, name, "", nil)),
+		"LockOptions.RetryPeriod": second(controllerruntime.NewLock(a, name, "x", &controllerruntime.LockOptions{RetryPeriod: -1})),
 	} {
 		field := new(lease.FieldError)
 		if !errors.As(err, &field) || field.Field != what {

@@ -206,7 +206,7 @@ func TestManagers(t *testing.T) {
 // startWithLock starts a manager whose own election is at the authority.
 func startWithLock(t *testing.T, a lease.Authority, identity string) *process {
 	p := newProcess()
-	lock, err := controllerruntime.NewLock(p.authority(a), t.Name(), identity)
+	lock, err := controllerruntime.NewLock(p.authority(a), t.Name(), identity, &controllerruntime.LockOptions{RenewDeadline: deadline, RetryPeriod: retry})
 	if err != nil {
 		t.Fatal(err)
 	}
