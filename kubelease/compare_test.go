@@ -58,7 +58,7 @@ func TestCompareRequests(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute
 	if testing.Short() {
-		d = 15 * time.Second
+		d = 12 * time.Second
 	}
 	const warmUp = 5 * time.Second
 	var ours, theirs [3]tally
@@ -172,7 +172,7 @@ func theirTakeOver(t *testing.T, name, end string) time.Duration {
 func TestThousandLeases(t *testing.T) {
 	n, hold := 1000, 20*time.Second
 	if testing.Short() {
-		n, hold = 100, 5*time.Second
+		n, hold = 100, 2*time.Second
 	}
 	heap, goroutines := used()
 	s := newStore(t)

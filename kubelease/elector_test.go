@@ -244,7 +244,10 @@ func TestElectorsCompareWholeSeconds(t *testing.T) {
 		t.Run(fmt.Sprint("planted ", planted), func(t *testing.T) {
 			t.Parallel()
 			early := 0
-			const tries = 4
+			tries := 8
+			if testing.Short() {
+				tries = 3
+			}
 			for i := range tries {
 				name := fmt.Sprint(objectOf(t), i)
 				wrap := func(next http.RoundTripper) http.RoundTripper { return next }
@@ -419,7 +422,7 @@ func TestContest(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute
 	if testing.Short() {
-		d = 20 * time.Second
+		d = 15 * time.Second
 	}
 	seed := rand.Uint64()
 	c := &contest{holders: map[string]func() bool{}, wins: map[string]int{}, ends: map[string]int{}}
