@@ -53,17 +53,19 @@ func TestConformance(t *testing.T) {
 // and how to spoil a record.
 func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing.TB, name string)) *leasetest.Options {
 	return &leasetest.Options{
-		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
-		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
-		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
-		Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
-		Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+		Unit:             400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Can:              leasetest.Everything &^ leasetest.CanTellTime,
+		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
+		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
+		Another:          func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
+		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
+		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
 	}
 }
 
 // newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
