@@ -266,8 +266,9 @@ func TestNotedRenewals(t *testing.T) {
 		acquired <- time.Now()
 	}()
 	var last time.Time
-	for range 3 {
-		time.Sleep(d / 2) // a real engine
+	// It looks again after d, just before the last renewal, and then a duration later.
+	for _, pause := range []time.Duration{d / 2, d/2 + d/8} {
+		time.Sleep(pause) // a real engine
 		last = time.Now()
 		do(t, holder, name, renew(idA), 0)
 	}

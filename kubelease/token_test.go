@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -323,13 +322,6 @@ func record(object *coordinationv1.Lease, change func(saved, record map[string]a
 
 func setEpoch(object *coordinationv1.Lease, epoch uint64) {
 	record(object, func(_, record map[string]any) { record["epoch"] = max(1, epoch) })
-}
-
-func epochOf(object *coordinationv1.Lease) (epoch uint64) {
-	record(object, func(_, record map[string]any) {
-		epoch, _ = strconv.ParseUint(record["epoch"].(json.Number).String(), 10, 64)
-	})
-	return epoch
 }
 
 func believeCopies(object *coordinationv1.Lease) {

@@ -20,8 +20,8 @@ import (
 )
 
 // A Lock lets an elector of client-go elect its leader at any [lease.Authority]. It is a
-// resourcelock.Interface. Each elector needs a Lock of its own; a Lock may be used by any number of
-// goroutines.
+// resourcelock.Interface. Each elector needs a Lock of its own, and updates it from one goroutine, as
+// electors do. The other methods may be called by any number of goroutines.
 //
 // The authority decides: it grants the lease to one elector at a time, and ends it after the
 // LeaseDuration. An elector counts from when an answer arrives, though, and goes on for a RetryPeriod
@@ -33,11 +33,16 @@ type Lock struct {
 	name, identity string
 	goesOn         time.Duration // an elector, after an answer
 
-	mu        sync.Mutex
-	id        lease.ID    // that was proposed; zero: none
-	held      bool        // it was granted, and not released or refused since
-	token     lease.Token // of the last grant
-	requested time.Duration
+	mu    sync.Mutex
+	grant grant
+}
+
+// A grant is what a Lock knows of the lease.
+type grant struct {
+	id        lease.ID      // that was proposed; zero: none
+	held      bool          // it was granted, and not released or refused since
+	requested time.Duration // with the last acquire that was granted
+	token     lease.Token   // of that
 }
 
 // LockOptions are settings of the elector that the Lock is for. A nil *LockOptions and zero fields
@@ -112,43 +117,66 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 // is a conflict, as package errors of apimachinery knows it.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	g := l.grant
+	l.mu.Unlock()
+	var err error
 	switch record.HolderIdentity {
 	case l.identity:
+		d := time.Duration(record.LeaseDurationSeconds) * time.Second
+		if g.held && d == g.requested {
+			err = l.renew(ctx, g.id)
+		} else {
+			err = l.acquire(ctx, &g, d)
+		}
 	case "":
-		return l.release(ctx)
+		err = l.release(ctx, &g)
 	default:
 		return fmt.Errorf("controllerruntime: an elector with identity %q uses the Lock of %q", record.HolderIdentity, l.identity)
 	}
-	d := time.Duration(record.LeaseDurationSeconds) * time.Second
-	if l.held && d == l.requested {
-		return l.renew(ctx)
+	if lease.CodeOf(err).Refusal() { // after any other error the ID may be in force
+		g = grant{}
+		err = apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
 	}
-	return l.acquire(ctx, d)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grant = g
+	return err
 }
 
 // acquire proposes an ID. If the outcome is not known, the next acquire proposes it again, and is
 // granted if the first one was.
-func (l *Lock) acquire(ctx context.Context, d time.Duration) error {
-	if l.id.IsZero() {
-		l.id = dice.Dice{Reader: rand.Reader}.ID()
+func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
+	if g.id.IsZero() {
+		g.id = dice.Dice{Reader: rand.Reader}.ID()
 	}
 	sent := time.Now()
-	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: l.id, Owner: l.identity, Duration: d})
+	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: g.id, Owner: l.identity, Duration: d})
 	if err != nil {
-		return l.refused(err)
+		return err
 	}
-	l.held, l.requested, l.token = true, d, res.Record.Token()
+	g.held, g.requested, g.token = true, d, res.Record.Token()
 	return l.inTime(sent, res)
 }
 
-func (l *Lock) renew(ctx context.Context) error {
+func (l *Lock) renew(ctx context.Context, id lease.ID) error {
 	sent := time.Now()
-	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRenew, ID: l.id})
+	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRenew, ID: id})
 	if err != nil {
-		return l.refused(err)
+		return err
 	}
 	return l.inTime(sent, res)
+}
+
+func (l *Lock) release(ctx context.Context, g *grant) error {
+	if g.id.IsZero() {
+		return nil
+	}
+	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRelease, ID: g.id})
+	if err == nil || lease.CodeOf(err).Refusal() { // then it is over already
+		*g = grant{}
+		return nil
+	}
+	return err
 }
 
 // inTime refuses an answer after which the elector would lead for longer than the lease lasts.
@@ -161,33 +189,12 @@ func (l *Lock) inTime(sent time.Time, res lease.Result) error {
 	return nil
 }
 
-func (l *Lock) release(ctx context.Context) error {
-	if l.id.IsZero() {
-		return nil
-	}
-	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRelease, ID: l.id})
-	if err == nil || lease.CodeOf(err).Refusal() { // then it is over already
-		l.id, l.held, l.token = lease.ID{}, false, ""
-		return nil
-	}
-	return err
-}
-
-// refused forgets an ID that the authority has refused. After any other error it may be in force.
-func (l *Lock) refused(err error) error {
-	if !lease.CodeOf(err).Refusal() {
-		return err
-	}
-	l.id, l.held, l.token = lease.ID{}, false, ""
-	return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
-}
-
 // Token returns the fencing token of the last grant, and the empty one if the last request for the
 // lease was refused or released it. Send it with each write.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.token
+	return l.grant.token
 }
 
 // RecordEvent does nothing: there is no object that an event could be about.

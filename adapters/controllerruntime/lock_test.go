@@ -3,6 +3,7 @@ package controllerruntime_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,12 +67,12 @@ func TestElectorsOverALock(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := memory.New(nil).Authority()
-				cut := false
+				var cut atomic.Bool
 				locks := []*controllerruntime.Lock{
-					newLock(t, leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.If(func() bool { return cut }, leasefault.FailRequest))), "first"),
+					newLock(t, leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.If(cut.Load, leasefault.FailRequest))), "first"),
 					newLock(t, a, "second"),
 				}
-				var leads [2]bool
+				var leads [2]atomic.Bool
 				var stops [2]context.CancelFunc
 				ends := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 				for i, lock := range locks {
@@ -79,21 +80,21 @@ func TestElectorsOverALock(t *testing.T) {
 					stops[i] = cancel
 					go func() {
 						defer close(ends[i])
-						elect(ctx, t, lock, end == "releases", func() { leads[i] = true }, func() { leads[i] = false })
+						elect(ctx, t, lock, end == "releases", func() { leads[i].Store(true) }, func() { leads[i].Store(false) })
 					}()
 					synctest.Wait()
 				}
 				time.Sleep(10 * duration)
 				synctest.Wait()
 				first := inspect(t, a)
-				if !leads[0] || leads[1] || first.Owner != "first" || first.State != lease.Leased || first.Duration != duration || first.Epoch != 1 || locks[0].Token() != first.Token() || locks[1].Token() != "" {
-					t.Fatalf("the electors lead: %v, and the lease is %v", leads, first)
+				if !leads[0].Load() || leads[1].Load() || first.Owner != "first" || first.State != lease.Leased || first.Duration != duration || first.Epoch != 1 || locks[0].Token() != first.Token() || locks[1].Token() != "" {
+					t.Fatalf("the electors lead: %v, %v, and the lease is %v", leads[0].Load(), leads[1].Load(), first)
 				}
 				began := time.Now()
-				cut = end == "dies"
+				cut.Store(end == "dies")
 				stops[0]()
 				<-ends[0]
-				for !leads[1] {
+				for !leads[1].Load() {
 					time.Sleep(100 * time.Millisecond)
 					synctest.Wait()
 				}
