@@ -42,7 +42,7 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	}
 	h := &Handler{auth: auth, o: opts, accounts: map[string]*account{}, outcomes: outcomes}
 	if auth == nil {
-		h.auth, h.ownLeases = newInstantAuthority(opts.Clock), true
+		h.auth, h.ownLeases = newAuthority(opts.Clock), true
 	}
 	h.quota.limit = opts.MaxTotal
 	if opts.PublishedTable {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/memory"
 )
@@ -108,5 +109,41 @@ func TestOneTimeForEachRequest(t *testing.T) {
 		id := c.lease(201, "acquire", "x-ms-lease-duration", "15").header.Get("x-ms-lease-id")
 		c.lease(200, "renew", "x-ms-lease-id", id)
 		c.lease(200, "release", "x-ms-lease-id", id)
+	}
+}
+
+// The server's own authority lists its leases, at the time that the server's clock shows, and the body
+// of the loop may use the authority and the clock.
+func TestOwnAuthorityLists(t *testing.T) {
+	for _, rate := range []float64{0, 1} {
+		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})
+		c.acquire(idA, "15")
+		lister, ok := c.h.Authority().(lease.Lister)
+		if !ok {
+			t.Fatalf("%T is no Lister", c.h.Authority())
+		}
+		name := blobtest.LeaseName(blobtest.DefaultAccount, "box", "blob")
+		for _, want := range []lease.State{lease.Leased, lease.Expired} {
+			found := 0
+			for e, err := range lister.List(t.Context(), name) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				found++
+				if e.Name != name || e.Record.ID != lease.MustParseID(idA) || e.Record.State != want {
+					t.Errorf("rate %v: listed %q, %+v, want %v", rate, e.Name, e.Record, want)
+				}
+				if now := c.h.Clock().Now(); e.Now.After(now) || e.Now.Before(now.Add(-time.Minute)) {
+					t.Errorf("rate %v: listed at %v, and the clock shows %v", rate, e.Now, now)
+				}
+				if _, err := lease.Inspect(t.Context(), c.h.Authority(), name); err != nil {
+					t.Fatal(err)
+				}
+				c.h.Clock().Advance(20 * time.Second)
+			}
+			if found != 1 {
+				t.Errorf("rate %v: listed %d leases under %q, want 1", rate, found, name)
+			}
+		}
 	}
 }
