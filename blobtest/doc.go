@@ -9,6 +9,8 @@
 //	...                           // create a container and a blob, acquire its lease
 //	srv.Advance(15 * time.Second) // the lease has expired
 //
+// [Handler.RoundTrip] answers without a network, for tests in a bubble of testing/synctest.
+//
 // Programs in other languages start the command
 // github.com/fencedlease/lease/blobtest/cmd/blobtest. The README has examples for several languages.
 //
