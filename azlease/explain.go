@@ -1,0 +1,84 @@
+package azlease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/fencedlease/lease"
+)
+
+// A failure is an error of the service or the client, with a text of its own. It unwraps to what the
+// SDK returned, which bloberror.HasCode understands.
+type failure struct {
+	text string
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.err }
+
+// advice is what to do about an answer of the service that no retry mends.
+var advice = map[string]string{
+	codeContainerNotFound:               "the container does not exist: create it",
+	"ContainerBeingDeleted":             "the container is being deleted: create it again, or use another",
+	"AuthenticationFailed":              "the credential is not accepted: check the key or the signature, its dates, and the clock of this machine",
+	"InvalidAuthenticationInfo":         "the credential is not accepted: check the token or the signature",
+	"NoAuthenticationInformation":       "the client has no credential: make it with one",
+	"AuthorizationFailure":              needs,
+	"AuthorizationPermissionMismatch":   needs,
+	"AuthorizationResourceTypeMismatch": needs,
+	"AuthorizationServiceMismatch":      needs,
+	"AuthorizationSourceIPMismatch":     "the signature is not valid for the address of this machine",
+	"AuthorizationProtocolMismatch":     "the signature is not valid for this protocol: use HTTPS",
+	"InsufficientAccountPermissions":    needs,
+	"AccountIsDisabled":                 "the account is disabled",
+	"BlobImmutableDueToPolicy":          "the blob is immutable, so no token can be written: use a container without such a policy",
+	"BlobArchived":                      "the blob is archived: no lease can be kept on it before it is rehydrated",
+	"BlobBeingRehydrated":               "the blob is archived: no lease can be kept on it before it is rehydrated",
+	"InvalidBlobType":                   "the blob is of a kind that cannot be written so: use another name",
+	"InvalidResourceName":               "the service does not accept the name",
+	"MetadataTooLarge":                  "the blob has so much metadata that a grant does not fit: remove some",
+	"InvalidOperation":                  "the blob cannot be leased, as a snapshot cannot: use another name",
+	"ResourceTypeMismatch":              "a folder has this name: use another",
+	"UnsupportedHeader":                 "the account does not support this: use a general-purpose account",
+	"FeatureVersionMismatch":            "the account does not support this: use a general-purpose account",
+}
+
+const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
+
+// explain returns an error that says what is wrong with which blob, and what to do. An error of the
+// context stays one. An answer that no retry mends is permanent.
+func explain(what, url string, err error) error {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if lease.CodeOf(err) != 0 {
+			return err
+		}
+		return &failure{fmt.Sprintf("azlease: %s %s: no answer: %v; check the address of the account, the network and the firewall of the account", what, url, err), err}
+	}
+	text := fmt.Sprintf("azlease: %s %s: the service answered %d %s", what, url, answer.StatusCode, answer.ErrorCode)
+	do, permanent := advice[answer.ErrorCode]
+	switch {
+	case permanent:
+		return lease.Permanent(&failure{text + ": " + do, err})
+	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
+		return lease.Permanent(&failure{text + ": " + needs, err})
+	}
+	return &failure{text, err}
+}
+
+// unknown returns err without its Code if that is a refusal. It is for a request that follows another:
+// the first one was carried out, so nothing was refused.
+func unknown(err error) error {
+	if lease.CodeOf(err).Refusal() {
+		return errors.New(err.Error())
+	}
+	return err
+}

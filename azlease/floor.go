@@ -1,0 +1,122 @@
+package azlease
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/fencedlease/lease"
+)
+
+// FloorBlob is the blob in each container that keeps tokens from falling. Its metadata has a number
+// that only rises, the generation. Where the metadata of a lease's blob has no epoch, because the blob
+// is new or an upload has replaced its metadata, the next grant takes a new generation, and the epoch
+// goes on from that generation times 1<<32.
+//
+// A grant takes the generation after it has seen that the epoch is missing, and writes its epoch only
+// if the blob has not changed since. So every generation that was used for an earlier epoch is smaller.
+//
+// Do not delete this blob. If it is deleted together with the blob of a lease, the tokens of that lease
+// begin again.
+const FloorBlob = "lease-floor"
+
+const (
+	metaFloor       = "leasefloor"
+	generationBits  = 32
+	generationLimit = 1 << (63 - generationBits)
+)
+
+// A floor takes generations from the floor blob. Callers that come while one is taken share the next,
+// so that a process that acquires a thousand new names takes a few generations and not a thousand.
+// Names may share a generation; grants of one name do not, because each writes on a version of its own.
+type floor struct {
+	client *blockblob.Client
+	slot   chan struct{} // holds a value while a caller takes a generation
+
+	mu    sync.Mutex
+	asked uint64 // callers so far
+	serve uint64 // of which so many asked before generation was taken
+	last  uint64 // the generation that was taken last
+}
+
+func (f *floor) init(client *blockblob.Client) {
+	f.client, f.slot = client, make(chan struct{}, 1)
+}
+
+// take returns a generation that was taken after the call.
+func (f *floor) take(ctx context.Context) (uint64, error) {
+	f.mu.Lock()
+	f.asked++
+	me := f.asked
+	f.mu.Unlock()
+	select {
+	case f.slot <- struct{}{}:
+		defer func() { <-f.slot }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	f.mu.Lock()
+	served, last, all := f.serve >= me, f.last, f.asked
+	f.mu.Unlock()
+	if served {
+		return last, nil
+	}
+	generation, err := f.raise(ctx)
+	if err == nil {
+		f.mu.Lock()
+		f.serve, f.last = all, generation
+		f.mu.Unlock()
+	}
+	return generation, err
+}
+
+// raise adds one to the number of the floor blob, and returns it.
+func (f *floor) raise(ctx context.Context) (uint64, error) {
+	for {
+		props, err := f.client.GetProperties(ctx, nil)
+		generation := uint64(1)
+		if err == nil {
+			if generation, err = readFloor(props.Metadata); err != nil {
+				return 0, err
+			}
+			generation++
+			_, err = f.client.SetMetadata(ctx, floorMetadata(generation), &blob.SetMetadataOptions{AccessConditions: ifMatch(*props.ETag)})
+		} else if serviceCode(err) == codeBlobNotFound {
+			any := azcore.ETagAny
+			_, err = f.client.Upload(ctx, empty(), &blockblob.UploadOptions{Metadata: floorMetadata(generation), AccessConditions: &blob.AccessConditions{
+				ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
+		}
+		switch code := serviceCode(err); {
+		case err == nil:
+			return generation, nil
+		case code != codeConditionNotMet && code != codeBlobAlreadyExists && code != codeBlobNotFound:
+			return 0, err
+		}
+	}
+}
+
+func floorMetadata(generation uint64) map[string]*string {
+	text := strconv.FormatUint(generation, 10)
+	return map[string]*string{metaFloor: &text}
+}
+
+func readFloor(all map[string]*string) (uint64, error) {
+	text := ""
+	for key, value := range all {
+		if strings.EqualFold(key, metaFloor) && value != nil {
+			text = *value
+		}
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 || n >= generationLimit-1 {
+		return 0, fmt.Errorf("azlease: the metadata of blob %q: %w; set it to a number above all that it ever was, such as the highest token of any lease in the container divided by 1<<32, plus 1",
+			FloorBlob, &lease.FieldError{Field: metaFloor, Value: strconv.Quote(text), Bound: "must be a number from 1 to 1<<31-2", Code: lease.ErrCorrupt})
+	}
+	return n, nil
+}

@@ -1,0 +1,195 @@
+package azlease
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/fencedlease/lease"
+)
+
+// tries bounds how often a step is repeated because somebody else was faster.
+const tries = 5
+
+// acquire takes the lease, and then writes its token under it. If the token cannot be written, the
+// lease is released, and the outcome is unknown.
+func (o operation) acquire(req lease.Request) (lease.Result, error) {
+	client, err := o.leaseClient(o.name, req.Proposed)
+	if err != nil {
+		return lease.Result{}, err
+	}
+	g := grant{holder: digest(req.Proposed), owner: req.Owner, duration: whole(req.Duration)}
+	seconds := int32(-1)
+	if g.duration != lease.Infinite {
+		seconds = int32(g.duration / time.Second)
+	}
+	answer, err := client.AcquireLease(o.ctx, seconds, nil)
+	for n := 0; serviceCode(err) == codeBlobNotFound && n < tries; n++ {
+		if err := o.create(); err != nil {
+			return lease.Result{}, o.explain("create", err)
+		}
+		answer, err = client.AcquireLease(o.ctx, seconds, nil)
+	}
+	if err != nil {
+		return lease.Result{}, o.failed(req.Action, err)
+	}
+	g, err = o.issue(*answer.ETag, req.Proposed, func(grant) (grant, error) { return g, nil })
+	if err != nil {
+		if o.ctx.Err() == nil {
+			_, _ = client.ReleaseLease(o.ctx, nil) // or the lease ends by itself
+		}
+		return lease.Result{}, unknown(err)
+	}
+	return held(req.Proposed, g, answer.Date), nil
+}
+
+// whole returns d in whole seconds.
+func whole(d time.Duration) time.Duration {
+	if d == lease.Infinite {
+		return d
+	}
+	return d.Truncate(time.Second)
+}
+
+func empty() io.ReadSeekCloser { return streaming.NopCloser(strings.NewReader("")) }
+
+// create makes an empty blob, if there is none.
+func (o operation) create() error {
+	any := azcore.ETagAny
+	answer, err := o.client.NewBlockBlobClient(o.name).Upload(o.ctx, empty(), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
+		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
+	if err == nil {
+		o.known.put(o.name, version{etag: *answer.ETag})
+	}
+	if code := serviceCode(err); code == codeBlobAlreadyExists || code == codeConditionNotMet || refusals[code] != 0 {
+		return nil // another was faster
+	}
+	return err
+}
+
+// errUpToDate says that the metadata is already what it should be.
+var errUpToDate = errors.New("up to date")
+
+// issue issues a new token to id, under which the lease is in force: it writes the grant that next
+// returns for the last one, with the next epoch. The write is conditional on the lease and on what was
+// read, so two grants never get the same epoch. A write whose answer was lost leaves a gap.
+func (o operation) issue(etag azcore.ETag, id lease.ID, next func(last grant) (grant, error)) (g grant, err error) {
+	v := o.known.get(o.name)
+	for range tries {
+		if v.etag != etag || etag == "" {
+			if v, _, err = o.load(id); err != nil {
+				return grant{}, err
+			}
+		}
+		if g, err = next(v.grant); err == errUpToDate {
+			o.known.put(o.name, v)
+			return v.grant, nil
+		}
+		if err != nil {
+			return grant{}, err
+		}
+		g.epoch = v.epoch + 1
+		if v.epoch == 0 || g.epoch>>generationBits != v.epoch>>generationBits {
+			generation, err := o.floor.take(o.ctx)
+			if err != nil {
+				return grant{}, explain("take a generation from", o.floor.client.URL(), err)
+			}
+			g.epoch = generation<<generationBits + 1
+		}
+		v.grant = g
+		if v.etag, err = o.store(v, id); err == nil {
+			o.known.put(o.name, v)
+			return g, nil
+		}
+		if serviceCode(err) != codeConditionNotMet {
+			return grant{}, o.failed(lease.ActionWrite, err)
+		}
+		etag = ""
+	}
+	return grant{}, o.busy()
+}
+
+// busy is the error for a blob that is written all the time.
+func (o operation) busy() error {
+	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, tries)
+}
+
+// load reads the blob, under the lease of id unless that is zero.
+func (o operation) load(id lease.ID) (version, blob.GetPropertiesResponse, error) {
+	var options blob.GetPropertiesOptions
+	if !id.IsZero() {
+		options.AccessConditions = Fence(id)
+	}
+	props, err := o.client.NewBlobClient(o.name).GetProperties(o.ctx, &options)
+	if err != nil {
+		return version{}, props, o.failed(lease.ActionRead, err)
+	}
+	m, err := readMetadata(o.name, props.Metadata)
+	return version{*props.ETag, m}, props, err
+}
+
+// store writes the metadata of v if the blob is still at its ETag, under the lease of id unless that is
+// zero. It returns the new ETag, or the error of the SDK.
+func (o operation) store(v version, id lease.ID) (azcore.ETag, error) {
+	conditions := ifMatch(v.etag)
+	if !id.IsZero() {
+		conditions.LeaseAccessConditions = Fence(id).LeaseAccessConditions
+	}
+	answer, err := o.client.NewBlobClient(o.name).SetMetadata(o.ctx, v.write(), &blob.SetMetadataOptions{AccessConditions: conditions})
+	if err != nil {
+		return "", err
+	}
+	return *answer.ETag, nil
+}
+
+func ifMatch(etag azcore.ETag) *blob.AccessConditions {
+	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
+}
+
+// change gives the lease to another ID, and then issues a token to that. If the lease was given to the
+// ID before, by a request whose answer was lost, it has its token already or gets it now.
+func (o operation) change(req lease.Request) (lease.Result, error) {
+	client, err := o.leaseClient(o.name, req.ID)
+	if err != nil {
+		return lease.Result{}, err
+	}
+	answer, err := client.ChangeLease(o.ctx, req.Proposed.String(), nil)
+	if err != nil {
+		return lease.Result{}, o.failed(req.Action, err)
+	}
+	before := o.known.get(o.name).grant
+	g, err := o.issue(*answer.ETag, req.Proposed, func(last grant) (grant, error) {
+		if last.epoch == 0 {
+			last = before // an upload has replaced the metadata
+		}
+		switch {
+		case last.of(req.Proposed):
+			return last, errUpToDate
+		case !last.of(req.ID):
+			return last, errNoToken
+		}
+		last.holder = digest(req.Proposed)
+		if req.Owner != "" {
+			last.owner = req.Owner
+		}
+		return last, nil
+	})
+	if err != nil {
+		return lease.Result{}, unknown(err)
+	}
+	least := time.Duration(0) // of a finite lease the service does not tell how much is left
+	if g.duration == lease.Infinite {
+		least = lease.Infinite
+	}
+	return result(req.Proposed, lease.Leased, g, least, g.duration, answer.Date), nil
+}
+
+// errNoToken is the error for an ID that is in force although no token was issued to it.
+var errNoToken = errors.New("azlease: the lease is in force under an ID that was not acquired here to its end, so it has no token; release it and acquire it again")

@@ -1,0 +1,57 @@
+package azlease
+
+import (
+	"context"
+	"iter"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/fencedlease/lease"
+)
+
+// List implements [lease.Lister]. It shows every blob that is leased or has been granted here, with what
+// a read shows: no ID, and an Until that is the latest possible. Each page of the service's list, of up
+// to 5,000 blobs, is one exchange.
+func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(lease.Entry{}, err)
+			return
+		}
+		pager := c.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
+		for pager.More() {
+			page, err := pager.NextPage(once(ctx))
+			if err != nil {
+				yield(lease.Entry{}, explain("list", c.client.URL(), err))
+				return
+			}
+			for _, item := range page.Segment.BlobItems {
+				if e, err := entry(item, &page); (e.Name != "") && !yield(e, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// entry returns the entry of a blob. Its name is empty if the blob is no lease.
+func entry(item *container.BlobItem, page *container.ListBlobsFlatResponse) (lease.Entry, error) {
+	if item.Name == nil || item.Properties == nil || *item.Name == FloorBlob {
+		return lease.Entry{}, nil
+	}
+	m, err := readMetadata(*item.Name, item.Metadata)
+	if err != nil {
+		return lease.Entry{Name: *item.Name}, err
+	}
+	res := seen(lease.ID{}, m.grant, item.Properties.LeaseState, item.Properties.LeaseDuration, page.Date)
+	if m.epoch == 0 && !res.Record.State.Locked() {
+		return lease.Entry{}, nil
+	}
+	return lease.Entry{Name: *item.Name, Record: res.Record, Now: res.Now}, nil
+}

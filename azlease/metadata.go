@@ -1,0 +1,126 @@
+package azlease
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// The metadata of a blob that says what the service does not keep of a lease. The names have no
+// underscore, because some proxies drop headers with one.
+const (
+	metaEpoch    = "leaseepoch"    // of the last grant, in decimal
+	metaHolder   = "leaseholder"   // the digest of the ID that was granted
+	metaOwner    = "leaseowner"    // escaped as in a URL; absent if empty
+	metaDuration = "leaseduration" // such as 30s, or infinite
+)
+
+// A grant is what the metadata says of the last grant under a name. The zero grant is none.
+type grant struct {
+	epoch    uint64
+	holder   string
+	owner    string
+	duration time.Duration
+}
+
+// digest identifies a lease ID in metadata without disclosing it: readers of the blob must not be able
+// to act as the holder.
+func digest(id lease.ID) string {
+	sum := sha256.Sum256(id[:])
+	return hex.EncodeToString(sum[:16])
+}
+
+// of reports whether g was granted to id.
+func (g grant) of(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
+
+// metadata is the metadata of a blob: the grant, and what others have put there.
+type metadata struct {
+	grant
+	others map[string]*string
+}
+
+// readMetadata reads the metadata of a blob. The names are compared without regard to case, because
+// net/http changes it.
+func readMetadata(name string, all map[string]*string) (m metadata, err error) {
+	var ours = map[string]string{}
+	for key, value := range all {
+		switch lower := strings.ToLower(key); lower {
+		case metaEpoch, metaHolder, metaOwner, metaDuration:
+			if value != nil {
+				ours[lower] = *value
+			}
+		default:
+			if m.others == nil {
+				m.others = map[string]*string{}
+			}
+			m.others[key] = value
+		}
+	}
+	if len(ours) == 0 {
+		return m, nil
+	}
+	corrupt := func(key, bound string) error {
+		return fmt.Errorf("azlease: the metadata of blob %q: %w; remove the names %s, %s, %s and %s from it, and the next grant makes them anew",
+			name, &lease.FieldError{Field: key, Value: strconv.Quote(ours[key]), Bound: bound, Code: lease.ErrCorrupt},
+			metaEpoch, metaHolder, metaOwner, metaDuration)
+	}
+	if m.epoch, err = strconv.ParseUint(ours[metaEpoch], 10, 63); err != nil || m.epoch == 0 {
+		return m, corrupt(metaEpoch, "must be a number from 1 to 1<<63-1")
+	}
+	if m.holder = ours[metaHolder]; len(m.holder) != 32 || strings.Trim(m.holder, "0123456789abcdef") != "" {
+		return m, corrupt(metaHolder, "must be 32 hexadecimal digits")
+	}
+	if m.owner, err = url.PathUnescape(ours[metaOwner]); err != nil || m.owner != "" && lease.CheckOwner(m.owner) != nil {
+		return m, corrupt(metaOwner, "must be an owner, escaped as in a URL")
+	}
+	if m.duration, err = parseDuration(ours[metaDuration]); err != nil {
+		return m, corrupt(metaDuration, "must be infinite or from 15s to 60s")
+	}
+	return m, nil
+}
+
+// write returns the metadata to be stored.
+func (m metadata) write() map[string]*string {
+	all := map[string]*string{}
+	for key, value := range m.others {
+		all[key] = value
+	}
+	put := func(key, value string) { all[key] = &value }
+	if m.epoch > 0 {
+		put(metaEpoch, strconv.FormatUint(m.epoch, 10))
+		put(metaHolder, m.holder)
+		put(metaDuration, durationText(m.duration))
+		if m.owner != "" {
+			put(metaOwner, url.PathEscape(m.owner))
+		}
+	}
+	return all
+}
+
+const infiniteText = "infinite"
+
+func durationText(d time.Duration) string {
+	if d == lease.Infinite {
+		return infiniteText
+	}
+	return strconv.Itoa(int(d/time.Second)) + "s"
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	if s == infiniteText {
+		return lease.Infinite, nil
+	}
+	text, ok := strings.CutSuffix(s, "s")
+	n, err := strconv.Atoi(text)
+	d := time.Duration(n) * time.Second
+	if err != nil || !ok || n < 0 || n > 60 || d < limits.MinDuration || durationText(d) != s {
+		return 0, fmt.Errorf("no duration: %q", s)
+	}
+	return d, nil
+}

@@ -1,0 +1,61 @@
+package azlease
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/fencedlease/lease"
+)
+
+// CheckName returns nil if name can be the name of a lease in a container. Otherwise it returns a
+// [*lease.FieldError] with the Code [lease.ErrName].
+//
+// The name of a lease is the name of its blob. So besides [lease.CheckName] it must be one that the
+// service, and every client on the way, keeps as it is. It has at most 1024 UTF-16 units and 254
+// segments between slashes. No segment is empty, or ends with a dot. There is no backslash, no control
+// character, and no white space at the beginning or the end. [FloorBlob] is taken.
+func CheckName(name string) error {
+	if err := lease.CheckName(name); err != nil {
+		return err
+	}
+	if bound := broken(name); bound != "" {
+		text := name
+		if len(text) > 80 {
+			text = text[:80] + "..."
+		}
+		return &lease.FieldError{Field: "Name", Value: strconv.Quote(text), Bound: bound, Code: lease.ErrName}
+	}
+	return nil
+}
+
+// broken returns the rule for names of blobs that name breaks, or "".
+func broken(name string) string {
+	segments := strings.Split(name, "/")
+	switch {
+	case name == FloorBlob:
+		return "must not be the blob that keeps the floor of the tokens"
+	case len(utf16.Encode([]rune(name))) > 1024:
+		return "must have at most 1024 characters, as the name of a blob"
+	case len(segments) > 254:
+		return "must have at most 254 segments between slashes, as the name of a blob"
+	case strings.TrimSpace(name) != name:
+		return "must not begin or end with white space, as the name of a blob"
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return r == '\\' || unicode.IsControl(r) || r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef
+	}):
+		return "must have no backslash, control character or noncharacter, as the name of a blob"
+	}
+	for _, s := range segments {
+		if s == "" || strings.HasSuffix(s, ".") {
+			return "must have no segment that is empty or ends with a dot, as the name of a blob"
+		}
+	}
+	return ""
+}
+
+func badOption(field string, value any, bound string) error {
+	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
+}
