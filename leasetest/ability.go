@@ -25,7 +25,7 @@ const (
 	CanUse                                  // it carries out lease.ActionWrite, and lease.ActionRead with an ID
 	CanBeInfinite                           // it grants leases of infinite duration
 	CanServeOldVersions                     // it serves requests of versions before 2012-02-12
-	CanShowRecords                          // its results show the whole record, also beside a refusal
+	CanShowRecords                          // its results and lists show the whole record, with the ID and the time left, also beside a refusal
 
 	// Of leases.
 
