@@ -31,6 +31,7 @@ const DefaultNames = 65_536
 type Container struct {
 	client *container.Client
 	known  known
+	breaks breaks
 	floor  floor
 }
 
@@ -51,6 +52,7 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	}
 	c := &Container{client: client}
 	c.known.most = cmp.Or(o.Names, DefaultNames)
+	c.breaks.most = c.known.most
 	c.floor.init(client.NewBlockBlobClient(FloorBlob))
 	return c, nil
 }

@@ -50,7 +50,7 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	case lease.ActionRelease:
 		return o.release(req.ID)
 	case lease.ActionBreak:
-		return o.breaks(req.Period)
+		return o.breakIn(req.Period)
 	case lease.ActionWrite:
 		return o.write(req.ID)
 	}
@@ -78,18 +78,14 @@ func (o operation) explain(what string, err error) error {
 }
 
 // held returns the result for a lease that was granted or renewed for the duration of g.
-func held(id lease.ID, g grant, date *time.Time) lease.Result {
-	return result(id, lease.Leased, g, g.duration, g.duration, date)
+func held(id lease.ID, g grant) lease.Result {
+	return result(id, lease.Leased, g, g.duration, g.duration)
 }
 
 // result returns a result that shows a locked or unlocked record. The lease stays locked for at least
-// least and at most most.
-func result(id lease.ID, state lease.State, g grant, least, most time.Duration, date *time.Time) lease.Result {
-	now := time.Now()
-	if date != nil {
-		now = *date
-	}
-	res := lease.Result{Now: now.UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
+// least and at most most. The time is that of this machine: the service shows its own in whole seconds.
+func result(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
+	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {
 		return res
 	}

@@ -47,7 +47,8 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 		}
 		return lease.Result{}, unknown(err)
 	}
-	return held(req.Proposed, g, answer.Date), nil
+	o.breaks.forget(o.name)
+	return held(req.Proposed, g), nil
 }
 
 // whole returns d in whole seconds.
@@ -188,7 +189,7 @@ func (o operation) change(req lease.Request) (lease.Result, error) {
 	if g.duration == lease.Infinite {
 		least = lease.Infinite
 	}
-	return result(req.Proposed, lease.Leased, g, least, g.duration, answer.Date), nil
+	return result(req.Proposed, lease.Leased, g, least, g.duration), nil
 }
 
 // errNoToken is the error for an ID that is in force although no token was issued to it.

@@ -32,7 +32,7 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 				return
 			}
 			for _, item := range page.Segment.BlobItems {
-				if e, err := entry(item, &page); (e.Name != "") && !yield(e, err) {
+				if e, err := entry(item); (e.Name != "") && !yield(e, err) {
 					return
 				}
 			}
@@ -41,7 +41,7 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 }
 
 // entry returns the entry of a blob. Its name is empty if the blob is no lease.
-func entry(item *container.BlobItem, page *container.ListBlobsFlatResponse) (lease.Entry, error) {
+func entry(item *container.BlobItem) (lease.Entry, error) {
 	if item.Name == nil || item.Properties == nil || *item.Name == FloorBlob {
 		return lease.Entry{}, nil
 	}
@@ -49,7 +49,7 @@ func entry(item *container.BlobItem, page *container.ListBlobsFlatResponse) (lea
 	if err != nil {
 		return lease.Entry{Name: *item.Name}, err
 	}
-	res := seen(lease.ID{}, m.grant, item.Properties.LeaseState, item.Properties.LeaseDuration, page.Date)
+	res := seen(lease.ID{}, m.grant, item.Properties.LeaseState, item.Properties.LeaseDuration)
 	if m.epoch == 0 && !res.Record.State.Locked() {
 		return lease.Entry{}, nil
 	}

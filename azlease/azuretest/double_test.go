@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
@@ -44,14 +45,13 @@ func newDouble(t testing.TB, o *blobtest.Options) double {
 	return double{h}
 }
 
-// record returns the record of the lease of a blob, as only the double knows it.
-func (d double) record(t testing.TB, name string) lease.Record {
-	t.Helper()
+// current returns the record of the lease of a blob, as only the double knows it.
+func (d double) current(name string) lease.Record {
 	res, err := lease.Inspect(context.Background(), d.Authority(), blobtest.LeaseName(blobtest.DefaultAccount, box, name))
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // a memory.Store has no errors
 	}
-	return res.Record.At(res.Now)
+	return res.Record
 }
 
 // transport is the way of an SDK's requests to the double.
@@ -123,7 +123,7 @@ func (c *counter) count(f func()) []string {
 func what(r *http.Request) string {
 	switch comp := r.URL.Query().Get("comp"); {
 	case comp == "lease":
-		return r.Header.Get("x-ms-lease-action")
+		return r.Header["x-ms-lease-action"][0] // the SDK does not use canonical names
 	case comp != "":
 		return r.Method + " " + comp
 	}
@@ -135,4 +135,15 @@ func resend(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	again := r.Clone(ctx)
 	again.Body = io.NopCloser(bytes.NewReader(body))
 	return again
+}
+
+// bare returns the SDK's own client for leases.
+func bare(t testing.TB, c *container.Client, name string, id lease.ID) *azl.BlobClient {
+	t.Helper()
+	text := id.String()
+	b, err := azl.NewBlobClient(c.NewBlobClient(name), &azl.BlobClientOptions{LeaseID: &text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

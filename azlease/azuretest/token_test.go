@@ -1,0 +1,254 @@
+package azuretest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/leasefault"
+)
+
+var (
+	idA = lease.ID{0xa, 1}
+	idB = lease.ID{0xb, 1}
+)
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker one, ä", Duration: d}
+}
+
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
+
+// must makes a request that must be granted.
+func must(t testing.TB, a lease.Authority, name string, req lease.Request) lease.Result {
+	t.Helper()
+	res, err := a.Do(t.Context(), name, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestExchanges counts what each request sends.
+func TestExchanges(t *testing.T) {
+	d := newDouble(t, nil)
+	count := &counter{Transporter: d.transport()}
+	leases := open(t, client(t, d.url(), count))
+	other := open(t, client(t, d.url(), d.transport()))
+	const first, name = "first", "job"
+	must(t, leases, first, acquire(idA, time.Minute)) // makes the floor blob
+	check := func(what string, f func(), want ...string) {
+		t.Helper()
+		if got := count.count(f); !slices.Equal(got, want) {
+			t.Errorf("%s: sent %q, want %q", what, got, want)
+		}
+	}
+	do := func(req lease.Request) func() {
+		return func() { t.Helper(); must(t, leases, name, req) }
+	}
+	check("the first acquire of a name", do(acquire(idA, time.Minute)), "acquire", "PUT", "acquire", "HEAD", "PUT metadata", "PUT metadata")
+	check("a renewal", do(renew(idA)), "renew")
+	check("a read", do(lease.Request{Action: lease.ActionRead}), "HEAD")
+	check("a change", do(lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}), "change", "PUT metadata")
+	check("a renewal of the new ID", do(renew(idB)), "renew")
+	check("a refused acquire", func() { _, _ = leases.Do(t.Context(), name, acquire(idA, time.Minute)) }, "acquire")
+	check("a break", do(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(30 * time.Second)}), "break")
+	check("a renewal of what is breaking", func() { _, _ = leases.Do(t.Context(), name, renew(idB)) }, "renew", "HEAD", "break")
+	check("a release", do(release(idB)), "release")
+	check("an acquire again", do(acquire(idA, time.Minute)), "acquire", "PUT metadata")
+	must(t, leases, name, release(idA))
+	must(t, other, name, acquire(idB, time.Minute))
+	must(t, other, name, release(idB))
+	check("an acquire after another's", do(acquire(idA, time.Minute)), "acquire", "HEAD", "PUT metadata")
+	if _, err := client(t, d.url(), d.transport()).NewBlockBlobClient(name).UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(idA)}); err != nil {
+		t.Fatal(err)
+	}
+	check("a renewal after a write of the blob", do(renew(idA)), "renew", "HEAD")
+	check("and the next", do(renew(idA)), "renew")
+	check("a list", func() {
+		for _, err := range leases.List(t.Context(), "") {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}, "GET list")
+}
+
+// Tokens rise over everything that can happen to a blob: releases, expiry, changes, an upload that
+// replaces its metadata, its deletion, and a grant whose token was lost on the way.
+func TestTokensNeverFall(t *testing.T) {
+	d := newDouble(t, nil)
+	sdk := client(t, d.url(), d.transport())
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	lossy := leasefault.Random(seed, 0.3, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate)
+	all := []lease.Authority{
+		open(t, sdk), open(t, sdk),
+		open(t, client(t, d.url(), faulty(t, d.transport(), leasefault.Always(lease.ActionWrite, lossy), leasefault.Always(lease.ActionRead, lossy)))),
+	}
+	var newest lease.Token
+	grants, lost, gaps, wiped, deleted := 0, 0, 0, 0, 0
+	for i := range 2000 {
+		a, id := all[r.IntN(len(all))], lease.ID{1, byte(i >> 8), byte(i)}
+		res, err := a.Do(t.Context(), "job", acquire(id, 15*time.Second))
+		if err == nil && r.IntN(3) == 0 {
+			to := lease.ID{2, byte(i >> 8), byte(i)}
+			tok := res.Record.Token()
+			if tok.Compare(newest) <= 0 {
+				t.Fatalf("seed %d: grant %d has token %s after %s", seed, i, tok, newest)
+			}
+			newest = tok
+			if res, err = a.Do(t.Context(), "job", lease.Request{Action: lease.ActionChange, ID: id, Proposed: to}); err == nil {
+				id = to
+			}
+		}
+		switch {
+		case err != nil && lease.CodeOf(err) != 0:
+			t.Fatalf("seed %d: %v", seed, err)
+		case err != nil:
+			lost++
+			d.Clock().Advance(time.Minute)
+			continue
+		}
+		grants++
+		tok := res.Record.Token()
+		if tok.Compare(newest) <= 0 {
+			t.Fatalf("seed %d: grant %d has token %s after %s", seed, i, tok, newest)
+		}
+		was, _ := newest.Epoch()
+		if is, _ := tok.Epoch(); is != was+1 {
+			gaps++
+		}
+		newest = tok
+		blob := sdk.NewBlockBlobClient("job")
+		switch r.IntN(6) {
+		case 0:
+			wiped++
+			if _, err := blob.UploadBuffer(t.Context(), nil, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)}); err != nil {
+				t.Fatal(err)
+			}
+		case 1:
+			deleted++
+			if _, err := blob.Delete(t.Context(), nil); err == nil {
+				t.Fatal("the blob was deleted without the ID of its lease")
+			}
+			must(t, open(t, sdk), "job", release(id))
+			if _, err := blob.Delete(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case 2:
+			d.Clock().Advance(15 * time.Second)
+			continue
+		}
+		must(t, open(t, sdk), "job", release(id))
+	}
+	t.Logf("seed %d: %d grants with rising tokens, of which %d after a gap; %d requests lost, %d uploads, %d deletions", seed, grants, gaps, lost, wiped, deleted)
+	if grants < 1000 || lost < 50 || gaps < 100 {
+		t.Error("that proves nothing")
+	}
+}
+
+// Acquires of many new names at once take few generations from the floor blob, and all have a token.
+func TestFloorIsShared(t *testing.T) {
+	d := newDouble(t, nil)
+	count := &counter{Transporter: d.transport()}
+	leases := open(t, client(t, d.url(), count))
+	const names = 200
+	var all sync.WaitGroup
+	for i := range names {
+		all.Go(func() {
+			res, err := leases.Do(t.Context(), fmt.Sprint("job-", i), acquire(idA, time.Minute))
+			if err != nil || res.Record.Epoch == 0 {
+				t.Errorf("%+v, %v", res.Record, err)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d new names took %d exchanges", names, count.n.Load())
+	if most := int64(6 * names); count.n.Load() > most {
+		t.Errorf("%d new names took %d exchanges, at most %d are needed without sharing", names, count.n.Load(), most)
+	}
+}
+
+// A token that cannot be written is not granted: the lease is released, and the outcome is unknown.
+func TestTokenThatCannotBeWritten(t *testing.T) {
+	d := newDouble(t, nil)
+	way := faulty(t, d.transport(), leasefault.Nth(3, lease.ActionWrite, leasefault.FailRequest))
+	leases := open(t, client(t, d.url(), way))
+	_, err := leases.Do(t.Context(), "job", acquire(idA, time.Minute))
+	if err == nil || lease.CodeOf(err) != 0 || !errors.Is(err, leasefault.ErrInjected) {
+		t.Fatalf("%v, want an unknown outcome", err)
+	}
+	if r := d.current("job"); r.State != lease.Available {
+		t.Errorf("the lease is %+v, and must be released", r)
+	}
+	must(t, leases, "job", acquire(idB, time.Minute))
+}
+
+// The metadata says who holds the lease, in words for people, and does not disclose the ID. What others
+// have put there stays.
+func TestMetadata(t *testing.T) {
+	d := newDouble(t, nil)
+	sdk := client(t, d.url(), d.transport())
+	value := "kept"
+	if _, err := sdk.NewBlockBlobClient("job").UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{Metadata: map[string]*string{"Project": &value}}); err != nil {
+		t.Fatal(err)
+	}
+	leases := open(t, sdk)
+	res := must(t, leases, "job", acquire(idA, 30*time.Second+time.Millisecond))
+	if res.Record.Duration != 30*time.Second || res.MinRemaining != 30*time.Second {
+		t.Errorf("%+v: parts of a second must be dropped", res)
+	}
+	props, err := sdk.NewBlobClient("job").GetProperties(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for key, value := range props.Metadata {
+		got[strings.ToLower(key)] = *value
+		if strings.Contains(*value, idA.String()) {
+			t.Errorf("%s discloses the ID", key)
+		}
+	}
+	want := map[string]string{"project": "kept", "leaseepoch": fmt.Sprint(res.Record.Epoch), "leaseowner": "worker%20one%2C%20%C3%A4", "leaseduration": "30s", "leaseholder": got["leaseholder"]}
+	if fmt.Sprint(got) != fmt.Sprint(want) || len(got["leaseholder"]) != 32 {
+		t.Errorf("the metadata is %v, want %v", got, want)
+	}
+	seen := must(t, leases, "job", lease.Request{Action: lease.ActionRead}).Record
+	if !seen.ID.IsZero() || seen.Owner != "worker one, ä" || seen.Duration != 30*time.Second || seen.Token() != res.Record.Token() || seen.State != lease.Leased {
+		t.Errorf("a read shows %+v", seen)
+	}
+}
+
+// A renewal by a process that has not seen the grant finds its token in the metadata. An ID that was
+// acquired past azlease has none.
+func TestTokenOfAnotherProcess(t *testing.T) {
+	d := newDouble(t, nil)
+	sdk := client(t, d.url(), d.transport())
+	granted := must(t, open(t, sdk), "job", acquire(idA, 45*time.Second))
+	res := must(t, open(t, sdk), "job", renew(idA))
+	if res.Record.Token() != granted.Record.Token() || res.MinRemaining != 45*time.Second {
+		t.Errorf("the renewal shows %+v, the grant %+v", res, granted)
+	}
+	must(t, open(t, sdk), "job", release(idA))
+	if _, err := bare(t, sdk, "job", idB).AcquireLease(t.Context(), 15, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, sdk).Do(t.Context(), "job", renew(idB)); err == nil || lease.CodeOf(err) != 0 || !strings.Contains(err.Error(), "has no token") {
+		t.Errorf("a renewal of an ID without a token: %v", err)
+	}
+	if _, err := open(t, sdk).Do(t.Context(), "job", acquire(idA, time.Minute)); !errors.Is(err, lease.ErrHeldByOther) {
+		t.Errorf("an acquire beside a holder that does not use azlease: %v", err)
+	}
+}
