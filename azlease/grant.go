@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 )
@@ -42,13 +43,24 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	}
 	g, err = o.issue(*answer.ETag, req.Proposed, func(grant) (grant, error) { return g, nil })
 	if err != nil {
-		if o.ctx.Err() == nil {
-			_, _ = client.ReleaseLease(o.ctx, nil) // or the lease ends by itself
-		}
+		o.undo(client, req.Proposed)
 		return lease.Result{}, unknown(err)
 	}
 	o.breaks.forget(o.name)
 	return held(req.Proposed, g), nil
+}
+
+// undo releases a lease that was acquired and has no token, unless the context has ended. The release
+// is conditional on the ETag, because it may arrive late: the holder may acquire the lease again under
+// the same ID, and then writes the blob. If the release fails, the lease ends by itself, or is released
+// by its holder, which has the ID.
+func (o operation) undo(client *azl.BlobClient, id lease.ID) {
+	if o.ctx.Err() != nil {
+		return
+	}
+	if v, _, _ := o.load(id); v.etag != "" { // which is known even if the metadata is corrupt
+		_, _ = client.ReleaseLease(o.ctx, &azl.BlobReleaseOptions{ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
+	}
 }
 
 // whole returns d in whole seconds.

@@ -6,6 +6,7 @@ replace (
 	github.com/fencedlease/lease => ../../
 	github.com/fencedlease/lease/azlease => ../
 	github.com/fencedlease/lease/blobtest => ../../blobtest
+	github.com/fencedlease/lease/leasetest/linearize => ../../leasetest/linearize
 )
 
 require (
@@ -14,10 +15,12 @@ require (
 	github.com/fencedlease/lease v0.0.0
 	github.com/fencedlease/lease/azlease v0.0.0
 	github.com/fencedlease/lease/blobtest v0.0.0
+	github.com/fencedlease/lease/leasetest/linearize v0.0.0-00010101000000-000000000000
 )
 
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
+	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/apache/arrow-go/v18 v18.7.0 // indirect
 	github.com/goccy/go-json v0.10.6 // indirect
 	github.com/google/flatbuffers v25.12.19+incompatible // indirect

@@ -1,0 +1,203 @@
+package azuretest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/leasetest/linearize"
+)
+
+// SPEC A2: every history of several processes is linearizable to the machine.
+func TestHistories(t *testing.T) {
+	runs := 1000
+	if testing.Short() {
+		runs = 100
+	}
+	histories(t, runs, 0)
+}
+
+// The same while requests and answers are lost, delayed, repeated and late, on the way of each process.
+func TestHistoriesUnderFaults(t *testing.T) {
+	runs := 100
+	if testing.Short() {
+		runs = 20
+	}
+	histories(t, runs, 0.15)
+}
+
+func histories(t *testing.T, runs int, faults float64) {
+	seed := rand.Uint64()
+	var sum tally
+	for i := range uint64(runs) {
+		if err := history(t, seed+i, faults, nil, &sum); err != nil {
+			t.Fatalf("seed %d: %v", seed+i, err)
+		}
+	}
+	t.Logf("from seed %d: %d histories are linearizable: %d requests, %d granted with tokens that rise, %d of unknown outcome, %d releases after acquires that failed",
+		seed, runs, sum.requests, sum.grants, sum.unknown, sum.undone)
+	if sum.grants < 2*runs || faults > 0 && (sum.unknown < runs || sum.undone == 0) {
+		t.Error("that proves nothing")
+	}
+}
+
+// TestHistoriesFindWhatIsWrong plants bugs. Each must be found in some history.
+func TestHistoriesFindWhatIsWrong(t *testing.T) {
+	for what, wrong := range map[string]func(lease.Authority) lease.Authority{
+		"a refusal is answered as a grant": func(a lease.Authority) lease.Authority {
+			return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action == lease.ActionAcquire && lease.CodeOf(*err) == lease.ErrHeldByOther {
+					*err = nil
+				}
+			})
+		},
+		"more is certain than was granted": func(a lease.Authority) lease.Authority {
+			return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+				if res.MinRemaining > 0 && res.MinRemaining != lease.Infinite {
+					res.MinRemaining += 30 * time.Second
+				}
+			})
+		},
+		"an unknown outcome is answered as a refusal": func(a lease.Authority) lease.Authority {
+			return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+				if *err != nil && lease.CodeOf(*err) == 0 {
+					*err = &lease.OpError{Op: req.Action.String(), Err: lease.ErrIDMismatch}
+				}
+			})
+		},
+	} {
+		found := 0
+		seed := uint64(1)
+		for i := range uint64(100) {
+			if history(t, seed+i, 0.15, wrong, new(tally)) != nil {
+				found++
+			}
+		}
+		t.Logf("%s: found in %d of 100 histories", what, found)
+		if found < 10 {
+			t.Errorf("%s: found in %d of 100 histories", what, found)
+		}
+	}
+}
+
+// A tally counts what histories had.
+type tally struct {
+	mu                                sync.Mutex
+	requests, grants, unknown, undone int
+	tokens                            []issued
+}
+
+// issued is a token that a request got.
+type issued struct {
+	epoch     uint64
+	call, ret time.Time
+}
+
+// history runs four processes in a bubble and checks what they were answered.
+func history(t *testing.T, seed uint64, faults float64, wrong func(lease.Authority) lease.Authority, sum *tally) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t, nil)
+		sum.tokens = nil
+		// The service counts whole seconds, so a lease or a break may be shorter by almost one.
+		rec := linearize.NewRecorder(&linearize.Options{Observed: true, Epsilon: time.Second})
+		rec.Contend(t.Context(), func(i int) lease.Authority {
+			way := faulty(t, d.transport(), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), faults,
+				leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer,
+				leasefault.DelayRequest(3*time.Second), leasefault.DelayAnswer(5*time.Second), leasefault.Detach(t, leasefault.DelayRequest(20*time.Second)))))
+			var a lease.Authority = acting{open(t, client(t, d.url(), &undoing{way, rec, i, sum})), sum}
+			if wrong != nil {
+				a = wrong(a)
+			}
+			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+				res.Now = time.Time{} // the recorder compares codes and what is certain: the IDs are hidden, and epochs jump
+			})
+		}, &linearize.Workload{Term: time.Minute, Seed: seed})
+		sum.requests += rec.Len()
+		if err = rec.Check(time.Minute, ""); err == nil {
+			err = sum.rising()
+		}
+	})
+	return err
+}
+
+// acting counts grants, and marks the exchanges of a request with it.
+type acting struct {
+	lease.Authority
+	sum *tally
+}
+
+type actingKey struct{}
+
+func (a acting) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	call := time.Now()
+	res, err := a.Authority.Do(context.WithValue(ctx, actingKey{}, req), name, req)
+	a.sum.mu.Lock()
+	defer a.sum.mu.Unlock()
+	switch issues := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; {
+	case err == nil && issues:
+		a.sum.grants++
+		a.sum.tokens = append(a.sum.tokens, issued{res.Record.Epoch, call, time.Now()})
+	case err != nil && lease.CodeOf(err) == 0:
+		a.sum.unknown++
+	}
+	return res, err
+}
+
+// rising returns an error unless a grant that began after another had returned has a newer token. Two
+// grants have the same token only if a change was sent again, which grants nothing new.
+func (s *tally) rising() error {
+	for _, a := range s.tokens {
+		for _, b := range s.tokens {
+			if a.ret.Before(b.call) && a.epoch >= b.epoch {
+				return fmt.Errorf("epoch %d was granted after %d", b.epoch, a.epoch)
+			}
+		}
+	}
+	return nil
+}
+
+// undoing records the releases that azlease itself sends after an acquire that failed, as requests of
+// another client.
+type undoing struct {
+	policy.Transporter
+	rec    *linearize.Recorder
+	client int
+	sum    *tally
+}
+
+func (u *undoing) Do(r *http.Request) (res *http.Response, err error) {
+	req, _ := r.Context().Value(actingKey{}).(lease.Request)
+	if req.Action != lease.ActionAcquire || actionOf(r) != lease.ActionRelease {
+		return u.Transporter.Do(r)
+	}
+	u.sum.mu.Lock()
+	u.sum.undone++
+	u.sum.mu.Unlock()
+	undo := u.rec.Authority(100+u.client, doing(func() (lease.Result, error) {
+		res, err = u.Transporter.Do(r)
+		switch {
+		case err != nil:
+			return lease.Result{}, err
+		case res.StatusCode == http.StatusConflict:
+			return lease.Result{}, lease.ErrIDMismatch
+		case res.StatusCode != http.StatusOK:
+			return lease.Result{}, fmt.Errorf("the release was answered %s", res.Status)
+		}
+		return lease.Result{}, nil
+	}))
+	_, _ = undo.Do(r.Context(), "linearize", release(req.Proposed))
+	return res, err
+}
+
+type doing func() (lease.Result, error)
+
+func (f doing) Do(context.Context, string, lease.Request) (lease.Result, error) { return f() }
