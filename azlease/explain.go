@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -52,7 +54,8 @@ const needs = "the credential needs the actions blobs/read and blobs/write, as t
 
 // explain returns an error that says what is wrong with which blob, and what to do. An error of the
 // context stays one. An answer that no retry mends is permanent.
-func explain(what, url string, err error) error {
+func explain(what, address string, err error) error {
+	address, _, _ = strings.Cut(address, "?") // a signature must not be in a log
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -61,9 +64,9 @@ func explain(what, url string, err error) error {
 		if lease.CodeOf(err) != 0 {
 			return err
 		}
-		return &failure{fmt.Sprintf("azlease: %s %s: no answer: %v; check the address of the account, the network and the firewall of the account", what, url, err), err}
+		return &failure{fmt.Sprintf("azlease: %s %s: no answer: %s; check the address of the account, the network and the firewall of the account", what, address, withoutQuery(err)), err}
 	}
-	text := fmt.Sprintf("azlease: %s %s: the service answered %d %s", what, url, answer.StatusCode, answer.ErrorCode)
+	text := fmt.Sprintf("azlease: %s %s: the service answered %d %s", what, address, answer.StatusCode, answer.ErrorCode)
 	do, permanent := advice[answer.ErrorCode]
 	switch {
 	case permanent:
@@ -72,6 +75,17 @@ func explain(what, url string, err error) error {
 		return lease.Permanent(&failure{text + ": " + needs, err})
 	}
 	return &failure{text, err}
+}
+
+// withoutQuery returns the text of an error of net/http without the query of its URL, which may be a
+// signature.
+func withoutQuery(err error) string {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		address, _, _ := strings.Cut(failed.URL, "?")
+		return fmt.Sprintf("%s %q: %v", failed.Op, address, failed.Err)
+	}
+	return err.Error()
 }
 
 // unknown returns err without its Code if that is a refusal. It is for a request that follows another:

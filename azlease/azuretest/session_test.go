@@ -1,0 +1,266 @@
+package azuretest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/session"
+)
+
+// holder makes a Session at a Container, closed at the end of the test.
+func holder(t testing.TB, leases *azlease.Container, owner string, d time.Duration) *session.Session {
+	t.Helper()
+	s, err := leases.Lease("job", &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_ = s.Close(ctx)
+	})
+	return s
+}
+
+func mustAcquire(t testing.TB, s *session.Session) lease.Token {
+	t.Helper()
+	tok, ok, err := s.AcquireWithToken(t.Context())
+	if !ok || err != nil {
+		t.Fatalf("acquire: %v, %v", ok, err)
+	}
+	return tok
+}
+
+// SPEC H13. A holder learns of a break at its next renewal, keeps the lease until two seconds before the
+// end of the grace at most, is warned once, and warned again if the break is shortened.
+func TestBreakWithGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases, d := newLeases(t)
+		s := holder(t, leases, "a", time.Minute)
+		var mu sync.Mutex
+		var warned []time.Time
+		var lost []error
+		s.OnBreaking(func(until time.Time) { mu.Lock(); defer mu.Unlock(); warned = append(warned, until) })
+		s.OnLost(func(err error) { mu.Lock(); defer mu.Unlock(); lost = append(lost, err) })
+		mustAcquire(t, s)
+		time.Sleep(5 * time.Minute)
+		left, err := lease.Break(t.Context(), leases, "job", lease.Grace(50*time.Second))
+		end := time.Now().Add(50 * time.Second)
+		if err != nil || left <= 30*time.Second || left > 50*time.Second {
+			t.Fatalf("break: %v, %v", left, err)
+		}
+		real := d.current("job").Until
+		time.Sleep(22 * time.Second)
+		if len(warned) != 1 || warned[0].After(real) || warned[0].Before(real.Add(-3*time.Second)) {
+			t.Errorf("warned of %v, and the break ends at %v", warned, real)
+		}
+		for i := 0; s.CheckAlive(); i++ { // however often it asks
+			time.Sleep(100 * time.Millisecond)
+		}
+		if ended := time.Now(); ended.After(real) || ended.Before(real.Add(-3*time.Second)) {
+			t.Errorf("it believed until %v, and the break ends at %v, at %v at the latest", ended, real, end)
+		}
+		synctest.Wait()
+		mu.Lock()
+		if len(warned) != 1 || len(lost) != 1 || !errors.Is(lost[0], lease.ErrBroken) {
+			t.Errorf("warned of %v, lost %v", warned, lost)
+		}
+		mu.Unlock()
+
+		time.Sleep(time.Minute)
+		mustAcquire(t, s)
+		_, _ = lease.Break(t.Context(), leases, "job", lease.Grace(55*time.Second))
+		time.Sleep(22 * time.Second)
+		_, _ = lease.Break(t.Context(), leases, "job", lease.Grace(25*time.Second))
+		real = d.current("job").Until
+		time.Sleep(22 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if n := len(warned); n != 3 || !warned[2].Before(warned[1]) || warned[2].After(real) {
+			t.Errorf("warned of %v, and the break was shortened to %v", warned, real)
+		}
+	})
+}
+
+// SPEC H14. A lease is handed over by a change of its ID, and the receiver has a newer token.
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t, nil)
+		a := holder(t, open(t, client(t, d.url(), d.transport())), "a", time.Minute)
+		b := holder(t, open(t, client(t, d.url(), d.transport())), "b", time.Minute)
+		given := mustAcquire(t, a)
+		if err := a.HandOver(t.Context(), b.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if in := d.current("job"); a.CheckAlive() || in.ID != b.ID() || in.State != lease.Leased {
+			t.Errorf("after the hand-over the lease is %+v", in)
+		}
+		if taken := mustAcquire(t, b); taken.Compare(given) <= 0 {
+			t.Errorf("token %s after %s", taken, given)
+		}
+		if ok, err := a.Acquire(t.Context()); ok || err != nil {
+			t.Errorf("the giver acquires: %v, %v", ok, err)
+		}
+	})
+}
+
+// SPEC H3. A grant that arrives after its acquire was given up is not believed, and undone: whichever of
+// its exchanges is late, and although no answer shows the ID in force.
+func TestLateGrants(t *testing.T) {
+	for _, action := range []lease.Action{lease.ActionAcquire, lease.ActionRead, lease.ActionWrite} {
+		for n := 1; n <= 3; n++ {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDouble(t, nil)
+				late := leasefault.Detach(t, leasefault.DelayRequest(10*time.Second))
+				leases := open(t, client(t, d.url(), faulty(t, d.transport(), leasefault.Nth(n, action, late))))
+				s := holder(t, leases, "a", time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				ok, err := s.Acquire(ctx)
+				switch {
+				case ok: // the late exchange was not one of this acquire
+					if err := s.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				case err == nil || s.CheckAlive():
+					t.Errorf("%v %d: %v, %v", action, n, ok, err)
+				}
+				time.Sleep(3 * time.Minute)
+				if in := d.current("job"); in.State.Locked() {
+					t.Errorf("%v %d is late: the lease is %+v", action, n, in)
+				}
+				mustAcquire(t, holder(t, open(t, client(t, d.url(), d.transport())), "b", time.Minute))
+			})
+		}
+	}
+}
+
+// The service itself refuses a write to the blob once the lease is not in force: after a break, and after
+// another has the lease.
+func TestFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases, d := newLeases(t)
+		blob := client(t, d.url(), d.transport()).NewBlockBlobClient("job")
+		write := func(id lease.ID) error {
+			_, err := blob.UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)})
+			return err
+		}
+		a, b := holder(t, leases, "a", 15*time.Second), holder(t, leases, "b", 15*time.Second)
+		first := mustAcquire(t, a)
+		id := a.ID()
+		if err := write(id); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(lease.ID{1}); !bloberror.HasCode(err, bloberror.LeaseIDMismatchWithBlobOperation) {
+			t.Errorf("a write under another ID: %v", err)
+		}
+		if _, err := blob.UploadBuffer(t.Context(), nil, nil); !bloberror.HasCode(err, bloberror.LeaseIDMissing) {
+			t.Errorf("a write without an ID: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if !a.CheckAlive() {
+			t.Error("the upload cost the lease")
+		}
+		if _, err := lease.Break(t.Context(), leases, "job", lease.Grace(0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(id); !bloberror.HasCode(err, bloberror.LeaseLost) {
+			t.Errorf("a write under an ID that was broken: %v", err)
+		}
+		if second := mustAcquire(t, b); second.Compare(first) <= 0 {
+			t.Errorf("after an upload, token %s follows %s", second, first)
+		}
+		if err := write(id); !bloberror.HasCode(err, bloberror.LeaseIDMismatchWithBlobOperation) {
+			t.Errorf("a write of the former holder: %v", err)
+		}
+		if err := write(b.ID()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What the service cannot do is refused when the holder is made.
+func TestLeaseOptions(t *testing.T) {
+	leases, _ := newLeases(t)
+	for field, o := range map[string]*session.Options{
+		"Options.Duration": {Duration: 2 * time.Minute},
+		"Options.TakeOver": {Owner: "a", TakeOver: true},
+	} {
+		_, err := leases.Lease("job", o)
+		var bad *lease.FieldError
+		if !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%+v: %v, want an error of %s", o, err, field)
+		}
+	}
+	if _, err := leases.Lease("a//b", nil); !errors.Is(err, lease.ErrName) {
+		t.Errorf("a name that cannot be kept: %v", err)
+	}
+	if _, err := azlease.New(nil, nil); !errors.Is(err, lease.ErrOption) {
+		t.Errorf("without a client: %v", err)
+	}
+}
+
+// A process that holds a thousand leases keeps them all.
+func TestThousandLeases(t *testing.T) {
+	const n = 1000
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t, nil)
+		count := &counter{Transporter: d.transport()}
+		leases := open(t, client(t, d.url(), count))
+		all := make([]*session.Session, n)
+		var starting sync.WaitGroup
+		for i := range all {
+			starting.Go(func() {
+				s, err := leases.Lease("jobs/"+time.Duration(i).String(), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all[i] = s
+				mustAcquire(t, s)
+			})
+		}
+		starting.Wait()
+		acquired := count.n.Load()
+		const held = 2 * time.Minute
+		time.Sleep(held)
+		renewals := count.n.Load() - acquired
+		for _, s := range all {
+			if !s.CheckAlive() {
+				t.Fatal("a lease was lost")
+			}
+		}
+		listed := 0
+		for e, err := range leases.List(t.Context(), "jobs/") {
+			if err != nil || !e.Record.State.Locked() {
+				t.Fatal(e, err)
+			}
+			listed++
+		}
+		t.Logf("%d leases: %d exchanges to acquire them, %d to hold them for %v", n, acquired, renewals, held)
+		if listed != n || renewals > n*int64(held/(9*time.Second)+1) {
+			t.Errorf("%d are listed; %d renewals", listed, renewals)
+		}
+		for _, s := range all {
+			starting.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if err := s.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		starting.Wait()
+	})
+}
