@@ -1,0 +1,60 @@
+package azuretest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/blobtest"
+)
+
+// server starts a blobtest server whose clock runs in real time.
+func server(t testing.TB) *blobtest.Server {
+	t.Helper()
+	s, err := blobtest.NewServer(nil, &blobtest.Options{Clock: blobtest.NewFastClock(time.Now(), 1), Containers: []string{box}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// example builds an example and runs it against a server.
+func example(t *testing.T, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	build := exec.Command("go", "build", "-o", program, "./examples/"+name)
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s := server(t)
+	connection := "AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";"
+	out, err := exec.CommandContext(t.Context(), program, "-connection", connection).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("\n%s", out)
+	return string(out)
+}
+
+// Two copies in real time, of which the one that holds is killed.
+func TestExampleTakeover(t *testing.T) {
+	t.Parallel()
+	out := example(t, "takeover")
+	tokens := regexp.MustCompile(`token +(\d{20})`).FindAllStringSubmatch(out, -1)
+	if len(tokens) != 2 || lease.Token(tokens[1][1]).Compare(lease.Token(tokens[0][1])) <= 0 {
+		t.Errorf("its tokens are %v", tokens)
+	}
+}
+
+func TestExampleFence(t *testing.T) {
+	t.Parallel()
+	if out := example(t, "fence"); !strings.Contains(out, "its write is refused by the service") {
+		t.Errorf("it says %s", out)
+	}
+}
