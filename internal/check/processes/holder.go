@@ -18,9 +18,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store is a store of leases with the authority that it recommends.
+// A Store is a store of leases with the authority that it recommends, or only such an authority. Without a
+// lease.Store, Trusting and Early cannot be planted.
 type Store interface {
-	lease.Store
 	Authority() lease.Authority
 }
 

@@ -27,9 +27,9 @@ func Wrongs() []Wrong { return []Wrong{NoGuard, NoAdvance, NoDeadline, Trusting,
 func (w Wrong) authority(s Store) lease.Authority {
 	switch w {
 	case Trusting:
-		return lease.NewAuthority(&trusting{Store: s, last: map[string]lease.Snapshot{}})
+		return lease.NewAuthority(&trusting{Store: s.(lease.Store), last: map[string]lease.Snapshot{}})
 	case Early:
-		return lease.NewAuthority(early{s})
+		return lease.NewAuthority(early{s.(lease.Store)})
 	}
 	return s.Authority()
 }
