@@ -1,0 +1,243 @@
+package azuretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasetest"
+)
+
+const azurite = "azurite@3.37.0"
+
+var installed = sync.OnceValues(install)
+
+// install returns a folder with Azurite, installed once for all runs of a user. The folder gets its name
+// when it is complete.
+func install() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "lease-azuretest", strings.ReplaceAll(azurite, "@", "-"))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), "installing-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", temp, "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", azurite)
+	cmd.Dir = temp
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm install %s: %w\n%s", azurite, err, out)
+	}
+	err = os.Rename(temp, dir)
+	if _, there := os.Stat(dir); there == nil {
+		return dir, nil // installed by this run, or by another one that was faster
+	}
+	return "", errors.Join(errors.New("Azurite was installed, and is not in its place"), err)
+}
+
+// startAzurite starts Azurite and returns a client of a container at it. Azurite ends with the test, or
+// when this process ends in any way. Without node and npm the test fails, because a skipped test proves
+// nothing.
+func startAzurite(t *testing.T) *container.Client {
+	t.Helper()
+	modules, err := installed()
+	if err != nil {
+		t.Fatal("the tests need node and npm: ", err)
+	}
+	preload, err := filepath.Abs("testdata/end-with-stdin.cjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	cmd := exec.Command("node", "-r", preload, filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
+		"--blobHost", "127.0.0.1", "--blobPort", fmt.Sprint(port), "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
+	cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		stdin.Close()
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	})
+	endpoint := fmt.Sprintf("http://127.0.0.1:%d/%s", port, blobtest.DefaultAccount)
+	for deadline := time.Now().Add(time.Minute); ; {
+		res, err := http.Get(endpoint)
+		if err == nil {
+			res.Body.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("Azurite does not answer: ", err)
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatal("Azurite ended: ", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	c := client(t, endpoint+"/"+box, http.DefaultClient)
+	if _, err := c.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The life of a lease at Azurite, without waiting for its end: all operations, tokens over an upload and a
+// deletion, the fence, and a list.
+func TestAzurite(t *testing.T) {
+	t.Parallel()
+	c := startAzurite(t)
+	one, two := open(t, c), open(t, c)
+	refuse := func(a lease.Authority, req lease.Request, code lease.Code) {
+		t.Helper()
+		if _, err := a.Do(t.Context(), "jobs/a b", req); lease.CodeOf(err) != code {
+			t.Errorf("%v: %v, want %v", req.Action, err, code)
+		}
+	}
+	const name = "jobs/a b"
+	var newest lease.Token
+	newer := func(res lease.Result) {
+		t.Helper()
+		if tok := res.Record.Token(); tok.Compare(newest) <= 0 {
+			t.Errorf("token %s after %s", tok, newest)
+		}
+		newest = res.Record.Token()
+	}
+	newer(must(t, one, name, acquire(idA, time.Minute)))
+	refuse(two, acquire(idB, time.Minute), lease.ErrHeldByOther)
+	if tok := must(t, two, name, renew(idA)).Record.Token(); tok != newest {
+		t.Errorf("another process renews, and sees token %s, granted was %s", tok, newest)
+	}
+	newer(must(t, one, name, lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}))
+	refuse(one, renew(idA), lease.ErrIDMismatch)
+	if _, err := c.NewBlockBlobClient(name).UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(idB)}); err != nil {
+		t.Error(err)
+	}
+	must(t, one, name, renew(idB))
+	must(t, two, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(30 * time.Second)})
+	res, err := one.Do(t.Context(), name, renew(idB))
+	if !errors.Is(err, lease.ErrBroken) || res.Record.ID != idB || res.MinRemaining < 25*time.Second || res.MinRemaining > 30*time.Second {
+		t.Errorf("a renewal of a lease that breaks in 30 s: %+v, %v", res, err)
+	}
+	must(t, one, name, release(idB))
+	newer(must(t, two, name, acquire(idA, lease.Infinite)))
+	listed := 0
+	for e, err := range two.List(t.Context(), "jobs/") {
+		if err != nil || e.Name != name || e.Record.State != lease.Leased || e.Record.Token() != newest {
+			t.Errorf("listed %+v, %v", e, err)
+		}
+		listed++
+	}
+	if listed != 1 {
+		t.Errorf("%d leases are listed", listed)
+	}
+	must(t, two, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+	if _, err := c.NewBlockBlobClient(name).UploadBuffer(t.Context(), nil, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(idA)}); err == nil {
+		t.Error("a write under a lease that was broken is accepted")
+	}
+	must(t, two, name, release(idA))
+	if _, err := c.NewBlobClient(name).Delete(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	newer(must(t, one, name, acquire(idB, 15*time.Second)))
+	if !testing.Short() {
+		t.Run("Conformance", func(t *testing.T) { conformAtAzurite(t, c) })
+	}
+}
+
+// Of many acquires at once Azurite grants one, and all tokens differ.
+func TestAzuriteContention(t *testing.T) {
+	t.Parallel()
+	c := startAzurite(t)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	tokens := map[lease.Token]bool{}
+	rounds := 20
+	if testing.Short() {
+		rounds = 3
+	}
+	for i := range 4 {
+		all.Go(func() {
+			leases := open(t, c)
+			for n := range rounds {
+				id := lease.ID{byte(i + 1), byte(n + 1)}
+				for {
+					res, err := leases.Do(t.Context(), "job", acquire(id, time.Minute))
+					if lease.CodeOf(err) == lease.ErrHeldByOther {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					if tokens[res.Record.Token()] {
+						t.Errorf("token %s was granted twice", res.Record.Token())
+					}
+					tokens[res.Record.Token()] = true
+					mu.Unlock()
+					if _, err := leases.Do(t.Context(), "job", release(id)); err != nil {
+						t.Error(err)
+						return
+					}
+					break
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(tokens) != 4*rounds {
+		t.Errorf("%d tokens for %d grants", len(tokens), 4*rounds)
+	}
+}
+
+// conformAtAzurite holds azlease at Azurite to the suite of authorities, in real time.
+func conformAtAzurite(t *testing.T, c *container.Client) {
+	o := suiteOptions()
+	o.Bubble = false
+	o.Slack = 3 * time.Second
+	o.Lacks |= leasetest.Using
+	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return open(t, c) }, o)
+}
