@@ -124,7 +124,7 @@ func (c *counter) count(f func()) []string {
 func what(r *http.Request) string {
 	switch comp := r.URL.Query().Get("comp"); {
 	case comp == "lease":
-		return r.Header["x-ms-lease-action"][0] // the SDK does not use canonical names
+		return canonical(r).Get("x-ms-lease-action")
 	case comp != "":
 		return r.Method + " " + comp
 	}
@@ -147,4 +147,15 @@ func bare(t testing.TB, c *container.Client, name string, id lease.ID) *azl.Blob
 		t.Fatal(err)
 	}
 	return b
+}
+
+// canonical returns the headers of a request of the SDK, which does not use canonical names.
+func canonical(r *http.Request) http.Header {
+	h := http.Header{}
+	for name, values := range r.Header {
+		for _, v := range values {
+			h.Add(name, v)
+		}
+	}
+	return h
 }

@@ -65,11 +65,8 @@ func (f *faultyWay) Do(r *http.Request) (*http.Response, error) {
 
 func actionOf(r *http.Request) lease.Action {
 	var a lease.Action
-	switch err := a.UnmarshalText([]byte(r.Header.Get("x-ms-lease-action"))); {
+	switch err := a.UnmarshalText([]byte(canonical(r).Get("x-ms-lease-action"))); {
 	case r.URL.Query().Get("comp") == "lease" && err == nil:
-		return a
-	case len(r.Header["x-ms-lease-action"]) > 0: // the SDK does not use canonical names
-		_ = a.UnmarshalText([]byte(r.Header["x-ms-lease-action"][0]))
 		return a
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return lease.ActionRead
