@@ -98,7 +98,11 @@ func TestTokensNeverFall(t *testing.T) {
 	}
 	var newest lease.Token
 	grants, lost, gaps, wiped, deleted := 0, 0, 0, 0, 0
-	for i := range 2000 {
+	rounds := 2000
+	if testing.Short() {
+		rounds = 600
+	}
+	for i := range rounds {
 		a, id := all[r.IntN(len(all))], lease.ID{1, byte(i >> 8), byte(i)}
 		res, err := a.Do(t.Context(), "job", acquire(id, 15*time.Second))
 		if err == nil && r.IntN(3) == 0 {
@@ -154,7 +158,7 @@ func TestTokensNeverFall(t *testing.T) {
 		must(t, open(t, sdk), "job", release(id))
 	}
 	t.Logf("seed %d: %d grants with rising tokens, of which %d after a gap; %d requests lost, %d uploads, %d deletions", seed, grants, gaps, lost, wiped, deleted)
-	if grants < 1000 || lost < 50 || gaps < 100 {
+	if grants < rounds/2 || lost < rounds/40 || gaps < rounds/20 {
 		t.Error("that proves nothing")
 	}
 }
