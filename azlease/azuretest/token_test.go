@@ -1,6 +1,7 @@
 package azuretest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
@@ -255,4 +257,25 @@ func TestTokenOfAnotherProcess(t *testing.T) {
 	if _, err := open(t, sdk).Do(t.Context(), "job", acquire(idA, time.Minute)); !errors.Is(err, lease.ErrHeldByOther) {
 		t.Errorf("an acquire beside a holder that does not use azlease: %v", err)
 	}
+}
+
+// The release of a lease whose token could not be written may arrive late. It does not end the lease if
+// that was acquired again under the same ID.
+func TestLateReleaseEndsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t, nil)
+		way := faulty(t, d.transport(), leasefault.Nth(3, lease.ActionWrite, leasefault.FailRequest),
+			leasefault.Nth(1, lease.ActionRelease, leasefault.Detach(t, leasefault.DelayRequest(10*time.Second))))
+		leases := open(t, client(t, d.url(), way))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := leases.Do(ctx, "job", acquire(idA, time.Minute)); err == nil || lease.CodeOf(err) != 0 {
+			t.Fatalf("%v, want an unknown outcome", err)
+		}
+		must(t, leases, "job", acquire(idA, time.Minute))
+		time.Sleep(20 * time.Second)
+		if in := d.current("job"); in.State != lease.Leased || in.ID != idA {
+			t.Errorf("after the late release the lease is %+v", in)
+		}
+	})
 }
