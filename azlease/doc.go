@@ -73,7 +73,7 @@
 //
 // A renewal is one exchange, and two after each write of the blob. A release, a refusal and a read are one.
 // An acquire is two if this process wrote the last token of the name, and otherwise three. The first acquire
-// of a name is up to seven. A list is one for each page of 5,000 blobs.
+// of a name is six. A list is one for each page of 5,000 blobs.
 //
 // # What was tested, and what was not
 //
