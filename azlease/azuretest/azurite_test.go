@@ -233,13 +233,13 @@ func TestAzuriteContention(t *testing.T) {
 	}
 }
 
-// conformAtAzurite holds azlease at Azurite to the suite of authorities, in real time. Using is lacking,
+// conformAtAzurite holds azlease at Azurite to the suite of authorities, in real time. CanUse is missing,
 // because Azurite answers a use with the ID of a lease that is over with another code than the service.
 func conformAtAzurite(t *testing.T, c *container.Client) {
 	o := suiteOptions()
 	o.Bubble = false
 	o.Slack = 3 * time.Second
-	o.Lacks |= leasetest.Using
+	o.Can &^= leasetest.CanUse
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return &mended{Container: open(t, c), last: map[string]lease.ID{}} }, o)
 }
 

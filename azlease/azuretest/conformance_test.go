@@ -15,19 +15,25 @@ import (
 // the service tells what is left of a lease in whole seconds.
 func suiteOptions() *leasetest.Options {
 	return &leasetest.Options{
+		Can:    leasetest.Everything &^ (leasetest.CanTellTime | leasetest.CanServeOldVersions | leasetest.CanShowRecords | leasetest.CanTakeOver),
 		Bubble: true,
 		Unit:   time.Second,
 		Slack:  time.Second,
 		Limits: lease.AzureLimits,
-		Lacks:  leasetest.OwnClock | leasetest.Watching | leasetest.Dialects | leasetest.Disclosing | leasetest.TakingOver,
 	}
 }
 
 func TestAuthorityConformance(t *testing.T) {
+	o := suiteOptions()
+	another := func(t testing.TB, a lease.Authority) lease.Authority {
+		d := a.(*revealing).double
+		return &revealing{open(t, client(t, d.url(), d.transport())), d}
+	}
+	o.AnotherAuthority, o.ReopenAuthority = another, another
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
-		leases, _ := newLeases(t)
-		return leases
-	}, suiteOptions())
+		leases, d := newLeases(t)
+		return &revealing{leases, d}
+	}, o)
 }
 
 // What is left of a break is told in whole seconds, so the rules of the end of a break are those of
@@ -36,21 +42,24 @@ func TestLeaseConformance(t *testing.T) {
 	o := suiteOptions()
 	o.Authority = func(t testing.TB) lease.Authority {
 		leases, d := newLeases(t)
-		return &revealing{leases, d}
+		return looking{&revealing{leases, d}}
 	}
 	leasetest.TestLease(t, newLease, o)
 }
 
-// A revealing authority answers the suite, which looks behind the holders, with the record of the double.
-// Holders get what azlease answers.
+// A revealing authority is a Container and the double that it is at.
 type revealing struct {
 	*azlease.Container
 	double
 }
 
+// A looking authority answers the suite, which looks behind the holders, with the record of the double.
+// Holders get what azlease answers.
+type looking struct{ *revealing }
+
 type asHolder struct{}
 
-func (a *revealing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+func (a looking) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Container.Do(ctx, name, req)
 	if err == nil && req.Action == lease.ActionRead && ctx.Value(asHolder{}) == nil {
 		res.Record.ID, res.Record.Until = lease.ID{}, time.Time{}
@@ -70,7 +79,7 @@ func (a holding) Do(ctx context.Context, name string, req lease.Request) (lease.
 
 // newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(holding{h.Over}, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	l, err := session.New(holding{h.Authority}, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
