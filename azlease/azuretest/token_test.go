@@ -279,3 +279,28 @@ func TestLateReleaseEndsNoLease(t *testing.T) {
 		}
 	})
 }
+
+// A token that is written late, when newer ones were granted under the same ID, is not written.
+func TestLateTokenIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t, nil)
+		way := faulty(t, d.transport(), leasefault.Nth(3, lease.ActionWrite, leasefault.Detach(t, leasefault.DelayRequest(10*time.Second))))
+		late, leases := open(t, client(t, d.url(), way)), open(t, client(t, d.url(), d.transport()))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := late.Do(ctx, "job", acquire(idA, time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%v, want an unknown outcome", err)
+		}
+		var newest lease.Token
+		for i := range 5 {
+			tok := must(t, leases, "job", acquire(idA, time.Minute)).Record.Token()
+			if tok.Compare(newest) <= 0 {
+				t.Fatalf("token %s after %s", tok, newest)
+			}
+			newest = tok
+			if i == 2 {
+				time.Sleep(20 * time.Second) // the late write arrives
+			}
+		}
+	})
+}
