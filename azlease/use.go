@@ -37,7 +37,7 @@ func seen(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) le
 	case s == lease.Leased && infinite:
 		g.duration = lease.Infinite
 		return result(id, s, g, lease.Infinite, lease.Infinite)
-	case g.duration == 0 || s == lease.Leased && g.duration == lease.Infinite:
+	case g.duration == 0 || s.Renewable() && g.duration == lease.Infinite:
 		g.duration = limits.MaxDuration // the last grant is not the one in force, which is finite
 	}
 	return result(id, s, g, 0, min(g.duration, limits.MaxPeriod))

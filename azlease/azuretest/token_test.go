@@ -304,3 +304,23 @@ func TestLateTokenIsNotWritten(t *testing.T) {
 		}
 	})
 }
+
+// A lease that is broken before its token is written is not granted, and the acquire is not refused
+// either: the service had carried it out.
+func TestBrokenBeforeItsToken(t *testing.T) {
+	d := newDouble(t, nil)
+	admin := open(t, client(t, d.url(), d.transport()))
+	way := faulty(t, d.transport(), leasefault.Nth(2, lease.ActionAcquire, leasefault.After(func() {
+		if _, err := lease.Break(t.Context(), admin, "job", lease.Grace(0)); err != nil {
+			t.Error(err)
+		}
+	})))
+	_, err := open(t, client(t, d.url(), way)).Do(t.Context(), "job", acquire(idA, time.Minute))
+	if err == nil || lease.CodeOf(err) != 0 {
+		t.Errorf("%v (code %v), want an unknown outcome", err, lease.CodeOf(err))
+	}
+	if r := d.current("job"); r.State.Locked() {
+		t.Errorf("the lease is %+v", r)
+	}
+	must(t, admin, "job", acquire(idB, time.Minute))
+}
