@@ -1,0 +1,138 @@
+package natslease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+)
+
+// A call is one request, for the text of its error.
+type call struct {
+	*engine
+	what, key, subject string // the subject may end with a dot: then more follows
+	before             error  // the last error of the connection before the request
+}
+
+func (e *engine) call(what, key, subject string) call {
+	return call{e, what, key, subject, e.nc.LastError()}
+}
+
+// explain adds to an error of NATS which key it is about and what can be done. It marks an error
+// that no retry can mend.
+func (c call) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	about := fmt.Sprintf("bucket %q", c.bucket)
+	if c.key != "" {
+		about = fmt.Sprintf("key %q of %s", c.key, about)
+	}
+	if violation, advice := c.violation(err); violation != nil {
+		return lease.Permanent(fmt.Errorf("natslease: %s %s: %w: %w; %s", c.what, about, err, violation, advice))
+	}
+	advice, permanent := c.advice(err)
+	if advice != "" {
+		advice = "; " + advice
+	}
+	explained := fmt.Errorf("natslease: %s %s: %w%s", c.what, about, err, advice)
+	if permanent {
+		return lease.Permanent(explained)
+	}
+	return explained
+}
+
+// silent reports whether err says no more than that there was no answer.
+func silent(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+}
+
+// violation returns the violation of a permission that kept the answer away, and what permission is
+// missing. A server does not answer such a request: it sends the violation by itself, as an error of
+// the connection.
+func (c call) violation(err error) (violation error, advice string) {
+	last := c.nc.LastError()
+	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
+		return nil, ""
+	}
+	_, text, _ := strings.Cut(last.Error(), "Permissions Violation for ")
+	subscribed, subscription := strings.CutPrefix(text, "Subscription to ")
+	inboxes := inboxPrefix(c.nc)
+	switch {
+	case subscription && strings.HasPrefix(subscribed, `"`+inboxes): // once for each connection, for all answers
+		return last, fmt.Sprintf("the user needs the permission to subscribe to %q", inboxes+">")
+	case !subscription && last != c.before && strings.Contains(text, `"`+c.subject):
+		return last, fmt.Sprintf("the user needs the permission to publish to %q", c.permission())
+	}
+	return nil, ""
+}
+
+// inboxPrefix returns the beginning of the subjects to which answers are sent.
+func inboxPrefix(nc *nats.Conn) string {
+	if nc.Opts.InboxPrefix != "" {
+		return nc.Opts.InboxPrefix + "."
+	}
+	return nats.InboxPrefix
+}
+
+// permission returns the subject that a user must be allowed to publish to for the request.
+func (c call) permission() string {
+	if keys := c.to + c.engine.subject(""); strings.HasPrefix(c.subject, keys) {
+		return keys + ">"
+	}
+	if strings.HasSuffix(c.subject, ".") { // the name of a consumer follows
+		return c.subject + ">"
+	}
+	return c.subject
+}
+
+// advice returns what can be done about an error, and whether nothing else mends it.
+func (c call) advice(err error) (advice string, permanent bool) {
+	var refused *jetstream.APIError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "", false
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Sprintf("make the bucket: nats kv add %s --replicas 3, or CreateKeyValue of natslease.BucketConfig", c.bucket), true
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return "enable JetStream in the server, and for the account of this user", true
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
+		return fmt.Sprintf("no server took the request: see that the bucket %s exists, that JetStream is enabled, and that a majority of the bucket's servers is up", c.bucket), false
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return "the connection was closed, and never comes back: see that the program does not close it, and connect with natslease.ConnectOptions", true
+	case silent(err), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected):
+		return c.unreachable(), false
+	case errors.As(err, &refused) && (refused.ErrorCode == errStoreFailed || refused.ErrorCode == errInsufficientResources || refused.ErrorCode == errAccountResources):
+		return "the bucket, the account or the disk is full: raise the limit", false
+	case errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
+		return "the bucket's limit of a value's size is too small for a record: remove it", true
+	case errors.Is(err, jetstream.ErrMaximumConsumersLimit):
+		return "each watch and each list needs a consumer: raise the limit", false
+	}
+	return "", false
+}
+
+// Error codes of JetStream that package jetstream does not name.
+const (
+	errInsufficientResources jetstream.ErrorCode = 10023
+	errAccountResources      jetstream.ErrorCode = 10002
+	errStoreFailed           jetstream.ErrorCode = 10077
+)
+
+// slow is how long a client may need to notice that a connection died silently, before it is told so.
+const slow = 15 * time.Second
+
+// unreachable is the advice about a request that nobody has answered.
+func (c call) unreachable() string {
+	advice := fmt.Sprintf("no answer in time from %s: see that NATS can be reached, and that a majority of the bucket's servers is up", strings.Join(c.nc.Servers(), ", "))
+	if least := 2 * c.nc.Opts.PingInterval; least > slow {
+		advice += fmt.Sprintf("; this client needs more than %v to notice that a connection died silently: connect with natslease.ConnectOptions", least)
+	}
+	return advice
+}

@@ -1,0 +1,75 @@
+// Package natstest holds package natslease to a real NATS server. It is a module of its own so that
+// users of natslease do not depend on the server.
+package natstest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/session"
+)
+
+// suite is what the conformance suite has to know of the stores at an endpoint.
+func suite(t *testing.T, endpoint string) *leasetest.Options {
+	another := func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, endpoint), nil) }
+	kv, err := client(t, endpoint).KeyValue(t.Context(), "leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &leasetest.Options{
+		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
+		Reopen:  another,
+		Another: another,
+		Corrupt: func(t testing.TB, _ lease.Store, name string) {
+			if _, err := kv.PutString(t.Context(), key(name), "free"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Authority: func(t testing.TB) lease.Authority { return store(t, client(t, endpoint), nil).Authority() },
+	}
+}
+
+func TestConformance(t *testing.T) {
+	conform(t, shared.url(), "Store", "Authority", "LoadingAuthority", "Lease")
+}
+
+// conform runs some of the suites.
+func conform(t *testing.T, endpoint string, suites ...string) {
+	o := suite(t, endpoint)
+	js := client(t, endpoint)
+	newStore := func(t testing.TB) lease.Store { return store(t, js, nil) }
+	tests := map[string]func(t *testing.T){
+		"Store": func(t *testing.T) { leasetest.TestStore(t, newStore, o) },
+		"Authority": func(t *testing.T) {
+			leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() }, o)
+		},
+		"LoadingAuthority": func(t *testing.T) {
+			leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return lease.NewAuthority(newStore(t)) }, o)
+		},
+		"Lease": func(t *testing.T) { leasetest.TestLease(t, newLease, o) },
+	}
+	for _, what := range suites {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			tests[what](t)
+		})
+	}
+}
+
+// newLease makes a holder of the suite.
+func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
+	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
+	})
+	return l
+}

@@ -1,0 +1,307 @@
+package natstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/natslease"
+)
+
+// asServer is the variable that makes the test binary a server: the JSON of a member.
+const asServer = "NATSTEST_MEMBER"
+
+// shared is the server of the tests that do no harm to it. It has a bucket.
+var shared *member
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(asServer); text != "" {
+		if err := serve(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	if processes.Hold(openStore) {
+		return
+	}
+	os.Exit(func() int {
+		lastPort.Store(rand.Uint32()) // others may test beside us
+		dir, err := os.MkdirTemp("", "natstest")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		if shared, err = newMember(dir); err == nil {
+			err = shared.start()
+		}
+		if err == nil {
+			defer shared.stop()
+			err = makeBucket(shared.url(), 1)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// openStore makes a store of its own for a holder in a process of its own.
+func openStore(endpoint string) (processes.Store, error) {
+	js, err := connect(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return natslease.New(ctx, js, nil)
+}
+
+// A member is a server: alone, or one of a cluster.
+type member struct {
+	Name, Dir string
+	Client    string   // address for clients
+	Cluster   string   // address for the other members
+	Routes    []string // addresses of the other members
+	Users     []*server.User
+
+	server *server.Server
+}
+
+// lastPort is the last that was handed out, counted from the first there is.
+var lastPort atomic.Uint32
+
+// freeAddress returns an address that is free, and stays so while the member that has it is down: a
+// port is handed out once, and is none of those that a system takes for connections.
+func freeAddress() (string, error) {
+	const first, ports = 15_000, 15_000
+	for range ports {
+		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
+		if l, err := net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", errors.New("there is no free port")
+}
+
+// newMember prepares a server on a free port of the loopback.
+func newMember(dir string) (*member, error) {
+	address, err := freeAddress()
+	return &member{Name: "alone", Dir: dir, Client: address}, err
+}
+
+func (m *member) url() string { return "nats://" + m.Client }
+
+func port(address string) int {
+	_, text, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// start starts the member, also again over what it has kept, and returns when clients can connect.
+func (m *member) start() error {
+	o := &server.Options{
+		ServerName: m.Name, Host: "127.0.0.1", Port: port(m.Client), JetStream: true, StoreDir: m.Dir,
+		NoLog: true, NoSigs: true, Users: m.Users,
+	}
+	if m.Cluster != "" {
+		nowhere, err := freeAddress() // members know each other by their routes alone, which can be cut
+		if err != nil {
+			return err
+		}
+		o.Cluster = server.ClusterOpts{Name: "natstest", Host: "127.0.0.1", Port: port(m.Cluster), NoAdvertise: true, Advertise: nowhere, PoolSize: -1}
+		for _, address := range m.Routes {
+			o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: address})
+		}
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return err
+	}
+	go s.Start() // ends with stop
+	if !s.ReadyForConnections(30 * time.Second) {
+		s.Shutdown()
+		return fmt.Errorf("NATS at %s is not ready after 30s", m.Client)
+	}
+	m.server = s
+	return nil
+}
+
+// stop ends the member. A leader hands its place over before that.
+func (m *member) stop() {
+	m.server.Shutdown()
+	m.server.WaitForShutdown()
+}
+
+// makeBucket makes the bucket of the leases.
+func makeBucket(endpoint string, replicas int) error {
+	js, err := connect(endpoint)
+	if err != nil {
+		return err
+	}
+	defer js.Conn().Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := js.CreateOrUpdateKeyValue(attempt, natslease.BucketConfig(natslease.DefaultBucket, replicas))
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond) // a real engine: a cluster has to elect its leader first
+	}
+}
+
+// serve is the life of a child: it runs a server for as long as it is needed.
+func serve(text string) error {
+	m := new(member)
+	if err := json.Unmarshal([]byte(text), m); err != nil {
+		return err
+	}
+	if err := m.start(); err != nil {
+		return err
+	}
+	defer m.stop()
+	<-processes.Ready().Done()
+	return nil
+}
+
+// A child is a server in a process of its own, that can be stopped, continued and killed. It does
+// not outlive the tests.
+type child struct {
+	*member
+	*processes.Process
+}
+
+// newChild starts a child with a bucket.
+func newChild(t testing.TB) *child {
+	t.Helper()
+	m, err := newMember(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{member: m}
+	c.start(t)
+	t.Cleanup(func() { c.Kill() })
+	if err := makeBucket(c.url(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// start starts the child, also again, and returns when it is ready.
+func (c *child) start(t testing.TB) {
+	t.Helper()
+	text, err := json.Marshal(c.member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Process, err = processes.Start(asServer + "=" + string(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pause stops the child for a while.
+func (c *child) pause(t testing.TB, d time.Duration) {
+	t.Helper()
+	if err := c.Stop(); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(d) // a real engine
+	if err := c.Continue(); err != nil {
+		t.Error(err)
+	}
+}
+
+// members prepares a cluster of three. Each reaches each other through a proxy.
+func newMembers(t testing.TB) (members []*member, routes map[[2]int]*proxy) {
+	t.Helper()
+	const n = 3
+	dir := t.TempDir()
+	for i := range n {
+		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
+		for _, address := range []*string{&m.Client, &m.Cluster} {
+			var err error
+			if *address, err = freeAddress(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		members = append(members, m)
+	}
+	routes = map[[2]int]*proxy{}
+	for i, m := range members {
+		for j, other := range members {
+			if i != j {
+				p := newProxy(t, other.Cluster, nil)
+				routes[[2]int{i, j}] = p
+				m.Routes = append(m.Routes, p.address)
+			}
+		}
+	}
+	return members, routes
+}
+
+// client makes a client that ends with the test.
+func client(t testing.TB, endpoint string, o ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	js, err := connect(endpoint, o...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(js.Conn().Close)
+	return js
+}
+
+func connect(endpoint string, o ...nats.Option) (jetstream.JetStream, error) {
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	nc, err := nats.Connect(endpoint, append(append(natslease.ConnectOptions(), quiet, nats.RetryOnFailedConnect(true)), o...)...)
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc)
+}
+
+func store(t testing.TB, js jetstream.JetStream, o *natslease.Options) *natslease.Store {
+	t.Helper()
+	var s *natslease.Store
+	eventually(t, "a store", func(ctx context.Context) (err error) {
+		s, err = natslease.New(ctx, js, o)
+		return err
+	})
+	return s
+}
+
+// eventually tries f, each time for two seconds, until it succeeds.
+func eventually(t testing.TB, what string, f func(context.Context) error) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err := f(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(10 * time.Millisecond) // a real engine
+	}
+}
