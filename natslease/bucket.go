@@ -22,9 +22,9 @@ func checkBucket(c jetstream.StreamConfig, subjects string) error {
 		broken              bool
 		field, value, bound string
 	}{
-		{!slices.Equal(c.Subjects, []string{subjects}), "Subjects", strings.Join(c.Subjects, ", "), "must be " + subjects + ": is it a key-value bucket?"},
 		{c.Mirror != nil, "Mirror", "set", "must not be set: a mirror may be behind its origin"},
 		{len(c.Sources) > 0, "Sources", strconv.Itoa(len(c.Sources)), "must be none: what a source delivers is not compared before it is written"},
+		{!slices.Equal(c.Subjects, []string{subjects}), "Subjects", strconv.Quote(strings.Join(c.Subjects, ", ")), "must be " + subjects + ": is it a key-value bucket?"},
 		{c.Storage != jetstream.FileStorage, "Storage", c.Storage.String(), "must be file: a restart would lose the leases and their tokens"},
 		{c.PersistMode == jetstream.AsyncPersistMode, "PersistMode", "async", "must be the default: a write would be acknowledged before it is made"},
 		{c.MaxAge != 0, "TTL", c.MaxAge.String(), "must be 0: a record that is removed ends its lease, however long it was to last"},

@@ -48,30 +48,20 @@ var nobody = observe.Kept{}
 // Load reads the key from the leader of the stream, and creates it if it does not exist.
 //
 // A server that was the leader answers until it notices that it no longer is. So what was read is
-// confirmed before it is believed.
-func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
-	ctx, cancel := e.bounded(ctx)
-	defer cancel()
-	key := encode(name)
-	for stale := 0; ; stale++ {
-		m, err := e.read(ctx, key)
-		if err != nil {
-			return observe.Entry{}, err
-		}
-		var found observe.Entry
+// confirmed before it is believed. The creation of a key needs no other confirmation.
+func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
+	err = e.current(ctx, encode(name), func(m message) (err error) {
 		if m.absent() {
-			found, err = e.put(ctx, key, m.revision, nobody)
+			found, err = e.put(ctx, m.key, m.revision, nobody)
 		} else if found, err = e.entry(m); err == nil {
-			err = e.confirm(ctx, key, m.revision)
+			err = e.confirm(ctx, m.key, m.revision)
 		}
-		if !errors.Is(err, lease.ErrConflict) {
-			return found, err
-		}
-		// The key has changed since, or the answer was stale.
-		if err := pause(ctx, stale); err != nil {
-			return observe.Entry{}, fmt.Errorf("natslease: read key %q: %w, after %d answers that were not current; see that no server is cut off from the leader", key, err, stale+1)
-		}
+		return err
+	})
+	if err != nil {
+		return observe.Entry{}, err
 	}
+	return found, nil
 }
 
 // Open is Load: it saves nothing to create a key without looking whether there is one.
@@ -86,6 +76,25 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 		return observe.Entry{}, fmt.Errorf("natslease: version %q is not of this store", old)
 	}
 	return e.put(ctx, encode(name), revision, next)
+}
+
+// current calls f with what is under a key, until f has found that this is current: it returns
+// [lease.ErrConflict] otherwise.
+func (e *engine) current(ctx context.Context, key string, f func(message) error) error {
+	ctx, cancel := e.bounded(ctx)
+	defer cancel()
+	for stale := 0; ; stale++ {
+		m, err := e.read(ctx, key)
+		if err == nil {
+			err = f(m)
+		}
+		if !errors.Is(err, lease.ErrConflict) {
+			return err
+		}
+		if err := pause(ctx, stale); err != nil {
+			return fmt.Errorf("natslease: read key %q of bucket %q: %w, after %d answers that were not current: see that no server is cut off from the leader", key, e.bucket, err, stale+1)
+		}
+	}
 }
 
 // A message is what is kept under a key.

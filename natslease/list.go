@@ -2,12 +2,11 @@ package natslease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. It reads the whole bucket,
-// through a consumer, before it shows the first lease, and keeps what it read in memory.
+// List returns the leases whose names begin with prefix, sorted by name. It asks NATS for the names
+// first, and then reads each lease as Load does, some of them at a time: two exchanges for each.
 //
 // What a lease has left is an upper bound: a Store that sees a lease for the first time counts from
 // there. So a lease whose holder is dead is shown as leased until this Store has seen it for as long
@@ -25,85 +24,99 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	return s.observed.List(ctx, prefix)
 }
 
-// List reads the bucket, and shows the leases in it.
+// atOnce is how many leases a list reads at a time.
+const atOnce = 64
+
+// List shows the leases, after their names were read. It uses no consumer: a consumer that lives on
+// a server that is behind shows what is stale, and one that reads a bucket in the order of its
+// revisions may never come to a lease that is renewed meanwhile.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
-		messages, err := e.readAll(ctx)
+		names, err := e.names(ctx, prefix)
 		if err != nil {
 			yield(observe.NamedEntry{}, err)
 			return
 		}
-		for _, name := range slices.Sorted(maps.Keys(messages)) {
-			if !strings.HasPrefix(name, prefix) {
-				continue
+		for some := range slices.Chunk(names, atOnce) {
+			found := make([]listed, len(some))
+			var reading sync.WaitGroup
+			for i, name := range some {
+				reading.Go(func() { found[i] = e.list(ctx, name) })
 			}
-			if err := ctx.Err(); err != nil {
-				yield(observe.NamedEntry{}, err)
-				return
-			}
-			found, err := e.entry(messages[name])
-			if !yield(observe.NamedEntry{Name: name, Entry: found}, err) {
-				return
+			reading.Wait()
+			for i, name := range some {
+				l := found[i]
+				switch {
+				case l.absent:
+				case l.err == nil, lease.CodeOf(l.err) == lease.ErrCorrupt:
+					if !yield(observe.NamedEntry{Name: name, Entry: l.Entry}, l.err) {
+						return
+					}
+				default:
+					yield(observe.NamedEntry{}, l.err)
+					return
+				}
 			}
 		}
 	}
 }
 
-// page is how many messages a list reads at once.
-const page = 500
+// A listed lease was read for a list.
+type listed struct {
+	observe.Entry
+	absent bool
+	err    error
+}
 
-// readAll returns the last message under each name.
+// list reads one lease.
+func (e *engine) list(ctx context.Context, name string) (l listed) {
+	l.err = e.current(ctx, encode(name), func(m message) (err error) {
+		if err := e.confirm(ctx, m.key, m.revision); err != nil {
+			return err
+		}
+		if l.absent = m.absent(); !l.absent {
+			l.Entry, err = e.entry(m)
+		}
+		return err
+	})
+	return l
+}
+
+// names returns the names that begin with prefix, in order: all of those that were known when it was
+// called.
 //
-// A consumer may live on a server that is behind. So a message is written first, and the list goes
-// on until the consumer has come past it: every write that was acknowledged before the list is
-// before that message. A lease that is renewed meanwhile moves to the end of the stream, so the list
-// goes on until the consumer has nothing more to send.
-func (e *engine) readAll(ctx context.Context) (map[string]message, error) {
+// A server that is behind may answer. So a message is written first, and an answer counts only if
+// its stream has come to that.
+func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.bounded(ctx)
-	defer cancel() // of the consumer's last request, too
-	mark, err := e.publish(ctx, "list: write", confirmKey, nil)
+	defer cancel()
+	mark, err := e.publish(ctx, "list", confirmKey, nil)
 	if err != nil {
 		return nil, err
 	}
-	call := e.call("list", "", e.api+"CONSUMER.CREATE."+e.stream+".")
-	consumer, err := e.js.CreateConsumer(ctx, e.stream, jetstream.ConsumerConfig{
-		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
-		AckPolicy:         jetstream.AckNonePolicy,
-		InactiveThreshold: abandoned,
-		MemoryStorage:     true,
-		Replicas:          1,
-	})
-	if err != nil {
-		return nil, call.explain(err)
-	}
-	call = e.call("list", "", e.api+"CONSUMER.MSG.NEXT."+e.stream+".")
-	messages := map[string]message{}
-	for received := uint64(0); ; {
-		batch, err := consumer.Fetch(page, jetstream.FetchContext(ctx))
+	for stale := 0; ; stale++ {
+		call := e.call("list", "", e.api+"STREAM.INFO."+e.stream)
+		s, err := e.js.Stream(ctx, e.stream)
 		if err != nil {
 			return nil, call.explain(err)
 		}
-		for m := range batch.Messages() {
-			meta, err := m.Metadata()
-			if err != nil {
-				return nil, call.explain(err)
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(e.subject(">")))
+		if err != nil {
+			return nil, call.explain(err)
+		}
+		if info.State.LastSeq < mark {
+			if err := pause(ctx, stale); err != nil {
+				return nil, call.explain(fmt.Errorf("%w, after %d answers that were not current", err, stale+1))
 			}
-			if received++; meta.Sequence.Consumer != received {
-				return nil, call.explain(errors.New("a message is missing"))
-			}
-			key := strings.TrimPrefix(m.Subject(), e.subject(""))
-			kept := message{key, meta.Sequence.Stream, m.Headers(), m.Data()}
-			if name, ok := decode(key); ok && kept.absent() {
-				delete(messages, name)
-			} else if ok {
-				messages[name] = kept
-			}
-			if meta.Sequence.Stream >= mark && meta.NumPending == 0 {
-				return messages, nil
+			continue
+		}
+		var names []string
+		for subject := range info.State.Subjects {
+			if name, ok := decode(strings.TrimPrefix(subject, e.subject(""))); ok && strings.HasPrefix(name, prefix) {
+				names = append(names, name)
 			}
 		}
-		if err := batch.Error(); err != nil {
-			return nil, call.explain(fmt.Errorf("after %d messages: %w", received, err))
-		}
+		slices.Sort(names)
+		return names, nil
 	}
 }

@@ -1,9 +1,50 @@
 package natstest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/natslease"
+	"github.com/fencedlease/lease/session"
 )
+
+var (
+	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+)
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
+}
+
+func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
+
+// do carries out a request that must be granted, or refused with the code.
+func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
+	t.Helper()
+	res, err := a.Do(t.Context(), name, req)
+	if lease.CodeOf(err) != want || want == 0 && err != nil {
+		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
+	}
+	return res
+}
+
+func bucket(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
+	t.Helper()
+	kv, err := js.KeyValue(t.Context(), natslease.DefaultBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
 
 // key returns the key of a name, as the documents of natslease say it: for names in these tests.
 func key(name string) string {
@@ -17,4 +58,341 @@ func key(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// The record is what the documents say, and `nats kv get` shows it.
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	name := "jobs/" + t.Name()
+	res := do(t, store(t, js, nil).Authority(), name, acquire(idA, 15*time.Second), 0)
+	kept, err := bucket(t, js).Get(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`{"state":"leased","id":"%s","owner":"worker-1","duration":"15s","left":"15s","epoch":%d}`, idA, res.Record.Epoch)
+	if got := string(kept.Value()); got != want {
+		t.Errorf("nats kv get shows %s\nwant %s", got, want)
+	}
+	if kept.Revision() <= res.Record.Epoch {
+		t.Errorf("epoch %d is not below revision %d", res.Record.Epoch, kept.Revision())
+	}
+}
+
+// One exchange for a renewal and a release, and for an acquire of what the store has seen last.
+func TestExchanges(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	s := store(t, js, nil)
+	a, loading := s.Authority(), lease.NewAuthority(s)
+	other := store(t, client(t, shared.url()), nil).Authority()
+	name := t.Name()
+	for _, s := range []struct {
+		what string
+		want uint64
+		f    func()
+	}{
+		{"first acquire of a name", 3, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
+		{"renewal", 1, func() { do(t, a, name, renew(idA), 0) }},
+		{"renewal that loads", 3, func() { do(t, loading, name, renew(idA), 0) }},
+		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
+		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
+		{"refusal", 2, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeldByOther) }},
+		{"acquire after another's release", 3, func() {
+			do(t, other, name, release(idA), 0)
+			do(t, a, name, acquire(idB, time.Minute), 0)
+		}},
+	} {
+		before := js.Conn().Stats().OutMsgs
+		s.f()
+		if n := js.Conn().Stats().OutMsgs - before; n != s.want {
+			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
+		}
+	}
+}
+
+// SPEC S2, S3: tokens are newer, and versions do not recur, through deletes and purges by hand and
+// the restoration of an old copy, whoever has seen what before.
+func TestTokensOutliveTheKey(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	kv, ctx, name := bucket(t, js), t.Context(), t.Name()
+	stream, err := js.Stream(ctx, "KV_leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := []*natslease.Store{store(t, js, nil), store(t, js, nil)}
+	h := newRisings(t, name)
+	h.grant("first", stores[0])
+	copied, err := kv.Get(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		h.grant("again", stores[0])
+	}
+	for what, remove := range map[string]func() error{
+		"delete":       func() error { return kv.Delete(ctx, name) },
+		"purge":        func() error { return kv.Purge(ctx, name) },
+		"stream purge": func() error { return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV.leases."+name)) },
+		"restoration":  func() error { _, err := kv.Put(ctx, name, copied.Value()); return err },
+		"delete and restoration": func() error {
+			_, err := kv.Put(ctx, name, copied.Value())
+			return errors.Join(kv.Purge(ctx, name), err)
+		},
+	} {
+		asleep, err := stores[1].Load(ctx, name) // a writer that has seen this life of the key
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remove(); err != nil {
+			t.Fatal(err)
+		}
+		if what == "restoration" { // of a lease that is held, for all that is known
+			do(t, stores[0].Authority(), name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
+		}
+		h.grant("after "+what, stores[0])
+		h.grant("by another that remembers, after "+what, stores[1])
+		if _, err := stores[1].Swap(ctx, name, asleep, asleep.Record); lease.CodeOf(err) != lease.ErrConflict {
+			t.Errorf("a swap of a version from before a %s: %v", what, err)
+		}
+		h.grant("by one that knows nothing, after "+what, store(t, js, nil))
+	}
+}
+
+// SPEC S2, S3: a server that is killed, and one whose bucket is emptied and that is killed then,
+// counts on from where it was.
+func TestTokensOutliveARestart(t *testing.T) {
+	t.Parallel()
+	server := newChild(t)
+	js := client(t, server.url())
+	h := newRisings(t, t.Name())
+	for _, what := range []string{"nothing", "purge of the bucket", "delete of the key"} {
+		s := store(t, js, nil)
+		for range 10 {
+			h.grant("before "+what, s)
+		}
+		eventually(t, what, func(ctx context.Context) error {
+			switch what {
+			case "purge of the bucket":
+				stream, err := js.Stream(ctx, "KV_leases")
+				if err != nil {
+					return err
+				}
+				return stream.Purge(ctx)
+			case "delete of the key":
+				return bucket(t, js).Delete(ctx, t.Name())
+			}
+			return nil
+		})
+		server.Kill()
+		server.start(t)
+		h.grant("after a restart, and "+what, store(t, js, nil))
+	}
+}
+
+// The exclusion that the documents state: a bucket that was deleted begins again, and so do the
+// tokens.
+func TestTokensDoNotOutliveTheBucket(t *testing.T) {
+	t.Parallel()
+	server := newChild(t)
+	js := client(t, server.url())
+	var tokens [2]lease.Token
+	for i := range tokens {
+		tokens[i] = do(t, store(t, js, nil).Authority(), t.Name(), acquire(idA, time.Minute), 0).Record.Token()
+		if err := js.DeleteKeyValue(t.Context(), natslease.DefaultBucket); err != nil {
+			t.Fatal(err)
+		}
+		if err := makeBucket(server.url(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tokens[0] != tokens[1] {
+		t.Errorf("tokens %s and %s: say so in the documents", tokens[0], tokens[1])
+	}
+}
+
+// risings checks that tokens rise and that versions do not recur.
+type risings struct {
+	t        *testing.T
+	name     string
+	newest   lease.Token
+	versions map[string]bool
+}
+
+func newRisings(t *testing.T, name string) *risings {
+	return &risings{t: t, name: name, versions: map[string]bool{}}
+}
+
+// grant acquires the lease, which must be free or have the ID A.
+func (h *risings) grant(what string, s *natslease.Store) {
+	h.t.Helper()
+	var res lease.Result
+	eventually(h.t, what, func(ctx context.Context) (err error) {
+		res, err = s.Authority().Do(ctx, h.name, acquire(idA, time.Minute))
+		return err
+	})
+	if tok := res.Record.Token(); tok.Compare(h.newest) <= 0 {
+		h.t.Errorf("%s: token %s after %s", what, tok, h.newest)
+	}
+	h.newest = res.Record.Token()
+	snap, err := s.Load(h.t.Context(), h.name)
+	if err != nil || h.versions[snap.Version] {
+		h.t.Errorf("%s: version %q once more, %v", what, snap.Version, err)
+	}
+	h.versions[snap.Version] = true
+}
+
+// A holder whose key is deleted notices at its next renewal.
+func TestDeletedKeyIsALoss(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	a := store(t, js, nil).Authority()
+	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
+	if err := bucket(t, js).Delete(t.Context(), t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
+}
+
+// SPEC S6: names of any letters, and the longest, are kept apart. So are buckets.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	if _, err := js.CreateKeyValue(t.Context(), natslease.BucketConfig("other", 1)); err != nil {
+		t.Fatal(err)
+	}
+	mine, yours := store(t, js, nil), store(t, js, &natslease.Options{Bucket: "other"})
+	for _, name := range []string{
+		strings.Repeat("n", lease.MaxLabel), strings.Repeat("*", lease.MaxLabel), strings.Repeat(".", lease.MaxLabel),
+		strings.Repeat("a.", lease.MaxLabel/2), strings.Repeat("😀", lease.MaxLabel/4), ">", "a.>", "a.*", "=confirm", " ", "_kv", "A", "a",
+	} {
+		do(t, mine.Authority(), name, acquire(idA, time.Minute), 0)
+		do(t, yours.Authority(), name, acquire(idB, time.Minute), 0)
+		do(t, mine.Authority(), name, acquire(idB, time.Minute), lease.ErrHeldByOther)
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := mine.Watch(ctx, name); err != nil {
+			t.Errorf("a watch of %.20q...: %v", name, err)
+		}
+		cancel()
+	}
+	listed := 0
+	for e, err := range yours.List(t.Context(), "") {
+		if listed++; err != nil || e.Record.ID != idB {
+			t.Errorf("listed: %v, %v", e, err)
+		}
+	}
+	if listed != 13 {
+		t.Errorf("%d names are listed", listed)
+	}
+	do(t, mine.Authority(), strings.Repeat("n", lease.MaxLabel+1), acquire(idA, time.Minute), lease.ErrName)
+}
+
+// Contenders are woken: what they ask for does not depend on how long they wait.
+func TestWaitingCostsNothing(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	s := store(t, js, nil)
+	holder := store(t, client(t, shared.url()), nil).Authority()
+	do(t, holder, t.Name(), acquire(idA, time.Hour), 0)
+	waiter, err := s.Lease(t.Name(), &session.Options{Duration: 3 * time.Second, RenewInterval: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	woken := make(chan time.Time, 1)
+	before := js.Conn().Stats().OutMsgs
+	go func() {
+		if err := waiter.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		woken <- time.Now()
+	}()
+	select {
+	case <-woken:
+		t.Error("woken while the lease is held")
+	case <-time.After(time.Second):
+	}
+	if n := js.Conn().Stats().OutMsgs - before; n > 3 { // the watch, a read and its confirmation
+		t.Errorf("waiting for a second took %d exchanges", n)
+	}
+	released := time.Now()
+	do(t, holder, t.Name(), release(idA), 0)
+	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
+}
+
+// SPEC S10: a lease that is renewed all the time, and so always moves to the end of the stream, is
+// in every list.
+func TestListMissesNothingThatMoves(t *testing.T) {
+	t.Parallel()
+	endpoint := newChild(t).url()
+	js := client(t, endpoint)
+	s := store(t, js, nil)
+	const still, moving = 300, 8
+	for i := range still {
+		do(t, s.Authority(), fmt.Sprint("still/", i), acquire(idA, time.Hour), 0)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{}, moving)
+	defer func() {
+		cancel()
+		for range moving {
+			<-ended
+		}
+	}()
+	for i := range moving {
+		name := fmt.Sprint("moving/", i)
+		a := store(t, client(t, endpoint), nil).Authority()
+		do(t, a, name, acquire(idB, time.Hour), 0)
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			for ctx.Err() == nil {
+				if _, err := a.Do(ctx, name, renew(idB)); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	lists := 300
+	if testing.Short() {
+		lists = 20
+	}
+	for range lists {
+		seen := map[string]int{}
+		for e, err := range s.List(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[e.Name]++
+		}
+		for i := range still + moving {
+			name := fmt.Sprint("still/", i)
+			if i >= still {
+				name = fmt.Sprint("moving/", i-still)
+			}
+			if seen[name] != 1 {
+				t.Fatalf("%s is listed %d times, among %d names", name, seen[name], len(seen))
+			}
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	made := func(js jetstream.JetStream, o *natslease.Options) error {
+		_, err := natslease.New(t.Context(), js, o)
+		return err
+	}
+	for what, err := range map[string]error{
+		"New.js":                made(nil, nil),
+		"Options.Bucket":        made(js, &natslease.Options{Bucket: "a.b"}),
+		"Options.Names":         made(js, &natslease.Options{Names: -1}),
+		"Options.MaxClockDrift": made(js, &natslease.Options{MaxClockDrift: 1}),
+		"Limits.MinDuration":    made(js, &natslease.Options{Limits: lease.Limits{MinDuration: -1}}),
+	} {
+		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

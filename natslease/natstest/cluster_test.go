@@ -1,0 +1,381 @@
+package natstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/natslease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A cluster is three servers in this process, with a bucket.
+type cluster struct {
+	members []*member
+	routes  map[[2]int]*proxy // from a member to another
+}
+
+func newCluster(t testing.TB, replicas int) *cluster {
+	t.Helper()
+	c := new(cluster)
+	c.members, c.routes = newMembers(t)
+	var all sync.WaitGroup
+	for _, m := range c.members {
+		all.Go(func() {
+			if err := m.start(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Cleanup(func() {
+		for _, m := range c.members {
+			all.Go(m.stop)
+		}
+		all.Wait()
+	})
+	if err := makeBucket(c.members[0].url(), replicas); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *cluster) endpoints() (urls []string) {
+	for _, m := range c.members {
+		urls = append(urls, m.url())
+	}
+	return urls
+}
+
+const streamName = "KV_" + natslease.DefaultBucket
+
+// leader returns the index of the member that leads the stream of the bucket.
+func (c *cluster) leader(t testing.TB) (found int) {
+	t.Helper()
+	eventually(t, "a leader", func(context.Context) error {
+		for i, m := range c.members {
+			if m.server.JetStreamIsStreamLeader("$G", streamName) {
+				found = i
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	return found
+}
+
+// cut cuts a member off from the others, but not from its clients.
+func (c *cluster) cut(i int) {
+	for pair, p := range c.routes {
+		if pair[0] == i || pair[1] == i {
+			p.refuses.Store(true)
+			p.cut()
+		}
+	}
+}
+
+func (c *cluster) mend() {
+	for _, p := range c.routes {
+		p.refuses.Store(false)
+	}
+}
+
+// stepDown has the leader hand its place over.
+func (c *cluster) stepDown(t testing.TB, js jetstream.JetStream) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, _ = js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+streamName, nil) // fails while there is no leader
+}
+
+// The loss of the leader is no loss of the lease, if it is shorter than that: with the bucket on
+// three servers, and the leader stopped.
+func TestStoppedLeaderIsNoLoss(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	stopped := c.leader(t)
+	endpoint := c.members[(stopped+1)%3].url()
+	holder, err := store(t, client(t, endpoint), nil).Lease("x", &session.Options{Duration: 20 * time.Second, RenewInterval: 200 * time.Millisecond, RequestTimeout: 2 * time.Second, RetryDelay: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	if _, err := session.AcquireWait(t.Context(), holder, nil); err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error, 1)
+	defer holder.OnLost(func(err error) { lost <- err })()
+	c.members[stopped].stop()
+	at := time.Now()
+	eventually(t, "a renewal without the old leader", func(context.Context) error {
+		if last, _ := holder.LastConfirmed(); !last.After(at) {
+			return errors.New("not renewed")
+		}
+		return nil
+	})
+	t.Logf("renewed within %v of the stop of the leader", time.Since(at))
+	if err := c.members[stopped].start(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-lost:
+		t.Error(err)
+	default:
+	}
+}
+
+// With the bucket on one server, the lease is lost when that is stopped, and is there again, with
+// its token, when it is back.
+func TestStoppedServerWithOneReplica(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	stopped := c.leader(t)
+	a := store(t, client(t, c.members[(stopped+1)%3].url()), nil).Authority()
+	before := do(t, a, "x", acquire(idA, time.Hour), 0)
+	c.members[stopped].stop()
+	if _, err := a.Do(soon(t), "x", renew(idA)); err == nil || lease.CodeOf(err) != 0 {
+		t.Errorf("renewed without the server: %v", err)
+	}
+	if err := c.members[stopped].start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a renewal", func(ctx context.Context) error {
+		res, err := a.Do(ctx, "x", renew(idA))
+		if err == nil && res.Record.Token() != before.Record.Token() {
+			t.Errorf("token %s, and it was %s", res.Record.Token(), before.Record.Token())
+		}
+		return err
+	})
+}
+
+// A holder at a leader that is cut off stops believing before a contender at the majority takes
+// over, with a newer token. SPEC S8: the old leader answers for a while as if it still led. What it
+// answers is stale, and no load believes it.
+func TestCutLeader(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	old := c.leader(t)
+	js := client(t, c.members[old].url())
+	s := store(t, js, nil)
+	holder, err := s.Lease("x", &session.Options{Duration: 4 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	before, err := session.AcquireWait(t.Context(), holder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contender, err := store(t, client(t, c.members[(old+1)%3].url()), nil).Lease("x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer contender.Close(context.Background())
+	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first sight
+		t.Fatal(ok, err)
+	}
+	c.cut(old)
+	defer c.mend()
+	after, err := session.AcquireWait(t.Context(), contender, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder.CheckAlive() {
+		t.Error("two holders believe")
+	}
+	if after.Compare(before) <= 0 {
+		t.Errorf("token %s after %s", after, before)
+	}
+	if kept, err := rawRead(js, "x"); err == nil && strings.Contains(kept, fmt.Sprintf(`"epoch":%d}`, epoch(t, before))) {
+		t.Logf("the old leader still answers %s", kept)
+	} else {
+		t.Logf("the old leader does not answer any more: %s, %v", kept, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if snap, err := s.Load(ctx, "x"); err == nil {
+		t.Errorf("loaded from a leader that is cut off: %v", snap.Record)
+	}
+}
+
+func epoch(t *testing.T, tok lease.Token) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(string(tok), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// rawRead reads a key from whoever answers as the leader.
+func rawRead(js jetstream.JetStream, key string) (string, error) {
+	res, err := js.Conn().Request("$JS.API.STREAM.MSG.GET."+streamName, fmt.Appendf(nil, `{"last_by_subj":"$KV.leases.%s"}`, key), time.Second)
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Message struct{ Data []byte } }
+	err = json.Unmarshal(res.Data, &answer)
+	return string(answer.Message.Data), err
+}
+
+// SPEC S8: a direct read is answered by any replica, and one that is behind answers what is stale. A
+// store whose reads are answered so refuses the answers. It works again when the replica has caught
+// up.
+func TestDirectReadFromALaggingReplica(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	lagging := (c.leader(t) + 1) % 3
+	majority := client(t, c.members[(lagging+1)%3].url())
+	a := store(t, majority, nil).Authority()
+	before := do(t, a, "x", acquire(idA, time.Hour), 0)
+	replica := client(t, c.members[lagging].url())
+	direct := func() (*nats.Msg, error) {
+		return replica.Conn().Request("$JS.API.DIRECT.GET."+streamName+".$KV.leases.x", nil, time.Second)
+	}
+	eventually(t, "the record at the replica", func(context.Context) error {
+		m, err := direct()
+		if err == nil && !strings.Contains(string(m.Data), `"leased"`) {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	misled(t, majority, direct)
+	js, err := jetstream.NewWithAPIPrefix(client(t, c.members[(lagging+1)%3].url()).Conn(), "MISLED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store(t, js, nil)
+	if snap, err := s.Load(t.Context(), "x"); err != nil || snap.Record.ID != idA {
+		t.Fatalf("before anything is stale: %v, %v", snap.Record, err)
+	}
+
+	c.cut(lagging)
+	defer c.mend()
+	eventually(t, "a grant by the majority", func(ctx context.Context) error {
+		_, err := a.Do(ctx, "x", release(idA))
+		return err
+	})
+	do(t, a, "x", acquire(idB, time.Hour), 0)
+	m, err := direct()
+	if err != nil || !strings.Contains(string(m.Data), before.Record.ID.String()) {
+		t.Fatalf("the replica is not behind: %s, %v", m.Data, err)
+	}
+	if snap, err := s.Load(soon(t), "x"); err == nil {
+		t.Errorf("a stale answer was believed: %v", snap.Record)
+	} else {
+		says(t, err, context.DeadlineExceeded, "not current")
+	}
+	for e, err := range s.List(soon(t), "") {
+		if err == nil {
+			t.Errorf("a stale answer was listed: %v", e)
+		}
+	}
+	if _, err := s.Authority().Do(soon(t), "x", acquire(idB, time.Minute)); err == nil || lease.CodeOf(err) != 0 {
+		t.Errorf("an acquire was answered by %v", err)
+	}
+	c.mend()
+	eventually(t, "a load once the replica has caught up", func(ctx context.Context) error {
+		snap, err := s.Load(ctx, "x")
+		if err == nil && snap.Record.ID != idB {
+			t.Errorf("loaded %v", snap.Record)
+		}
+		return err
+	})
+}
+
+// misled serves the API of JetStream under another prefix, and has its reads answered directly.
+func misled(t *testing.T, js jetstream.JetStream, direct func() (*nats.Msg, error)) {
+	t.Helper()
+	nc := js.Conn()
+	sub, err := nc.Subscribe("MISLED.>", func(m *nats.Msg) {
+		subject := strings.TrimPrefix(m.Subject, "MISLED.")
+		if strings.HasPrefix(subject, "STREAM.MSG.GET.") {
+			read, err := direct()
+			if err != nil {
+				return
+			}
+			sequence, _ := strconv.ParseUint(read.Header.Get("Nats-Sequence"), 10, 64)
+			answer, err := json.Marshal(map[string]any{"message": map[string]any{
+				"seq": sequence, "data": read.Data, "hdrs": []byte("NATS/1.0\r\nLease-Writer: " + read.Header.Get("Lease-Writer") + "\r\n\r\n"),
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+			_ = m.Respond(answer) // fails if the test has ended
+			return
+		}
+		if !strings.HasPrefix(subject, "$KV.") {
+			subject = "$JS.API." + subject
+		}
+		_ = nc.PublishMsg(&nats.Msg{Subject: subject, Reply: m.Reply, Header: m.Header, Data: m.Data})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+}
+
+// SPEC S7: a watch is lost with the server that its consumer lives on, and another one can be had
+// then. It notices a release.
+func TestWatchIsLostWithItsServer(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	endpoint := c.members[0]
+	s := store(t, client(t, endpoint.url()), nil)
+	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
+	signals := map[int]<-chan struct{}{}
+	for i := range 12 { // on any of the servers
+		var err error
+		if signals[i], err = s.Watch(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.members[1].stop()
+	defer func() {
+		if err := c.members[1].start(); err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, "a renewal", func(ctx context.Context) error {
+		_, err := s.Authority().Do(ctx, "x", renew(idA))
+		return err
+	})
+	lost := 0
+	for i := range signals {
+		select {
+		case _, open := <-signals[i]:
+			if !open {
+				lost++
+			}
+		case <-time.After(15 * time.Second):
+			t.Fatalf("watch %d: neither a signal nor a loss", i)
+		}
+	}
+	t.Logf("%d of %d watches were lost", lost, len(signals))
+	again, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, s.Authority(), "x", release(idA), 0)
+	select {
+	case _, open := <-again:
+		if !open {
+			t.Error("the new watch is lost too")
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("no signal of the release")
+	}
+}

@@ -1,0 +1,201 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/natslease"
+)
+
+// says requires an error that leads to cause and says the words.
+func says(t *testing.T, err, cause error, words ...string) {
+	t.Helper()
+	if err == nil || cause != nil && !errors.Is(err, cause) {
+		t.Errorf("%v, want one because of %v", err, cause)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+func permanent(err error) bool { return errors.As(err, new(*lease.PermanentError)) }
+
+// soon is a context for what must fail.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	m, err := newMember(t.TempDir()) // which nobody starts
+	if err != nil {
+		t.Fatal(err)
+	}
+	js := client(t, m.url())
+	_, err = natslease.New(soon(t), js, nil)
+	says(t, err, nil, "leases", m.Client, "majority")
+	if permanent(err) {
+		t.Errorf("it may come back: %v", err)
+	}
+	p := newProxy(t, shared.Client, nil)
+	a := store(t, client(t, p.url(), nats.PingInterval(2*time.Minute)), nil).Authority()
+	p.refuses.Store(true)
+	p.silence()
+	_, err = a.Do(soon(t), "jobs/nightly", acquire(idA, time.Minute))
+	says(t, err, nil, "jobs/nightly", p.address, "majority", "4m0s", "natslease.ConnectOptions")
+	if permanent(err) {
+		t.Errorf("it may come back: %v", err)
+	}
+	js.Conn().Close()
+	_, err = natslease.New(soon(t), js, nil)
+	says(t, err, nats.ErrConnectionClosed, "natslease.ConnectOptions")
+}
+
+func TestCorrupt(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	s := store(t, js, nil)
+	for i, value := range []string{"free", "", `{"state":"available","epoch":1,"ttl":3}`, `{"state":"leased","epoch":1}`} {
+		name := fmt.Sprint(t.Name(), i)
+		if _, err := bucket(t, js).PutString(t.Context(), name, value); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Authority().Do(t.Context(), name, acquire(idA, time.Minute))
+		says(t, err, lease.ErrCorrupt, name, "nats kv del leases "+name)
+	}
+}
+
+// Every bucket that cannot keep leases is refused, and the error names the field.
+func TestWrongBuckets(t *testing.T) {
+	t.Parallel()
+	js := client(t, newChild(t).url())
+	ctx := t.Context()
+	made := func(name string) error {
+		_, err := natslease.New(ctx, js, &natslease.Options{Bucket: name})
+		return err
+	}
+	says(t, made("missing"), jetstream.ErrStreamNotFound, "missing", "nats kv add missing", "natslease.BucketConfig")
+	if !permanent(made("missing")) {
+		t.Errorf("a missing bucket is not permanent: %v", made("missing"))
+	}
+	for field, change := range map[string]func(*jetstream.StreamConfig){
+		"Bucket.Subjects":             func(c *jetstream.StreamConfig) { c.Subjects = []string{"events.>"} },
+		"Bucket.Storage":              func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"Bucket.TTL":                  func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"Bucket.History":              func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 },
+		"Bucket.Discard":              func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 },
+		"Bucket.DiscardNewPerSubject": func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true },
+		"Bucket.Retention":            func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+		"Bucket.NoAck":                func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"Bucket.AllowMsgCounter":      func(c *jetstream.StreamConfig) { c.AllowMsgCounter, c.Discard = true, jetstream.DiscardOld },
+		"Bucket.PersistMode":          func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"Bucket.Mirror": func(c *jetstream.StreamConfig) {
+			c.Subjects, c.Mirror = nil, &jetstream.StreamSource{Name: "KV_leases"}
+		},
+		"Bucket.Sources": func(c *jetstream.StreamConfig) {
+			c.Sources = []*jetstream.StreamSource{{Name: "KV_leases"}}
+		},
+		"Bucket.SubjectTransform": func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: c.Subjects[0], Destination: "events.>"}
+		},
+	} {
+		c := jetstream.StreamConfig{Name: "KV_wrong", Subjects: []string{"$KV.wrong.>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage}
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := made("wrong"); err != nil {
+			t.Fatalf("as it should be: %v", err)
+		}
+		if err := js.DeleteStream(ctx, c.Name); err != nil {
+			t.Fatal(err)
+		}
+		change(&c)
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			t.Fatal(field, err)
+		}
+		err := made("wrong")
+		if says(t, err, lease.ErrOption, "wrong", field+" = "); field != "Bucket.Subjects" && field != "Bucket.Mirror" && !permanent(err) {
+			t.Errorf("%s is not permanent: %v", field, err)
+		}
+		if err := js.DeleteStream(ctx, c.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The permissions that the documents list are enough, and without any one of them the error names
+// it.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	publish := []string{
+		"$KV.leases.>", "$JS.API.STREAM.INFO.KV_leases", "$JS.API.STREAM.MSG.GET.KV_leases",
+		"$JS.API.CONSUMER.CREATE.KV_leases.>",
+	}
+	const inbox = "_INBOX.>"
+	user := func(name string, publish, subscribe []string) *server.User {
+		return &server.User{Username: name, Password: "secret", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: publish, Deny: []string{"none"}}, Subscribe: &server.SubjectPermission{Allow: subscribe, Deny: []string{"none"}},
+		}}
+	}
+	m, err := newMember(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Users = []*server.User{{Username: "admin", Password: "secret"}, user("all", publish, []string{inbox}), user(inbox, publish, []string{"none"})}
+	for i, missing := range publish {
+		m.Users = append(m.Users, user(missing, slices.Delete(slices.Clone(publish), i, i+1), []string{inbox}))
+	}
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.stop)
+	as := func(user string) jetstream.JetStream { return client(t, m.url(), nats.UserInfo(user, "secret")) }
+	if _, err := as("admin").CreateKeyValue(t.Context(), natslease.BucketConfig(natslease.DefaultBucket, 1)); err != nil {
+		t.Fatal(err)
+	}
+	// everything does all that a Store can do.
+	everything := func(js jetstream.JetStream) error {
+		ctx := func() context.Context { return soon(t) }
+		s, err := natslease.New(ctx(), js, nil)
+		if err == nil {
+			_, err = s.Authority().Do(ctx(), "jobs/nightly", acquire(idA, time.Minute))
+		}
+		if err == nil {
+			_, err = s.Watch(ctx(), "jobs/nightly")
+		}
+		if err == nil {
+			for _, err = range s.List(ctx(), "") {
+				if err != nil {
+					break
+				}
+			}
+		}
+		return err
+	}
+	if err := everything(as("all")); err != nil {
+		t.Errorf("with all permissions: %v", err)
+	}
+	for _, missing := range append(publish, inbox) {
+		err := everything(as(missing))
+		says(t, err, nats.ErrPermissionViolation, `"`+missing+`"`)
+		if !permanent(err) {
+			t.Errorf("%s is not permanent: %v", missing, err)
+		}
+		t.Log(err)
+	}
+}
