@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,12 +27,17 @@ type engine struct {
 	bucket string
 	stream string // of the bucket
 	api    string // prefix of the subjects of the API
-	to     string // prefix of the subjects that are published to: api where that is not the default
+	to     string // prefix of the subjects that are published to: api, or nothing if that is the default
 }
 
 func newEngine(js jetstream.JetStream, bucket string) *engine {
-	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: cmp.Or(js.Options().APIPrefix, jetstream.DefaultAPIPrefix)}
-	if e.api != jetstream.DefaultAPIPrefix { // as package jetstream does for a domain
+	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix}
+	switch o := js.Options(); { // as package jetstream does
+	case o.Domain != "":
+		e.api = "$JS." + o.Domain + ".API."
+		e.to = e.api
+	case o.APIPrefix != "":
+		e.api = strings.TrimSuffix(o.APIPrefix, ".") + "."
 		e.to = e.api
 	}
 	return e
@@ -88,11 +94,13 @@ func (e *engine) current(ctx context.Context, key string, f func(message) error)
 		if err == nil {
 			err = f(m)
 		}
-		if !errors.Is(err, lease.ErrConflict) {
+		if errors.Is(err, lease.ErrConflict) {
+			err = pause(ctx, stale)
+		} else if stale == 0 || ctx.Err() == nil {
 			return err
 		}
-		if err := pause(ctx, stale); err != nil {
-			return fmt.Errorf("natslease: read key %q of bucket %q: %w, after %d answers that were not current: see that no server is cut off from the leader", key, e.bucket, err, stale+1)
+		if err != nil {
+			return fmt.Errorf("natslease: read key %q of bucket %q: %d answers were not current: %w; see that no server is cut off from the leader", key, e.bucket, stale, err)
 		}
 	}
 }

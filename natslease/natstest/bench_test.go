@@ -1,0 +1,151 @@
+package natstest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/natslease"
+	"github.com/fencedlease/lease/session"
+)
+
+// compare measures ours and the peer's in turns, each of them first every other time, so that both
+// meet the same machine. It reports the median of each and their ratio, also by who was first.
+func compare(b *testing.B, peer string, ours, theirs func()) {
+	var times [2][2][]time.Duration // by who was first, and whose
+	timed := func(f func()) time.Duration {
+		began := time.Now()
+		f()
+		return time.Since(began)
+	}
+	for first := 0; b.Loop(); first = 1 - first {
+		var a, z time.Duration
+		if first == 0 {
+			a, z = timed(ours), timed(theirs)
+		} else {
+			z, a = timed(theirs), timed(ours)
+		}
+		times[first][0], times[first][1] = append(times[first][0], a), append(times[first][1], z)
+	}
+	median := func(d ...time.Duration) time.Duration {
+		slices.Sort(d)
+		return d[len(d)/2]
+	}
+	our, their := median(slices.Concat(times[0][0], times[1][0])...), median(slices.Concat(times[0][1], times[1][1])...)
+	b.ReportMetric(float64(our.Microseconds()), "us-ours")
+	b.ReportMetric(float64(their.Microseconds()), "us-"+peer)
+	b.ReportMetric(float64(our)/float64(their), "x-"+peer)
+	for first, name := range []string{"x-ours-first", "x-theirs-first"} {
+		if t := times[first]; len(t[0]) > 0 {
+			b.ReportMetric(float64(median(t[0]...))/float64(median(t[1]...)), name)
+		}
+	}
+}
+
+func must(b *testing.B, err error) {
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// engines are a server that is alone, and three with the bucket on each.
+func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream)) {
+	b.Run("R1", func(b *testing.B) { f(b, client(b, newChild(b).url())) })
+	b.Run("R3", func(b *testing.B) {
+		c := newCluster(b, 3)
+		f(b, client(b, c.members[c.leader(b)].url()))
+	})
+}
+
+// BenchmarkRenew is a renewal against the Update of a key by its revision.
+func BenchmarkRenew(b *testing.B) {
+	engines(b, func(b *testing.B, js jetstream.JetStream) {
+		ctx := context.Background()
+		a := store(b, js, nil).Authority()
+		do(b, a, "ours", acquire(idA, time.Hour), 0)
+		kv := bucket(b, js)
+		value := fmt.Appendf(nil, "%0150d", 0) // as long as a lease is
+		revision, err := kv.Create(ctx, "theirs", value)
+		must(b, err)
+		compare(b, "update", func() {
+			_, err := a.Do(ctx, "ours", renew(idA))
+			must(b, err)
+		}, func() {
+			revision, err = kv.Update(ctx, "theirs", value, revision)
+			must(b, err)
+		})
+	})
+}
+
+// BenchmarkAcquireRelease is against what is done without a library: to create the key with a time to
+// live, and to delete it by its revision.
+func BenchmarkAcquireRelease(b *testing.B) {
+	engines(b, func(b *testing.B, js jetstream.JetStream) {
+		ctx := context.Background()
+		l, err := store(b, js, nil).Lease("ours", nil)
+		must(b, err)
+		defer l.Close(ctx)
+		c := natslease.BucketConfig("ttl", 1)
+		c.LimitMarkerTTL = time.Minute
+		kv, err := js.CreateKeyValue(ctx, c)
+		must(b, err)
+		value := fmt.Appendf(nil, "%0150d", 0)
+		compare(b, "create", func() {
+			ok, err := l.Acquire(ctx)
+			must(b, err)
+			if !ok {
+				b.Fatal("not acquired")
+			}
+			must(b, l.Release(ctx))
+		}, func() {
+			revision, err := kv.Create(ctx, "theirs", value, jetstream.KeyTTL(30*time.Second))
+			must(b, err)
+			must(b, kv.Delete(ctx, "theirs", jetstream.LastRevision(revision)))
+		})
+	})
+}
+
+// BenchmarkRefusal is an acquire of a lease that another has, against a direct read of the key.
+func BenchmarkRefusal(b *testing.B) {
+	engines(b, func(b *testing.B, js jetstream.JetStream) {
+		ctx := context.Background()
+		a := store(b, js, nil).Authority()
+		do(b, a, "ours", acquire(idA, time.Hour), 0)
+		kv := bucket(b, js)
+		compare(b, "get", func() {
+			if _, err := a.Do(ctx, "ours", acquire(idB, time.Hour)); lease.CodeOf(err) != lease.ErrHeldByOther {
+				b.Fatal(err)
+			}
+		}, func() {
+			_, err := kv.Get(ctx, "ours")
+			must(b, err)
+		})
+	})
+}
+
+// BenchmarkTakeOver is the time from the crash of a holder to the grant of a contender that waits,
+// with a lease of two seconds. Run it with -benchtime 5x.
+func BenchmarkTakeOver(b *testing.B) {
+	const term = 2 * time.Second
+	ctx := context.Background()
+	js := client(b, shared.url())
+	n, took := 0, time.Duration(0)
+	for b.Loop() {
+		n++
+		name := fmt.Sprint(b.Name(), n)
+		do(b, store(b, js, nil).Authority(), name, lease.Request{Action: lease.ActionAcquire, Proposed: idA, Duration: term}, 0)
+		l, err := store(b, js, nil).Lease(name, nil)
+		must(b, err)
+		began := time.Now()
+		_, err = session.AcquireWait(ctx, l, nil)
+		must(b, err)
+		took += time.Since(began)
+		must(b, l.Close(ctx))
+	}
+	b.ReportMetric(float64(took.Milliseconds())/float64(n), "ms-takeover")
+}

@@ -1,0 +1,84 @@
+package natstest
+
+import (
+	"bufio"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fencedlease/lease"
+)
+
+// takeover builds the example.
+func takeover(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "takeover")
+	build := exec.Command("go", "build", "-o", program, "./examples/takeover")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// The example does what it says.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), takeover(t), "-server", shared.url()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("\n%s", out)
+	tokens := regexp.MustCompile(`token +(\d{20})`).FindAllStringSubmatch(string(out), -1)
+	if len(tokens) != 2 || lease.Token(tokens[1][1]).Compare(lease.Token(tokens[0][1])) <= 0 {
+		t.Errorf("its tokens are %v", tokens)
+	}
+}
+
+// Two copies that know nothing of each other: one holds, is killed without warning, and the
+// other takes over with a newer token; and so on, with copies that are started later.
+func TestCopiesTakeOver(t *testing.T) {
+	t.Parallel()
+	program := takeover(t)
+	copyOf := func(name string) (*exec.Cmd, *bufio.Scanner) {
+		c := exec.CommandContext(t.Context(), program, "-server", shared.url(), "-name", t.Name(), "-copy", name)
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := bufio.NewScanner(out)
+		if !said.Scan() || said.Text() != "waits" {
+			t.Fatalf("%s says %q, %v", name, said.Text(), said.Err())
+		}
+		return c, said
+	}
+	kill := func(c *exec.Cmd) {
+		if err := c.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("a copy was to be killed: %v", err)
+		}
+	}
+	holder, said := copyOf("copy-1")
+	var newest lease.Token
+	for _, name := range []string{"copy-2", "copy-3", "copy-4"} {
+		if !said.Scan() {
+			t.Fatalf("the copy before %s ended: %v", name, said.Err())
+		}
+		tok := lease.Token(said.Text())
+		if tok.Validate() != nil || tok.Compare(newest) <= 0 {
+			t.Errorf("token %q after %q", tok, newest)
+		}
+		newest = tok
+		contender, next := copyOf(name)
+		kill(holder)
+		holder, said = contender, next
+	}
+	kill(holder)
+}

@@ -1,0 +1,159 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+)
+
+// harmServer does one of the things that happen to a server, and says which.
+func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
+	t.Helper()
+	switch r.IntN(4) {
+	case 0:
+		server.pause(t, time.Duration(100+r.IntN(400))*time.Millisecond)
+		return "stop and continue"
+	case 1:
+		server.Kill()
+		server.start(t)
+		return "kill and restart"
+	case 2:
+		p.silence()
+		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
+		p.cut()
+		return "silently dead connections"
+	}
+	p.cut()
+	return "cut connections"
+}
+
+// harmCluster does one of the things that happen to a cluster, and says which.
+func harmCluster(t *testing.T, r *rand.Rand, c *cluster, js jetstream.JetStream) string {
+	t.Helper()
+	leader := c.leader(t)
+	short := time.Duration(300+r.IntN(700)) * time.Millisecond
+	switch n := r.IntN(20); {
+	case n < 6:
+		c.members[leader].stop()
+		time.Sleep(short) // a real engine
+		if err := c.members[leader].start(); err != nil {
+			t.Error(err)
+		}
+		return "stopped leader"
+	case n < 12:
+		c.stepDown(t, js)
+		return "leader that steps down"
+	case n < 16:
+		c.cut((leader + 1 + r.IntN(2)) % 3)
+		time.Sleep(short) // a real engine
+		c.mend()
+		return "follower that is cut off"
+	case n < 19:
+		c.cut(leader)
+		time.Sleep(short) // a real engine
+		c.mend()
+		return "leader that is cut off for a moment"
+	}
+	c.cut(leader)
+	time.Sleep(10 * time.Second) // a real engine: there is another leader before the end of it
+	c.mend()
+	return "leader that is cut off and lost"
+}
+
+// A write that timed out may still be applied: a holder that asks again finds out.
+func TestTimedOutWriteIsApplied(t *testing.T) {
+	t.Parallel()
+	server := newChild(t)
+	a := store(t, client(t, server.url()), nil).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an answer that does not come: %v", err)
+	}
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "renewal", func(ctx context.Context) error {
+		_, err := a.Do(ctx, "x", renew(idA))
+		return err
+	})
+}
+
+// A client with ConnectOptions recovers from a connection that dies without a sign.
+func TestSilentDeath(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, shared.Client, nil)
+	a := store(t, client(t, p.url()), nil).Authority()
+	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
+	p.silence()
+	began := time.Now()
+	eventually(t, "a renewal over another connection", func(ctx context.Context) error {
+		_, err := a.Do(ctx, t.Name(), renew(idA))
+		return err
+	})
+	t.Logf("recovered after %v", time.Since(began))
+	if took := time.Since(began); took > 25*time.Second {
+		t.Errorf("recovered after %v", took)
+	}
+}
+
+// A client with ConnectOptions is back within two seconds once NATS can be reached again.
+func TestRecoveryAfterCuts(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, shared.Client, nil)
+	a := store(t, client(t, p.url()), nil).Authority()
+	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
+	p.refuses.Store(true)
+	p.cut()
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
+			t.Error("renewed while nothing gets through")
+		}
+		<-ctx.Done() // without a connection a request fails at once
+		cancel()
+	}
+	p.refuses.Store(false)
+	began := time.Now()
+	eventually(t, "a renewal", func(ctx context.Context) error {
+		_, err := a.Do(ctx, t.Name(), renew(idA))
+		return err
+	})
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("recovered after %v", took)
+	} else {
+		t.Logf("recovered after %v", took)
+	}
+}
+
+// SPEC S7: a watch whose connection dies silently is lost within seconds.
+func TestSilentWatch(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, shared.Client, nil)
+	s := store(t, client(t, p.url()), nil)
+	signals, err := s.Watch(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.silence()
+	began := time.Now()
+	select {
+	case _, open := <-signals:
+		if open {
+			t.Error("a signal of nothing")
+		}
+		t.Logf("lost after %v", time.Since(began))
+	case <-time.After(20 * time.Second):
+		t.Error("not lost")
+	}
+}

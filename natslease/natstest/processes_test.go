@@ -1,0 +1,74 @@
+package natstest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease/internal/check/processes"
+)
+
+// term is the duration of the leases of a group.
+const term = time.Second
+
+// hold has three processes hold a lease at the endpoints, which are harmed.
+func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) string) {
+	if testing.Short() {
+		rounds = 8
+	}
+	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
+}
+
+// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and connections
+// are cut and die silently, while holders are stopped, continued and killed: no stale write passes
+// the guard, and no holder believes while another holds.
+func TestHoldersAtAServerUnderFaults(t *testing.T) {
+	t.Parallel()
+	server := newChild(t)
+	p := newProxy(t, server.Client, nil)
+	hold(t, 60, []string{p.url(), p.url(), server.url()}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+}
+
+// SPEC G1, G2, H9: the same in a cluster of three, whose leader is stopped, steps down and is cut
+// off, and whose other members are cut off.
+func TestHoldersAtAClusterUnderFaults(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	js := client(t, strings.Join(c.endpoints(), ","))
+	hold(t, 60, c.endpoints(), func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
+}
+
+// Groups of processes find what is planted.
+func TestProcessesFindWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range processes.Wrongs() {
+		t.Run(string(wrong), func(t *testing.T) {
+			t.Parallel()
+			endpoint, pause := shared.url(), func() {}
+			if wrong == processes.Trusting {
+				server := newChild(t)
+				endpoint, pause = server.url(), func() { server.pause(t, 2*term) }
+			}
+			seed := rand.Uint64()
+			r := rand.New(rand.NewPCG(seed, 0))
+			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: slices.Repeat([]string{endpoint}, 3), Duration: term, Seed: seed, Wrong: wrong})
+			const rounds = 60
+			faults := map[string]int{}
+			for range rounds {
+				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine
+				var paused sync.WaitGroup
+				paused.Go(pause)
+				faults[c.Harm(r)]++
+				paused.Wait()
+				if bad := c.Seen().Bad; len(bad) > 0 {
+					t.Logf("found under %v: %s", faults, bad[0])
+					return
+				}
+			}
+			t.Errorf("seed %d: not found in %d rounds", seed, rounds)
+		})
+	}
+}

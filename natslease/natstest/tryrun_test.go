@@ -1,0 +1,90 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/session"
+)
+
+// once is what a fresh process does that tries once, and ends.
+func once(t *testing.T, process func() lease.Authority, f func(context.Context, lease.Token) error) (bool, error) {
+	silent := slog.New(slog.DiscardHandler)
+	s, err := session.New(process(), t.Name(), &session.Options{Duration: 6 * time.Second, Logger: silent})
+	if err != nil {
+		return false, err
+	}
+	ran, err := session.TryRun(context.Background(), s, f, &session.RunOptions{Logger: silent})
+	return ran, errors.Join(err, s.Close(context.Background()))
+}
+
+// After a crash a fresh process that tries once waits until the lease has run out, as it counts, and
+// does the work. None is refused: nobody has renewed the lease. SPEC H1, N1.
+func TestTryRunAfterACrash(t *testing.T) {
+	t.Parallel()
+	process := newProcess(t)
+	do(t, process(), t.Name(), acquire(idA, 2*time.Second), 0) // and its process dies
+	crashed := time.Now()
+	refused := 0
+	for {
+		ran, err := once(t, process, func(context.Context, lease.Token) error { return nil })
+		since := time.Since(crashed)
+		if err != nil || since > time.Minute {
+			t.Fatalf("%v after the crash: %v, %v", since, ran, err)
+		}
+		if ran {
+			if since < 2*time.Second || refused > 0 {
+				t.Errorf("ran %v after the crash, and %d processes were refused", since, refused)
+			}
+			return
+		}
+		refused++
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// Two machines start the same job of one second three seconds apart. Both get the lease, one after
+// the other; the mark that is kept under the guard makes the job run once. SPEC G2.
+func TestJobRunsOnce(t *testing.T) {
+	t.Parallel()
+	process := newProcess(t)
+	var (
+		guard     fencing.Guard
+		done      bool // the mark, beside the result
+		jobs, ran atomic.Int64
+	)
+	job := func(_ context.Context, tok lease.Token) error {
+		finished := false
+		if err := guard.Do(tok, func() error { finished = done; return nil }); err != nil || finished {
+			return err
+		}
+		jobs.Add(1)
+		time.Sleep(time.Second)
+		return guard.Do(tok, func() error { done = true; return nil })
+	}
+	machines := make(chan error, 2)
+	for i := range 2 {
+		time.AfterFunc(time.Duration(i)*3*time.Second, func() {
+			ok, err := once(t, process, job)
+			if ok {
+				ran.Add(1)
+			}
+			machines <- err
+		})
+	}
+	if err := errors.Join(<-machines, <-machines); err != nil || jobs.Load() != 1 || ran.Load() != 2 || !done {
+		t.Errorf("%v; the job ran %d times, and %d got the lease", err, jobs.Load(), ran.Load())
+	}
+}
+
+// newProcess returns what makes the authority of a new process.
+func newProcess(t *testing.T) func() lease.Authority {
+	c := client(t, shared.url())
+	return func() lease.Authority { return store(t, c, nil).Authority() }
+}
