@@ -106,7 +106,9 @@ func (c call) advice(err error) (advice string, permanent bool) {
 		return fmt.Sprintf("no server took the request: see that the bucket %s exists, that JetStream is enabled, and that a majority of the bucket's servers is up", c.bucket), false
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return "the connection was closed, and never comes back: see that the program does not close it, and connect with natslease.ConnectOptions", true
-	case silent(err), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected):
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected):
+		return fmt.Sprintf("there is no connection to %s just now: see that NATS can be reached", strings.Join(c.nc.Servers(), ", ")), false
+	case silent(err):
 		return c.unreachable(), false
 	case errors.As(err, &refused) && (refused.ErrorCode == errStoreFailed || refused.ErrorCode == errInsufficientResources || refused.ErrorCode == errAccountResources):
 		return "the bucket, the account or the disk is full: raise the limit", false

@@ -12,14 +12,13 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// suite is what the conformance suite has to know of the stores at an endpoint.
+// suite is what the conformance suite has to know of the stores at an endpoint. With -short, all of
+// it takes less than a minute.
 func suite(t *testing.T, endpoint string) *leasetest.Options {
 	another := func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, endpoint), nil) }
-	kv, err := client(t, endpoint).KeyValue(t.Context(), "leases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &leasetest.Options{
+	js := client(t, endpoint)
+	kv := bucket(t, js)
+	o := &leasetest.Options{
 		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
 		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
 		Reopen:  another,
@@ -29,12 +28,29 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 				t.Fatal(err)
 			}
 		},
-		Authority: func(t testing.TB) lease.Authority { return store(t, client(t, endpoint), nil).Authority() },
+		Authority: func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() },
 	}
+	if testing.Short() {
+		o.Unit, o.Slack = 175*time.Millisecond, 400*time.Millisecond
+		o.Lacks |= leasetest.Dialects // in the old one every lease lasts a minute
+	}
+	return o
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	conform(t, shared.url(), "Store", "Authority", "LoadingAuthority", "Lease")
+}
+
+// The same with the bucket on three servers, and a client at one that does not lead.
+func TestConformanceOfACluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	suites := []string{"Store"}
+	if !testing.Short() {
+		suites = append(suites, "Authority", "Lease")
+	}
+	conform(t, c.members[(c.leader(t)+1)%3].url(), suites...)
 }
 
 // conform runs some of the suites.

@@ -48,7 +48,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	js := client(t, m.url())
 	_, err = natslease.New(soon(t), js, nil)
-	says(t, err, nil, "leases", m.Client, "majority")
+	says(t, err, nil, "leases", m.Client, "no connection")
 	if permanent(err) {
 		t.Errorf("it may come back: %v", err)
 	}

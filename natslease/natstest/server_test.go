@@ -68,9 +68,15 @@ func openStore(endpoint string) (processes.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	return natslease.New(ctx, js, nil)
+	for {
+		s, err := natslease.New(ctx, js, nil)
+		if err == nil || ctx.Err() != nil {
+			return s, err
+		}
+		time.Sleep(20 * time.Millisecond) // a real engine: the server may be stopped just now
+	}
 }
 
 // A member is a server: alone, or one of a cluster.

@@ -102,6 +102,23 @@ func TestExchanges(t *testing.T) {
 			do(t, other, name, release(idA), 0)
 			do(t, a, name, acquire(idB, time.Minute), 0)
 		}},
+		{"look", 2, func() { do(t, a, name, lease.Request{Action: lease.ActionRead}, 0) }},
+		{"watch", 1, func() {
+			if _, err := s.Watch(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"list of one lease", 5, func() {
+			listed := 0
+			for _, err := range s.List(t.Context(), name) {
+				if listed++; err != nil {
+					t.Error(err)
+				}
+			}
+			if listed != 1 {
+				t.Errorf("%d leases are listed", listed)
+			}
+		}},
 	} {
 		before := js.Conn().Stats().OutMsgs
 		s.f()
