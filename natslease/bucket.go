@@ -65,8 +65,10 @@ func (e *engine) checkStream(ctx context.Context) error {
 	if err := checkVersion(e.nc); err != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %w", err))
 	}
+	ctx, cancel := e.bounded(ctx)
+	defer cancel()
 	call := e.call("look at", "", e.api+"STREAM.INFO."+e.stream)
-	s, err := e.js.Stream(ctx, e.stream)
+	s, err := again(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.js.Stream(ctx, e.stream) })
 	if err != nil {
 		return call.explain(err)
 	}

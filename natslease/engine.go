@@ -129,8 +129,8 @@ func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
 
-// resend is how long a read waits for an answer before it is sent again. Nobody answers while the
-// stream has no leader.
+// resend is how long a request that changes nothing waits for an answer before it is sent again. No
+// server answers while there is no leader.
 const resend = time.Second
 
 // read returns the last message under a key, as the leader of the stream shows it.
@@ -141,16 +141,22 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
+	res, err := again(ctx, func(ctx context.Context) (*nats.Msg, error) { return e.nc.RequestWithContext(ctx, subject, request) })
+	if err != nil {
+		return message{}, call.explain(err)
+	}
+	m, err := parse(key, res.Data)
+	return m, call.explain(err)
+}
+
+// again sends a request that changes nothing, and sends it again while it is not answered.
+func again[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, resend)
-		res, err := e.nc.RequestWithContext(attempt, subject, request)
+		answer, err := send(attempt)
 		cancel()
-		switch {
-		case err == nil:
-			m, err := parse(key, res.Data)
-			return m, call.explain(err)
-		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
-			return message{}, call.explain(err)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return answer, err
 		}
 	}
 }

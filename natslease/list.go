@@ -96,11 +96,13 @@ func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
 	}
 	for stale := 0; ; stale++ {
 		call := e.call("list", "", e.api+"STREAM.INFO."+e.stream)
-		s, err := e.js.Stream(ctx, e.stream)
-		if err != nil {
-			return nil, call.explain(err)
-		}
-		info, err := s.Info(ctx, jetstream.WithSubjectFilter(e.subject(">")))
+		info, err := again(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+			s, err := e.js.Stream(ctx, e.stream)
+			if err != nil {
+				return nil, err
+			}
+			return s.Info(ctx, jetstream.WithSubjectFilter(e.subject(">")))
+		})
 		if err != nil {
 			return nil, call.explain(err)
 		}

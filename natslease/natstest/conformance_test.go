@@ -12,17 +12,21 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// suite is what the conformance suite has to know of the stores at an endpoint. With -short, all of
-// it takes less than a minute.
+// suite is what the conformance suite has to know of the stores at an endpoint.
 func suite(t *testing.T, endpoint string) *leasetest.Options {
-	another := func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, endpoint), nil) }
 	js := client(t, endpoint)
 	kv := bucket(t, js)
+	another := func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, endpoint), nil) }
+	anotherAuthority := func(t testing.TB, _ lease.Authority) lease.Authority {
+		return store(t, client(t, endpoint), nil).Authority()
+	}
 	o := &leasetest.Options{
-		Unit:    400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
-		Lacks:   leasetest.OwnClock | leasetest.Forgetting,
-		Reopen:  another,
-		Another: another,
+		Unit:             400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Can:              leasetest.Everything &^ leasetest.CanTellTime,
+		Reopen:           another,
+		Another:          another,
+		ReopenAuthority:  anotherAuthority,
+		AnotherAuthority: anotherAuthority,
 		Corrupt: func(t testing.TB, _ lease.Store, name string) {
 			if _, err := kv.PutString(t.Context(), key(name), "free"); err != nil {
 				t.Fatal(err)
@@ -31,15 +35,20 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 		Authority: func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() },
 	}
 	if testing.Short() {
-		o.Unit, o.Slack = 175*time.Millisecond, 400*time.Millisecond
-		o.Lacks |= leasetest.Dialects // in the old one every lease lasts a minute
+		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
 	}
 	return o
 }
 
+// All suites. With -short, those that take less than a minute: what holders do depends little on the
+// store.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conform(t, shared.url(), "Store", "Authority", "LoadingAuthority", "Lease")
+	suites := []string{"Store", "Authority", "LoadingAuthority"}
+	if !testing.Short() {
+		suites = append(suites, "Lease")
+	}
+	conform(t, shared.url(), suites...)
 }
 
 // The same with the bucket on three servers, and a client at one that does not lead.
@@ -78,7 +87,7 @@ func conform(t *testing.T, endpoint string, suites ...string) {
 
 // newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,18 @@ func TestExample(t *testing.T) {
 	}
 }
 
+// Without a server it says what is wrong.
+func TestExampleSaysWhatFails(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), takeover(t), "-server", "127.0.0.1:1").CombinedOutput()
+	if err == nil {
+		t.Error("it ended without an error")
+	}
+	if want := "connect to 127.0.0.1:1: nats: no servers available"; !strings.Contains(string(out), want) {
+		t.Errorf("it said %q, without %q", out, want)
+	}
+}
+
 // Two copies that know nothing of each other: one holds, is killed without warning, and the
 // other takes over with a newer token; and so on, with copies that are started later.
 func TestCopiesTakeOver(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/exec"
 	"time"
@@ -34,41 +33,47 @@ var (
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	if *copyOf != "" {
-		log.Fatal(work())
+	store, err := open(context.Background())
+	switch {
+	case err != nil:
+	case *copyOf != "":
+		err = work(store)
+	default:
+		err = watch()
 	}
-	if err := watch(); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// work is a copy: it waits for the lease and keeps it.
-func work() error {
-	ctx := context.Background()
+// open makes a store, and the bucket if there is none.
+func open(ctx context.Context) (*natslease.Store, error) {
 	nc, err := nats.Connect(*server, natslease.ConnectOptions()...)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("connect to %s: %w", *server, err)
 	}
-	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	const replicas = 1 // in production 3 or 5
 	_, err = js.CreateKeyValue(ctx, natslease.BucketConfig(natslease.DefaultBucket, replicas))
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return err
+		return nil, err
 	}
-	store, err := natslease.New(ctx, js, nil)
-	if err != nil {
-		return err
-	}
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	return natslease.New(ctx, js, nil)
+}
+
+// work is a copy: it waits for the lease and keeps it.
+func work(store *natslease.Store) error {
+	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
 		return err
 	}
 	fmt.Println("waits")
-	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+	return session.Run(context.Background(), l, func(ctx context.Context, tok lease.Token) error {
 		fmt.Println(tok)
 		<-ctx.Done()
 		return context.Cause(ctx)
