@@ -54,17 +54,17 @@ func must(b *testing.B, err error) {
 }
 
 // engines are a server that is alone, and three with the bucket on each.
-func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream)) {
-	b.Run("R1", func(b *testing.B) { f(b, client(b, newChild(b).url())) })
+func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream, replicas int)) {
+	b.Run("R1", func(b *testing.B) { f(b, client(b, newChild(b).url()), 1) })
 	b.Run("R3", func(b *testing.B) {
 		c := newCluster(b, 3)
-		f(b, client(b, c.members[c.leader(b)].url()))
+		f(b, client(b, c.members[c.leader(b)].url()), 3)
 	})
 }
 
 // BenchmarkRenew is a renewal against the Update of a key by its revision.
 func BenchmarkRenew(b *testing.B) {
-	engines(b, func(b *testing.B, js jetstream.JetStream) {
+	engines(b, func(b *testing.B, js jetstream.JetStream, _ int) {
 		ctx := context.Background()
 		a := store(b, js, nil).Authority()
 		do(b, a, "ours", acquire(idA, time.Hour), 0)
@@ -85,12 +85,12 @@ func BenchmarkRenew(b *testing.B) {
 // BenchmarkAcquireRelease is against what is done without a library: to create the key with a time to
 // live, and to delete it by its revision.
 func BenchmarkAcquireRelease(b *testing.B) {
-	engines(b, func(b *testing.B, js jetstream.JetStream) {
+	engines(b, func(b *testing.B, js jetstream.JetStream, replicas int) {
 		ctx := context.Background()
 		l, err := store(b, js, nil).Lease("ours", nil)
 		must(b, err)
 		defer l.Close(ctx)
-		c := natslease.BucketConfig("ttl", 1)
+		c := natslease.BucketConfig("ttl", replicas)
 		c.LimitMarkerTTL = time.Minute
 		kv, err := js.CreateKeyValue(ctx, c)
 		must(b, err)
@@ -112,7 +112,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 
 // BenchmarkRefusal is an acquire of a lease that another has, against a direct read of the key.
 func BenchmarkRefusal(b *testing.B) {
-	engines(b, func(b *testing.B, js jetstream.JetStream) {
+	engines(b, func(b *testing.B, js jetstream.JetStream, _ int) {
 		ctx := context.Background()
 		a := store(b, js, nil).Authority()
 		do(b, a, "ours", acquire(idA, time.Hour), 0)
