@@ -34,7 +34,7 @@ func (c call) explain(err error) error {
 	if c.key != "" {
 		about = fmt.Sprintf("key %q of %s", c.key, about)
 	}
-	if violation, advice := c.violation(err); violation != nil {
+	if advice, violation := c.violation(err); violation != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %s %s: %w: %w; %s", c.what, about, err, violation, advice))
 	}
 	advice, permanent := c.advice(err)
@@ -53,24 +53,24 @@ func silent(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// violation returns the violation of a permission that kept the answer away, and what permission is
-// missing. A server does not answer such a request: it sends the violation by itself, as an error of
-// the connection.
-func (c call) violation(err error) (violation error, advice string) {
+// violation returns which permission is missing, and the error that says so, if that is why there was
+// no answer. A server does not answer a request without permission. It sends the violation by itself,
+// as an error of the connection.
+func (c call) violation(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
-		return nil, ""
+		return "", nil
 	}
 	_, text, _ := strings.Cut(last.Error(), "Permissions Violation for ")
 	subscribed, subscription := strings.CutPrefix(text, "Subscription to ")
 	inboxes := inboxPrefix(c.nc)
 	switch {
 	case subscription && strings.HasPrefix(subscribed, `"`+inboxes): // once for each connection, for all answers
-		return last, fmt.Sprintf("the user needs the permission to subscribe to %q", inboxes+">")
+		return fmt.Sprintf("the user needs the permission to subscribe to %q", inboxes+">"), last
 	case !subscription && last != c.before && strings.Contains(text, `"`+c.subject):
-		return last, fmt.Sprintf("the user needs the permission to publish to %q", c.permission())
+		return fmt.Sprintf("the user needs the permission to publish to %q", c.permission()), last
 	}
-	return nil, ""
+	return "", nil
 }
 
 // inboxPrefix returns the beginning of the subjects to which answers are sent.
