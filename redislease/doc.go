@@ -1,0 +1,2 @@
+// Package redislease keeps leases in Redis, version 7 or newer, or Valkey.
+package redislease

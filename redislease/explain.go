@@ -1,0 +1,90 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+)
+
+// explain adds to an error which key it is about and what can be done. It marks an error that no
+// retry can mend.
+func explain(what, key string, err error) error {
+	advice, permanent := advise(err)
+	if advice != "" {
+		advice = "; " + advice
+	}
+	err = fmt.Errorf("redislease: %s %q: %w%s", what, key, err, advice)
+	if permanent {
+		return lease.Permanent(err)
+	}
+	return err
+}
+
+// advices are what can be done about an error that a server sent, by what its text has in it.
+var advices = []struct {
+	text      string
+	advice    string
+	permanent bool
+}{
+	{"NOAUTH", "give the client the user and the password", true},
+	{"WRONGPASS", "put the user and the password of the client right", true},
+	{"NOPERM", permissions, true},
+	{"ACL failure in script", permissions, true},
+	{"No permissions to access a key", permissions, true},
+	{"WRONGTYPE", "something else than a lease is kept under this key or under the floor of its bucket: delete that, or give leases another Options.Prefix", true},
+	{"READONLY", "the server is a replica: connect to the primary, or through a sentinel", false},
+	{"LOADING", "the server is starting: try again", false},
+	{"MASTERDOWN", "the server is a replica that lost its primary: connect to the primary", false},
+	{"MISCONF", "the server cannot write to its disk: make room there", false},
+	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write: start them", false},
+	{"CLUSTERDOWN", "the cluster has lost servers: start them", false},
+	{"MOVED", "the server is one of a cluster: make the store with a redis.ClusterClient", false},
+	{"max number of clients", "raise maxclients, or make the pools smaller", false},
+	{"Error compiling script", "Redis 7 or newer is needed, or Valkey", true},
+	{"unknown command", "Redis 7 or newer is needed, or Valkey, with none of these commands renamed", true},
+}
+
+const permissions = "permit what the documentation of package redislease lists under Permissions"
+
+// advise returns what can be done about an error, and whether no retry can succeed before that is
+// done.
+func advise(err error) (advice string, permanent bool) {
+	if text := redisError(err); text != "" {
+		for _, a := range advices {
+			if strings.Contains(text, a.text) {
+				return a.advice, a.permanent
+			}
+		}
+		return "", false
+	}
+	var dial *net.OpError
+	var replicas *replicaError
+	switch {
+	case errors.As(err, new(*lease.PermanentError)):
+		return "", true
+	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):
+		return "", false
+	case errors.Is(err, redis.ErrClosed):
+		return "the store is closed", false
+	case errors.As(err, &replicas):
+		return "see that the replicas are up and connected: INFO replication", false
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return "no connection: see that the server is up and the address right", false
+	case errors.Is(err, redis.ErrPoolTimeout):
+		return "all connections are in use: raise PoolSize", false
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time: the server is overloaded, runs a long command (SLOWLOG GET), or is out of reach", false
+	}
+	return "no answer: see that the server is up and the address right", false
+}
+
+// unreadable is the error of a hash that is no record.
+func unreadable(key string, err error) error {
+	return fmt.Errorf("redislease: key %q: %w; put it right, or free the lease: DEL %s", key, err, key)
+}

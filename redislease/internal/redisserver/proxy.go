@@ -1,0 +1,153 @@
+package redisserver
+
+import (
+	"net"
+	"sync"
+)
+
+// A Proxy stands between clients and a server, or between a replica and its primary. It can cut
+// connections, and let them die silently.
+type Proxy struct {
+	listener net.Listener
+	all      sync.WaitGroup
+
+	mu     sync.Mutex
+	target string
+	dead   bool           // new connections are accepted, and nothing is passed on
+	links  map[*link]bool // true: it is dead
+}
+
+// A link is a connection through a Proxy.
+type link struct {
+	client, server net.Conn // server is nil if the link was dead from its beginning
+}
+
+// NewProxy makes a proxy for the server at an address.
+func NewProxy(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{listener: l, target: target, links: map[*link]bool{}}
+	p.all.Go(p.accept)
+	return p, nil
+}
+
+// Addr returns the address of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Port returns the port of the proxy.
+func (p *Proxy) Port() string {
+	_, port, _ := net.SplitHostPort(p.Addr())
+	return port
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		target, dead := p.target, p.dead
+		p.mu.Unlock()
+		k := &link{client: client}
+		if !dead {
+			if k.server, err = net.Dial("tcp", target); err != nil {
+				client.Close()
+				continue
+			}
+		}
+		p.mu.Lock()
+		p.links[k] = dead
+		p.mu.Unlock()
+		if dead {
+			continue
+		}
+		p.all.Go(func() { p.pass(k, k.server, k.client) })
+		p.all.Go(func() { p.pass(k, k.client, k.server) })
+	}
+}
+
+// pass copies what is sent in one direction. A dead link stays open, and what is read from it is
+// dropped.
+func (p *Proxy) pass(k *link, to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		dead := p.links[k]
+		p.mu.Unlock()
+		if dead {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				p.end(k)
+				return
+			}
+		}
+		if err != nil {
+			p.end(k)
+			return
+		}
+	}
+}
+
+func (p *Proxy) end(k *link) {
+	p.mu.Lock()
+	delete(p.links, k)
+	p.mu.Unlock()
+	k.client.Close()
+	if k.server != nil {
+		k.server.Close()
+	}
+}
+
+// Cut cuts all connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	var links []*link
+	for k := range p.links {
+		links = append(links, k)
+	}
+	p.mu.Unlock()
+	for _, k := range links {
+		p.end(k)
+	}
+}
+
+// Silence lets all connections die silently, and every new one too, until Heal is called.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = true
+	for k := range p.links {
+		p.links[k] = true
+	}
+}
+
+// Heal lets new connections through. Dead ones stay dead.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = false
+}
+
+// Target sends new connections to another server.
+func (p *Proxy) Target(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = addr
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	p.listener.Close()
+	p.Cut()
+	p.all.Wait()
+	p.Cut() // what was accepted meanwhile
+}

@@ -1,0 +1,151 @@
+// Package redisserver starts Redis and Valkey for tests.
+package redisserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Program is the server that is started if REDISLEASE_SERVER does not name another one, such as
+// valkey-server.
+const Program = "redis-server"
+
+// A Server is a Redis of its own, on a free port of the loopback, in a folder that belongs to it. It
+// does not outlive the tests.
+type Server struct {
+	dir      string
+	port     int
+	settings []string
+	child    *exec.Cmd
+	ended    chan struct{}
+}
+
+// Durable are the settings of a server that keeps what it has acknowledged when it is killed.
+var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// New starts a server with settings such as "--appendonly", "yes", in dir.
+func New(dir string, settings ...string) (*Server, error) {
+	s := &Server{dir: dir, settings: settings}
+	var err error
+	if s.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	return s, s.Start()
+}
+
+// Start starts the server, also again, and returns when it answers.
+func (s *Server) Start() error {
+	program := os.Getenv("REDISLEASE_SERVER")
+	if program == "" {
+		program = Program
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return fmt.Errorf("these tests need %s: apt-get install %s: %w", program, program, err)
+	}
+	attr, err := diesWithParent()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no",
+		"--save", "", "--maxclients", "2000", "--enable-debug-command", "local", "--repl-diskless-sync-delay", "0"}
+	s.child = exec.Command(path, append(args, s.settings...)...)
+	s.child.SysProcAttr, s.child.Dir, s.child.Stdout, s.child.Stderr = attr, s.dir, log, log
+	s.ended = make(chan struct{})
+	started := make(chan error)
+	go startAndWait(s.child, started, s.ended)
+	if err := <-started; err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		err := s.ping()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.ended:
+			out, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("%s ended: %s", program, out)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not answer: %v", program, err)
+		}
+	}
+}
+
+// ping asks over a connection of its own, since go-redis waits before it dials again.
+func (s *Server) ping() error {
+	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	answer := make([]byte, 64)
+	n, err := conn.Read(answer)
+	if err == nil && string(answer[:n]) != "+PONG\r\n" && string(answer[:min(n, 7)]) != "-NOAUTH" {
+		err = fmt.Errorf("%q", answer[:n])
+	}
+	return err
+}
+
+// Addr returns the address of the server.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Port returns the port of the server.
+func (s *Server) Port() string { return strconv.Itoa(s.port) }
+
+// Do sends one command over a connection of its own.
+func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
+	c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer c.Close()
+	return c.Do(ctx, args...).Result()
+}
+
+// Kill ends the server as a crash does.
+func (s *Server) Kill() {
+	_ = s.child.Process.Kill()
+	<-s.ended
+}
+
+// Stop ends the server, even if it is paused.
+func (s *Server) Stop() { s.Kill() }
+
+// startAndWait runs a child to its end. Its thread must live as long: the child dies with it.
+func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := child.Start()
+	started <- err
+	if err == nil {
+		_ = child.Wait()
+	}
+	close(ended)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,162 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+)
+
+// page is how many keys of the server a list looks at in one exchange.
+const page = 500
+
+// List returns the leases whose names begin with prefix, in no order. A key that cannot be read is
+// an error of its entry. See [lease.Lister].
+//
+// A list looks at every key of the database, page by page, with SCAN, and asks for those of leases.
+// Keys of other programs cost time, but nothing is blocked. In a cluster, a lease whose slot is moved
+// to another server during the list may be missed.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(lease.Entry{}, explain("list from", prefix, err))
+			return
+		}
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		var all []*redis.Client
+		turn := make(chan struct{}, 1)
+		if err := s.servers.each(ctx, func(_ context.Context, server *redis.Client) error {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			all = append(all, server)
+			return nil
+		}); err != nil {
+			yield(lease.Entry{}, explain("list from", prefix, err))
+			return
+		}
+		seen := map[string]bool{} // SCAN may show a key twice
+		for _, server := range all {
+			if !s.listServer(ctx, server, prefix, seen, yield) {
+				return
+			}
+		}
+	}
+}
+
+// listServer lists the leases of one server, and reports whether to go on.
+func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) bool {
+	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
+	for cursor := uint64(0); ; {
+		scanned, err := await(ctx, s, func() (p scanned, err error) {
+			p.keys, p.cursor, err = server.Scan(ctx, cursor, pattern, page).Result()
+			return p, err
+		})
+		var names []string
+		for _, key := range scanned.keys {
+			if name, ok := s.nameOf(key); ok && strings.HasPrefix(name, prefix) && !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+		var entries []entry
+		if err == nil && len(names) > 0 {
+			entries, err = await(ctx, s, func() ([]entry, error) { return s.read(ctx, server, names) })
+		}
+		if err != nil {
+			yield(lease.Entry{}, explain("list from", prefix, err))
+			return false
+		}
+		cursor = scanned.cursor
+		for _, e := range entries {
+			if e.Name != "" && !yield(e.Entry, e.err) {
+				return false
+			}
+		}
+		if cursor == 0 {
+			return true
+		}
+	}
+}
+
+// scanned is what one SCAN shows.
+type scanned struct {
+	keys   []string
+	cursor uint64
+}
+
+// An entry is one of a list, and the error beside it. One without a name is not shown.
+type entry struct {
+	lease.Entry
+	err error
+}
+
+// read reads the records of names in one exchange.
+func (s *Store) read(ctx context.Context, server *redis.Client, names []string) ([]entry, error) {
+	verb, text := "evalsha", loadScript.hash
+	for {
+		pipe := server.Pipeline()
+		sent := make([]*redis.Cmd, len(names))
+		for i, name := range names {
+			keys := s.keys(name)
+			sent[i] = pipe.Do(ctx, verb, text, len(keys), keys[0], keys[1], "never", s.step())
+		}
+		_, _ = pipe.Exec(ctx) // which returns the first of the errors below
+		entries, again := make([]entry, 0, len(names)), false
+		for i, name := range names {
+			fields, err := sent[i].Slice()
+			sentBack := redisError(err)
+			switch {
+			case strings.HasPrefix(sentBack, "NOSCRIPT") && verb == "evalsha":
+				again = true
+			case strings.HasPrefix(sentBack, "MOVED"), strings.HasPrefix(sentBack, "ASK"):
+				// Its slot was moved after SCAN had shown it.
+				snap, err := s.Load(ctx, name)
+				entries = append(entries, entryOf(name, snap, err))
+			case err != nil && !strings.Contains(sentBack, "WRONGTYPE"):
+				return nil, err
+			case err != nil:
+				entries = append(entries, entry{lease.Entry{Name: name}, explain("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
+			default:
+				snap, err := reply(fields).snapshot()
+				if err != nil {
+					err = unreadable(s.Key(name), err)
+				}
+				entries = append(entries, entryOf(name, snap, err))
+			}
+		}
+		if !again {
+			return entries, nil
+		}
+		verb, text = "eval", loadScript.source
+	}
+}
+
+func entryOf(name string, snap lease.Snapshot, err error) entry {
+	switch {
+	case err != nil:
+		return entry{lease.Entry{Name: name}, err}
+	case strings.HasPrefix(snap.Version, absent):
+		return entry{} // forgotten since SCAN has shown it
+	}
+	return entry{lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil}
+}
+
+// nameOf returns the name of a record's key.
+func (s *Store) nameOf(key string) (name string, ok bool) {
+	_, rest, found := strings.Cut(strings.TrimPrefix(key, s.options.Prefix+":"), ":")
+	return rest, found && lease.CheckName(rest) == nil && s.Key(rest) == key
+}
+
+var globSpecial = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
+
+// globEscape writes a text as a pattern of SCAN that matches it alone.
+func globEscape(s string) string { return globSpecial.Replace(s) }

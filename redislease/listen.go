@@ -1,0 +1,215 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// pingEvery is how often a listener asks for an answer, and silentFor how long it may be without one.
+const (
+	pingEvery = time.Second
+	silentFor = 5 * time.Second
+)
+
+var errLost = errors.New("the connection that listens was lost")
+
+// A listener is a connection that listens on the channels of buckets, and the watches that it
+// signals. A go-redis PubSub connects again in silence, and the signals in between are lost. So its
+// client can connect once only.
+type listener struct {
+	client *redis.Client
+	pubsub *redis.PubSub
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu         sync.Mutex
+	heard      time.Time
+	watched    map[string]map[chan struct{}]struct{} // by name; nil: the connection is lost
+	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed it
+	reason     error                                 // for which it was lost
+}
+
+// listen makes a listener at a server. It connects when it subscribes.
+func listen(server *redis.Client) *listener {
+	o := plain(server.Options())
+	dial, dialed := o.Dialer, new(atomic.Bool)
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialed.Swap(true) {
+			return nil, errLost
+		}
+		return dial(ctx, network, addr)
+	}
+	o.DialerRetries, o.MinIdleConns, o.PoolSize = 1, 0, 1
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &listener{client: redis.NewClient(o), cancel: cancel, heard: time.Now(),
+		watched: map[string]map[chan struct{}]struct{}{}, subscribed: map[string]chan struct{}{}}
+	l.pubsub = l.client.Subscribe(ctx)
+	l.ended.Go(func() { l.keep(ctx) })
+	return l
+}
+
+// subscribe returns when the server has confirmed that the listener gets what is published on the
+// channel. Only one call is made at a time.
+func (l *listener) subscribe(ctx context.Context, channel string) error {
+	l.mu.Lock()
+	confirmed, asked := l.subscribed[channel]
+	first := len(l.subscribed) == 0
+	if !asked {
+		confirmed = make(chan struct{})
+		l.subscribed[channel] = confirmed
+	}
+	lost := l.watched == nil
+	l.mu.Unlock()
+	if lost {
+		return errLost
+	}
+	if !asked {
+		if err := l.pubsub.Subscribe(ctx, channel); err != nil {
+			l.lose(err)
+			return err
+		}
+		if first {
+			l.ended.Go(l.receive)
+		}
+	}
+	select {
+	case <-confirmed:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.watched == nil {
+			return l.reason
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// receive signals what is published, until the connection is lost.
+func (l *listener) receive() {
+	for {
+		got, err := l.pubsub.Receive(context.Background())
+		if err != nil {
+			l.lose(err)
+			return
+		}
+		l.mu.Lock()
+		l.heard = time.Now()
+		switch m := got.(type) {
+		case *redis.Subscription:
+			if confirmed := l.subscribed[m.Channel]; confirmed != nil && m.Kind == "subscribe" {
+				select {
+				case <-confirmed:
+				default:
+					close(confirmed)
+				}
+			}
+		case *redis.Message:
+			for signals := range l.watched[m.Payload] {
+				select {
+				case signals <- struct{}{}:
+				default:
+				}
+			}
+		}
+		l.mu.Unlock()
+	}
+}
+
+// keep asks for an answer from time to time, and loses a connection that does not give one.
+func (l *listener) keep(ctx context.Context) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		l.mu.Lock()
+		silent, idle := time.Since(l.heard), len(l.subscribed) == 0
+		l.mu.Unlock()
+		if idle {
+			continue
+		}
+		if silent > silentFor {
+			l.lose(errLost)
+			return
+		}
+		bounded, cancel := context.WithTimeout(ctx, pingEvery)
+		err := l.pubsub.Ping(bounded)
+		cancel()
+		if err != nil {
+			l.lose(err)
+			return
+		}
+	}
+}
+
+// close ends the listener and waits until nothing of it runs.
+func (l *listener) close() {
+	l.lose(errLost)
+	l.ended.Wait()
+}
+
+// add adds a watch, unless the listener is lost.
+func (l *listener) add(name string, signals chan struct{}) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watched == nil {
+		return false
+	}
+	if l.watched[name] == nil {
+		l.watched[name] = map[chan struct{}]struct{}{}
+	}
+	l.watched[name][signals] = struct{}{}
+	return true
+}
+
+// remove closes a watch, unless it is closed already.
+func (l *listener) remove(name string, signals chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	watches := l.watched[name]
+	if _, ok := watches[signals]; !ok {
+		return
+	}
+	close(signals)
+	delete(watches, signals)
+	if len(watches) == 0 {
+		delete(l.watched, name)
+	}
+}
+
+// lose ends the connection and closes all watches.
+func (l *listener) lose(reason error) {
+	l.mu.Lock()
+	if l.watched == nil {
+		l.mu.Unlock()
+		return
+	}
+	l.reason = reason
+	for _, watches := range l.watched {
+		for signals := range watches {
+			close(signals)
+		}
+	}
+	l.watched = nil
+	for _, confirmed := range l.subscribed {
+		select {
+		case <-confirmed:
+		default:
+			close(confirmed)
+		}
+	}
+	l.mu.Unlock()
+	l.cancel()
+	_ = l.pubsub.Close()
+	_ = l.client.Close()
+}

@@ -1,0 +1,128 @@
+package redislease
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// timeLayout is that of every time: nine decimals, so that texts sort as times do.
+const timeLayout = "2006-01-02T15:04:05.000000000Z"
+
+const infinite = "infinite"
+
+// versionField is the field of a hash that is not part of the record.
+const versionField = "version"
+
+// stamp writes a time, and "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// digits writes an epoch so that texts sort as epochs do.
+func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
+
+// A column is a field of a record as its hash has it.
+type column struct {
+	name string
+	get  func(lease.Record) string
+	set  func(*lease.Record, string)
+	rule string
+}
+
+// columns are all fields, in the order in which they are written. What set cannot read it leaves
+// zero, and then get returns another text than the one that was read.
+var columns = [...]column{
+	{"state", func(r lease.Record) string { return r.State.String() },
+		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },
+		"must be one of the five states"},
+	{"owner", func(r lease.Record) string { return r.Owner },
+		func(r *lease.Record, s string) { r.Owner = s }, ""},
+	{"until", func(r lease.Record) string { return stamp(r.Until) },
+		func(r *lease.Record, s string) { r.Until, _ = time.Parse(timeLayout, s) },
+		"must be a time such as 2012-01-26T23:30:33.500000000Z, or empty"},
+	{"duration", func(r lease.Record) string { return durationText(r.Duration) },
+		func(r *lease.Record, s string) { r.Duration = parseDuration(s) },
+		"must be a duration as Go writes it, such as 1m0s, or infinite, or empty"},
+	{"epoch", func(r lease.Record) string { return digits(r.Epoch) },
+		func(r *lease.Record, s string) { r.Epoch, _ = strconv.ParseUint(s, 10, 64) },
+		"must be a number of 20 digits"},
+	{"id", func(r lease.Record) string { return idText(r.ID) },
+		func(r *lease.Record, s string) { r.ID, _ = lease.ParseID(s) },
+		"must be a GUID in lower case, or empty"},
+}
+
+func durationText(d time.Duration) string {
+	switch d {
+	case 0:
+		return ""
+	case lease.Infinite:
+		return infinite
+	}
+	return d.String()
+}
+
+func parseDuration(s string) time.Duration {
+	if s == infinite {
+		return lease.Infinite
+	}
+	d, _ := time.ParseDuration(s)
+	return d
+}
+
+func idText(id lease.ID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+// appendFields appends the names and values of a record.
+func appendFields(args []any, r lease.Record) []any {
+	for _, c := range columns {
+		args = append(args, c.name, c.get(r))
+	}
+	return args
+}
+
+// parseFields reads the names and values of a hash. Somebody may have written them by hand.
+func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
+	corrupt := func(field, value, rule string) error {
+		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}
+	}
+	for _, c := range columns {
+		value, given := fields[c.name]
+		if !given {
+			return lease.Record{}, "", corrupt(c.name, "", "must be given")
+		}
+		if c.set(&r, value); c.get(r) != value {
+			return lease.Record{}, "", corrupt(c.name, value, c.rule)
+		}
+	}
+	version = fields[versionField]
+	if version == "" {
+		return lease.Record{}, "", corrupt(versionField, "", "must be given")
+	}
+	if len(fields) > len(columns)+1 {
+		for name := range fields {
+			if !isColumn(name) {
+				return lease.Record{}, "", corrupt(name, fields[name], "is not a field of a record")
+			}
+		}
+	}
+	return r, version, r.Validate()
+}
+
+func isColumn(name string) bool {
+	for _, c := range columns {
+		if c.name == name {
+			return true
+		}
+	}
+	return name == versionField
+}

@@ -1,0 +1,76 @@
+package redislease
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A reply is what a script returns: 1, the time and the new version if it wrote, and otherwise 0,
+// the time, the version and the epoch of a name without a record, and the fields of the record. A renewal that wrote
+// nothing returns 0 alone.
+type reply []any
+
+var errReply = errors.New("the script returned something else than it does: is there a proxy that rewrites answers?")
+
+// wrote reports whether the script wrote what it was to write.
+func (r reply) wrote() bool { return len(r) > 0 && r[0] == int64(1) }
+
+func (r reply) text(i int) string {
+	if i >= len(r) {
+		return ""
+	}
+	s, _ := r[i].(string)
+	return s
+}
+
+// now is the time of the server.
+func (r reply) now() (time.Time, error) {
+	t, err := time.Parse(timeLayout, r.text(1))
+	if err != nil {
+		return time.Time{}, &lease.FieldError{Field: "floor.time", Value: strconv.Quote(r.text(1)), Bound: "must be a time such as 2012-01-26T23:30:33.500000000Z", Code: lease.ErrCorrupt}
+	}
+	return t, nil
+}
+
+// committed is the snapshot of what the script wrote.
+func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
+	now, err := r.now()
+	if err != nil || r.text(2) == "" {
+		return lease.Snapshot{}, errors.Join(errReply, err)
+	}
+	return lease.Snapshot{Record: next, Version: r.text(2), Now: now}, nil
+}
+
+// absent begins the version of a name without a record.
+const absent = "absent-"
+
+// snapshot is that of a load.
+func (r reply) snapshot() (lease.Snapshot, error) {
+	now, err := r.now()
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	if len(r) < 4 || len(r)%2 != 0 {
+		return lease.Snapshot{}, fmt.Errorf("%d parts: %w", len(r), errReply)
+	}
+	if len(r) == 4 {
+		epoch, err := strconv.ParseUint(r.text(3), 10, 63)
+		if err != nil || digits(epoch) != r.text(3) {
+			return lease.Snapshot{}, &lease.FieldError{Field: "floor.epoch", Value: strconv.Quote(r.text(3)), Bound: "must be a number of 20 digits", Code: lease.ErrCorrupt}
+		}
+		return lease.Snapshot{Record: lease.Record{Epoch: epoch}, Version: r.text(2), Now: now}, nil
+	}
+	fields := map[string]string{}
+	for i := 4; i < len(r); i += 2 {
+		fields[r.text(i)] = r.text(i + 1)
+	}
+	record, version, err := parseFields(fields)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	return lease.Snapshot{Record: record, Version: version, Now: now}, nil
+}

@@ -1,0 +1,165 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+)
+
+// tries is how often a request is sent that a server of a cluster has certainly not carried out,
+// and pause how long it waits in between.
+const (
+	tries = 8
+	pause = 25 * time.Millisecond
+)
+
+// run runs a script on the record and the floor of a name, and returns when it was answered, or soon
+// after ctx has ended. It is sent once, unless a server of a cluster answers that the keys are
+// elsewhere.
+func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	keys := s.keys(name)
+	return await(ctx, s, func() (reply, error) { return s.route(ctx, script, keys, args) })
+}
+
+// await returns what f returns, or returns soon after ctx has ended. go-redis keeps to the deadline
+// of a context, but does not notice when the context is cancelled.
+func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
+	if ctx.Done() == nil {
+		return f()
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answered := make(chan answer, 1)
+	var none T
+	if !s.start(func() {
+		value, err := f()
+		answered <- answer{value, err}
+	}) {
+		return none, lease.ErrClosed
+	}
+	select {
+	case a := <-answered:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// start calls f in a goroutine, unless the Store is closed.
+func (s *Store) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.tasks.run(f)
+	return true
+}
+
+// route sends a script to the server that has the keys.
+func (s *Store) route(ctx context.Context, script *script, keys []string, args []any) (reply, error) {
+	for try := 1; ; try++ {
+		server, err := s.servers.of(ctx, keys[0])
+		if err != nil {
+			return nil, err
+		}
+		r, err := s.send(ctx, server, false, script, keys, args)
+		word, rest, _ := strings.Cut(redisError(err), " ")
+		switch word {
+		case "MOVED":
+			s.servers.moved(ctx)
+		case "ASK": // the slot is being moved, and the keys are at the other server already
+			_, addr, _ := strings.Cut(rest, " ")
+			if server, err = s.servers.at(ctx, addr); err != nil {
+				return nil, err
+			}
+			r, err = s.send(ctx, server, true, script, keys, args)
+		}
+		word, _, _ = strings.Cut(redisError(err), " ")
+		if word != "MOVED" && word != "TRYAGAIN" || try == tries {
+			return r, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// send sends a script to a server, by its hash, and as a whole if the server does not know it. Both
+// are one exchange. WAIT goes with it, since it waits for what its own connection wrote.
+func (s *Store) send(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
+	command := make([]any, 0, 3+len(keys)+len(args))
+	command = append(command, "evalsha", script.hash, len(keys))
+	for _, k := range keys {
+		command = append(command, k)
+	}
+	command = append(command, args...)
+	r, err := s.sendCommand(ctx, server, asking, command)
+	if strings.HasPrefix(redisError(err), "NOSCRIPT") {
+		command[0], command[1] = "eval", script.source
+		r, err = s.sendCommand(ctx, server, asking, command)
+	}
+	return r, err
+}
+
+func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bool, command []any) (reply, error) {
+	if s.options.Replicas == 0 && !asking {
+		r, err := server.Do(ctx, command...).Slice()
+		return r, err
+	}
+	pipe := server.Pipeline() // one connection
+	if asking {
+		pipe.Do(ctx, "asking")
+	}
+	sent := pipe.Do(ctx, command...)
+	var acknowledged *redis.Cmd
+	if s.options.Replicas > 0 {
+		acknowledged = pipe.Do(ctx, "wait", s.options.Replicas, milliseconds(s.options.ReplicaTimeout))
+	}
+	_, _ = pipe.Exec(ctx) // which returns the first of the errors below
+	r, err := sent.Slice()
+	if err != nil || acknowledged == nil {
+		return r, err
+	}
+	n, err := acknowledged.Int()
+	if err == nil && n < s.options.Replicas {
+		err = &replicaError{server.Options().Addr, n, s.options.Replicas, s.options.ReplicaTimeout}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// redisError returns the text of an error that a server sent, and "" for others.
+func redisError(err error) string {
+	var e redis.Error
+	if err != nil && errors.As(err, &e) {
+		return e.Error()
+	}
+	return ""
+}
+
+// A replicaError says that too few replicas have acknowledged a write. It may last all the same.
+type replicaError struct {
+	addr      string
+	got, want int
+	within    time.Duration
+}
+
+func (e *replicaError) Error() string {
+	return fmt.Sprintf("done at %s, but acknowledged by %d of %d replicas within %v, so that a failover may undo it", e.addr, e.got, e.want, e.within)
+}
