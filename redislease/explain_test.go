@@ -1,0 +1,221 @@
+package redislease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/redislease"
+)
+
+func idOf(i int) string { return strconv.Itoa(i) }
+
+// says requires that an error has the texts, and is permanent or not.
+func says(t *testing.T, err error, permanent bool, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error that says %q", texts)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v does not say %q", err, text)
+		}
+	}
+	if errors.As(err, new(*lease.PermanentError)) != permanent {
+		t.Errorf("permanent must be %v: %v", permanent, err)
+	}
+}
+
+// Errors say what to do.
+func TestErrors(t *testing.T) {
+	ctx := t.Context()
+	load := func(t *testing.T, s *redislease.Store, name string) error {
+		_, err := s.Load(ctx, name)
+		return err
+	}
+	c := client(t, shared.Addr())
+	o := &redislease.Options{Prefix: prefix(t)}
+	t.Run("nobody there", func(t *testing.T) {
+		server := ownServer(t)
+		server.Kill()
+		says(t, load(t, store(t, client(t, server.Addr()), nil), "x"), false, `"lease:{`, "no connection", "refused")
+	})
+	t.Run("no answer", func(t *testing.T) {
+		server := ownServer(t)
+		s := store(t, client(t, server.Addr()), nil)
+		do(t, s.Authority(), "x", lease.Request{Action: lease.ActionRead}, 0)
+		server.Pause()
+		bounded, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := s.Load(bounded, "x")
+		says(t, err, false, "no answer in time")
+		if d := time.Since(began); d > 3*time.Second {
+			t.Errorf("it returned after %v", d)
+		}
+		server.Resume()
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		server := ownServer(t)
+		s := store(t, client(t, server.Addr()), nil)
+		do(t, s.Authority(), "x", lease.Request{Action: lease.ActionRead}, 0)
+		server.Pause()
+		bounded, cancel := context.WithCancel(ctx)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		began := time.Now()
+		if _, err := s.Load(bounded, "x"); !errors.Is(err, context.Canceled) || time.Since(began) > 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		server.Resume()
+	})
+	t.Run("wrong kind of key", func(t *testing.T) {
+		s := store(t, c, o)
+		c.Set(ctx, s.Key("string"), "x", 0)
+		says(t, load(t, s, "string"), true, s.Key("string"), "WRONGTYPE", "another Options.Prefix")
+		_, err := s.Swap(ctx, "string", lease.Snapshot{Version: "1", Now: time.Now()}, lease.Record{})
+		says(t, err, true, "WRONGTYPE")
+		c.Set(ctx, s.FloorKey("y"), "x", 0)
+		says(t, load(t, s, "y"), true, "WRONGTYPE", "floor")
+	})
+	t.Run("corrupt", func(t *testing.T) {
+		for field, value := range map[string]string{
+			"state": "free", "owner": strings.Repeat("x", 2000), "until": "2012-01-26T23:30:33.5Z", "duration": "60s", "epoch": "7", "id": "", "version": "", "colour": "blue",
+		} {
+			s := store(t, c, &redislease.Options{Prefix: prefix(t) + field})
+			do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+			c.HSet(ctx, s.Key("x"), field, value)
+			err := load(t, s, "x")
+			says(t, err, false, s.Key("x"), "DEL "+s.Key("x"))
+			if lease.CodeOf(err) != lease.ErrCorrupt || !strings.Contains(strings.ToLower(err.Error()), "record."+field) {
+				t.Errorf("%s = %s: %v", field, value, err)
+			}
+		}
+		s := store(t, c, &redislease.Options{Prefix: prefix(t) + "floor"})
+		do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+		c.HSet(ctx, s.FloorKey("x"), "time", "z")
+		if err := load(t, s, "x"); lease.CodeOf(err) != lease.ErrCorrupt || !strings.Contains(err.Error(), "floor.time") {
+			t.Errorf("the time of the floor: %v", err)
+		}
+	})
+	t.Run("name", func(t *testing.T) {
+		for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
+			if err := load(t, store(t, c, o), name); lease.CodeOf(err) != lease.ErrName {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		for _, name := range []string{"a:b", "{a}", "a*[b]?\\", "\xc3\xa4 \n", strings.Repeat("x", lease.MaxLabel)} {
+			do(t, store(t, c, o).Authority(), name, acquire(idA, time.Minute), 0)
+		}
+	})
+	t.Run("replica", func(t *testing.T) {
+		p := newPair(t)
+		says(t, load(t, store(t, client(t, p.replica.Addr()), nil), "x"), false, "READONLY", "connect to the primary")
+	})
+	t.Run("options", func(t *testing.T) {
+		for field, o := range map[string]redislease.Options{
+			"Options.Prefix": {Prefix: "a{b"}, "Options.Names": {Names: -1}, "Options.Keep": {Keep: time.Microsecond}, "Options.Replicas": {Replicas: -1},
+			"Options.ReplicaTimeout": {ReplicaTimeout: -1}, "Limits.MinDuration": {Limits: lease.Limits{MinDuration: -1}},
+		} {
+			var bad *lease.FieldError
+			if _, err := redislease.New(c, &o); !errors.As(err, &bad) || bad.Field != field || bad.Value == "" || bad.Bound == "" {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+		var none *redis.Client
+		var ring redis.UniversalClient = redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": shared.Addr()}})
+		defer ring.Close()
+		for _, c := range []redis.UniversalClient{nil, none, (*redis.ClusterClient)(nil), ring} {
+			if _, err := redislease.New(c, nil); lease.CodeOf(err) != lease.ErrOption {
+				t.Errorf("%T: %v", c, err)
+			}
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		s := store(t, c, o)
+		s.Close()
+		s.Close()
+		says(t, load(t, s, "x"), false, "closed")
+		if _, err := s.Watch(ctx, "x"); lease.CodeOf(err) != lease.ErrClosed {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// permissions are those of the package documentation.
+var permissions = []string{"+evalsha", "+eval", "+hget", "+hset", "+hmget", "+hgetall", "+exists", "+time", "+pexpire", "+pexpireat", "+persist",
+	"+publish", "+subscribe", "+ping", "+info", "+scan", "+wait", "~lease:*", "~lease-floor:*", "&lease-signal:*"}
+
+// Each permission is needed, and the error without it names it.
+func TestPermissions(t *testing.T) {
+	p := newPair(t)
+	server := p.primary
+	user := func(t *testing.T, rules []string) *redislease.Store {
+		name := fmt.Sprint("user", time.Now().UnixNano())
+		args := []any{"acl", "setuser", name, "on", ">secret", "resetchannels"}
+		for _, rule := range rules {
+			args = append(args, rule)
+		}
+		if _, err := server.Do(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+		return store(t, client(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = name, "secret" }), &redislease.Options{Replicas: 1})
+	}
+	// everything uses all that a store can do.
+	everything := func(s *redislease.Store) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		a := s.Authority()
+		name := fmt.Sprint("x", time.Now().UnixNano())
+		for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), acquire(idA, lease.Infinite), {Action: lease.ActionBreak}, acquire(idB, time.Minute), release(idB)} {
+			if _, err := a.Do(ctx, name, req); err != nil {
+				return err
+			}
+		}
+		if _, err := s.Watch(ctx, name); err != nil {
+			return err
+		}
+		time.Sleep(pingOnce) // a real engine
+		if _, err := s.Watch(ctx, name); err != nil {
+			return err
+		}
+		for _, err := range s.List(ctx, "") {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := everything(user(t, permissions)); err != nil {
+		t.Fatalf("with all permissions: %v", err)
+	}
+	for i, missing := range permissions {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			var rules []string
+			rules = append(append(rules, permissions[:i]...), permissions[i+1:]...)
+			if missing == "+eval" { // which only a server that does not know the scripts needs
+				if _, err := server.Do(t.Context(), "script", "flush"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := everything(user(t, rules))
+			if err == nil {
+				t.Fatal("it is not needed")
+			}
+			says(t, err, true, strings.Trim(missing, "+~&*"))
+		})
+	}
+	s := store(t, client(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = "nobody", "wrong" }), nil)
+	_, err := s.Load(t.Context(), "x")
+	says(t, err, true, "WRONGPASS", "password")
+}
+
+// pingOnce is longer than it takes a listener to ask for an answer.
+const pingOnce = 1300 * time.Millisecond

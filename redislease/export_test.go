@@ -1,0 +1,44 @@
+package redislease
+
+import (
+	"context"
+
+	"github.com/fencedlease/lease"
+)
+
+// Through returns an authority as that of s, with a memory of its own, all of whose exchanges go
+// through what the two functions make of them: a renewal in one exchange is the Swap of the second.
+func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
+	return newAuthority(through{exchanges(s), renewals(renewer{s}), s, s, s}, newMemory(defaultNames))
+}
+
+// FloorKey returns the key of the floor of a name.
+func (s *Store) FloorKey(name string) string { return s.floorKey(bucket(name)) }
+
+// Channel returns the channel on which a name is signalled.
+func (s *Store) Channel(name string) string { return s.channel(bucket(name)) }
+
+// Remembered returns how many names s remembers.
+func (s *Store) Remembered() int {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return len(s.memory.byName)
+}
+
+type through struct {
+	lease.Store
+	renewals lease.Store
+	lease.Limiter
+	lease.Watcher
+	lease.Lister
+}
+
+func (e through) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	return e.renewals.Swap(ctx, name, old, next)
+}
+
+type renewer struct{ *Store }
+
+func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	return s.renew(ctx, name, old, next)
+}

@@ -1,0 +1,171 @@
+package redislease_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/redislease"
+)
+
+const layout = "2006-01-02T15:04:05.000000000Z"
+
+// SPEC S4: when the clock of the server is set back, the time of the store stands still, and what
+// was seen to be over stays so.
+func TestClockIsSetBack(t *testing.T) {
+	c := client(t, shared.Addr())
+	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
+	a := s.Authority()
+	do(t, a, "x", acquire(idA, time.Hour), 0)
+	ahead := time.Now().Add(30 * time.Minute).UTC().Truncate(time.Second)
+	set := func(to time.Time) {
+		if err := c.HSet(t.Context(), s.FloorKey("x"), "time", to.Format(layout)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(ahead) // as if the clock had been there
+	for _, req := range []lease.Request{{Action: lease.ActionRead}, renew(idA), change(idA, idB), renew(idB)} {
+		if res := do(t, a, "x", req, 0); !res.Now.Equal(ahead) {
+			t.Errorf("%v: the time is %v and was %v", req.Action, res.Now, ahead)
+		}
+	}
+	if res := do(t, a, "x", renew(idB), 0); !res.Record.Until.Equal(ahead.Add(time.Hour)) {
+		t.Errorf("renewed until %v, at %v for an hour", res.Record.Until, ahead)
+	}
+	set(ahead.Add(2 * time.Hour))
+	do(t, a, "x", acquire(idA, time.Minute), 0) // which it is free for
+	do(t, a, "x", renew(idB), lease.ErrIDMismatch)
+}
+
+// A load keeps the time if the record is over by then, and only then.
+func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
+	c := client(t, shared.Addr())
+	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
+	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
+	kept := func() string { return c.HGet(t.Context(), s.FloorKey("x"), "time").Val() }
+	first := kept()
+	seen := lease.Snapshot{}
+	for over := false; !over; {
+		var err error
+		if seen, err = s.Load(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		if over = seen.Record.At(seen.Now) != seen.Record; !over && kept() != first {
+			t.Fatal("the load of a lease that is leased has written")
+		}
+	}
+	if end := kept(); end != seen.Now.Format(layout) {
+		t.Errorf("the lease was seen to be over at %v, and %s was kept", seen.Now, end)
+	}
+}
+
+// SPEC S2, S3: a record that is deleted by hand leaves its epoch behind, and a version of before is a
+// conflict. So it is when the floor is deleted too, or everything, since a version has a random word.
+func TestDeletedByHand(t *testing.T) {
+	for what, deletes := range map[string]func(s *redislease.Store) []string{
+		"record":           func(s *redislease.Store) []string { return []string{s.Key("x")} },
+		"floor":            func(s *redislease.Store) []string { return []string{s.FloorKey("x")} },
+		"record and floor": func(s *redislease.Store) []string { return []string{s.Key("x"), s.FloorKey("x")} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := client(t, shared.Addr())
+			o := &redislease.Options{Prefix: prefix(t), Keep: time.Millisecond}
+			s, other := store(t, c, o), store(t, c, o).Authority()
+			before := do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+			old, err := s.Load(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Millisecond) // a real engine, whose step is one
+			if err := c.Del(t.Context(), deletes(s)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if what == "floor" {
+				do(t, other, "x", release(idA), 0)
+			}
+			after := do(t, other, "x", acquire(idB, time.Minute), 0)
+			if after.Record.Epoch <= before.Record.Epoch {
+				t.Errorf("epoch %d after %d", after.Record.Epoch, before.Record.Epoch)
+			}
+			if _, err := s.Swap(t.Context(), "x", old, old.Record); lease.CodeOf(err) != lease.ErrConflict {
+				t.Errorf("a swap of the version before: %v", err)
+			}
+			do(t, s.Authority(), "x", renew(idA), lease.ErrIDMismatch)
+		})
+	}
+}
+
+// A version of an absence never recurs, though nothing was granted in between.
+func TestAbsenceDoesNotRecur(t *testing.T) {
+	c := client(t, shared.Addr())
+	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
+	first, err := s.Load(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Swap(t.Context(), "x", first, first.Record); err != nil {
+		t.Fatal(err)
+	}
+	c.Del(t.Context(), s.Key("x"))
+	again, err := s.Load(t.Context(), "x")
+	if err != nil || again.Version == first.Version {
+		t.Errorf("the version is %s again, %v", again.Version, err)
+	}
+	if _, err := s.Swap(t.Context(), "x", first, first.Record); lease.CodeOf(err) != lease.ErrConflict {
+		t.Errorf("a swap of the absence before: %v", err)
+	}
+}
+
+// SPEC S6: no name has the key of another, nor that of a floor, and none the key of another prefix.
+func TestKeys(t *testing.T) {
+	keys := map[string]string{}
+	for _, prefix := range []string{"lease", "lease-floor", "lease-signal", "lease:", "a", "a:"} {
+		s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix})
+		names := []string{"x", ":x", "{x}", "}", "{1}:x", "a:{1}:x", "\xc3\xa4", "-floor:{1}"}
+		for i := range 2000 {
+			names = append(names, strconv.Itoa(i))
+		}
+		for _, name := range names {
+			for _, key := range []string{s.Key(name), s.FloorKey(name)} {
+				of := fmt.Sprintf("the record of %q under %q", name, prefix)
+				if key == s.FloorKey(name) {
+					of = fmt.Sprintf("a floor under %q", prefix)
+				}
+				if other, taken := keys[key]; taken && other != of {
+					t.Errorf("%q is %s and %s", key, of, other)
+				}
+				keys[key] = of
+			}
+		}
+	}
+}
+
+// An idle record is forgotten by the server, and its floor stays.
+func TestIdleRecordsExpire(t *testing.T) {
+	c := client(t, shared.Addr())
+	s := store(t, c, &redislease.Options{Prefix: prefix(t), Keep: 10 * time.Minute})
+	a := s.Authority()
+	ttl := func() time.Duration { return c.PTTL(t.Context(), s.Key("x")).Val() }
+	about := func(what string, least, most time.Duration) {
+		t.Helper()
+		if d := ttl(); d < least-time.Minute || d > most+time.Second {
+			t.Errorf("%s: the record lasts %v, want %v to %v", what, d, least, most)
+		}
+	}
+	do(t, a, "x", acquire(idA, time.Hour), 0)
+	about("leased for an hour", 70*time.Minute, 70*time.Minute)
+	do(t, a, "x", acquire(idA, lease.Infinite), 0)
+	if d := ttl(); d != -1 {
+		t.Errorf("an infinite lease lasts %v", d)
+	}
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	do(t, a, "x", renew(idA), 0)
+	about("renewed for a minute", 11*time.Minute, 11*time.Minute)
+	do(t, a, "x", release(idA), 0)
+	about("released", 10*time.Minute, 10*time.Minute)
+	if d := c.PTTL(t.Context(), s.FloorKey("x")).Val(); d != -1 {
+		t.Errorf("the floor lasts %v", d)
+	}
+}

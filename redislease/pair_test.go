@@ -1,0 +1,61 @@
+package redislease_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fencedlease/lease/redislease/internal/redisserver"
+)
+
+// A pair is a primary and a replica, and two proxies: one that the clients use, and one that the
+// replica uses.
+type pair struct {
+	primary, replica *redisserver.Server
+	front, link      *redisserver.Proxy
+}
+
+func newPair(t testing.TB, settings ...string) *pair {
+	t.Helper()
+	p := &pair{primary: ownServer(t, settings...)}
+	p.front, p.link = proxy(t, p.primary.Addr()), proxy(t, p.primary.Addr())
+	p.replica = newReplica(t, p.link, settings...)
+	return p
+}
+
+// proxy is one that ends with the test.
+func proxy(t testing.TB, target string) *redisserver.Proxy {
+	t.Helper()
+	p, err := redisserver.NewProxy(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// newReplica starts a replica of the server behind a proxy, and returns when it has all data.
+func newReplica(t testing.TB, link *redisserver.Proxy, settings ...string) *redisserver.Server {
+	t.Helper()
+	s := ownServer(t, append([]string{"--replicaof", "127.0.0.1 " + link.Port()}, settings...)...)
+	eventually(t, "the replica is connected", func(ctx context.Context) error {
+		info, err := s.Do(ctx, "info", "replication")
+		if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	return s
+}
+
+// failOver makes the replica the primary, after the primary was killed or cut off, and sends the
+// clients to it.
+func (p *pair) failOver(t testing.TB) {
+	t.Helper()
+	if _, err := p.replica.Do(context.Background(), "replicaof", "no", "one"); err != nil {
+		t.Error(err)
+	}
+	p.front.Target(p.replica.Addr())
+	p.front.Cut()
+}
