@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -14,8 +15,13 @@ import (
 
 // explain adds to an error which key it is about and what can be done. It marks an error that no
 // retry can mend.
-func explain(what, key string, err error) error {
+func (s *Store) explain(what, key string, err error) error {
+	return explain(what, key, err, s.options.Prefix)
+}
+
+func explain(what, key string, err error, prefix string) error {
 	advice, permanent := advise(err)
+	advice = strings.ReplaceAll(advice, "PREFIX", prefix)
 	if advice != "" {
 		advice = "; " + advice
 	}
@@ -34,9 +40,11 @@ var advices = []struct {
 }{
 	{"NOAUTH", "give the client the user and the password", true},
 	{"WRONGPASS", "put the user and the password of the client right", true},
+	{"channel", "permit the user &PREFIX-signal:*", true},
+	{"one of the keys", "permit the user ~PREFIX:* and ~PREFIX-floor:*", true},
 	{"NOPERM", permissions, true},
 	{"ACL failure in script", permissions, true},
-	{"No permissions to access a key", permissions, true},
+	{"can't run this command", permissions, true},
 	{"WRONGTYPE", "something else than a lease is kept under this key or under the floor of its bucket: delete that, or give leases another Options.Prefix", true},
 	{"READONLY", "the server is a replica: connect to the primary, or through a sentinel", false},
 	{"LOADING", "the server is starting: try again", false},
@@ -50,7 +58,7 @@ var advices = []struct {
 	{"unknown command", "Redis 7 or newer is needed, or Valkey, with none of these commands renamed", true},
 }
 
-const permissions = "permit what the documentation of package redislease lists under Permissions"
+const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
 // advise returns what can be done about an error, and whether no retry can succeed before that is
 // done.
@@ -78,7 +86,7 @@ func advise(err error) (advice string, permanent bool) {
 		return "no connection: see that the server is up and the address right", false
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return "all connections are in use: raise PoolSize", false
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return "no answer in time: the server is overloaded, runs a long command (SLOWLOG GET), or is out of reach", false
 	}
 	return "no answer: see that the server is up and the address right", false

@@ -21,7 +21,7 @@ func TestClockIsSetBack(t *testing.T) {
 	do(t, a, "x", acquire(idA, time.Hour), 0)
 	ahead := time.Now().Add(30 * time.Minute).UTC().Truncate(time.Second)
 	set := func(to time.Time) {
-		if err := c.HSet(t.Context(), s.FloorKey("x"), "time", to.Format(layout)).Err(); err != nil {
+		if err := c.HSet(t.Context(), s.Key("x"), "time", to.Format(layout)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
 	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
-	kept := func() string { return c.HGet(t.Context(), s.FloorKey("x"), "time").Val() }
+	kept := func() string { return c.HGet(t.Context(), s.Key("x"), "time").Val() }
 	first := kept()
 	seen := lease.Snapshot{}
 	for over := false; !over; {

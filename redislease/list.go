@@ -23,7 +23,7 @@ const page = 500
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield(lease.Entry{}, explain("list from", prefix, err))
+			yield(lease.Entry{}, s.explain("list from", prefix, err))
 			return
 		}
 		if prefix != "" {
@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 			all = append(all, server)
 			return nil
 		}); err != nil {
-			yield(lease.Entry{}, explain("list from", prefix, err))
+			yield(lease.Entry{}, s.explain("list from", prefix, err))
 			return
 		}
 		seen := map[string]bool{} // SCAN may show a key twice
@@ -72,7 +72,7 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 			entries, err = await(ctx, s, func() ([]entry, error) { return s.read(ctx, server, names) })
 		}
 		if err != nil {
-			yield(lease.Entry{}, explain("list from", prefix, err))
+			yield(lease.Entry{}, s.explain("list from", prefix, err))
 			return false
 		}
 		cursor = scanned.cursor
@@ -106,15 +106,17 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 		pipe := server.Pipeline()
 		sent := make([]*redis.Cmd, len(names))
 		for i, name := range names {
-			keys := s.keys(name)
+			keys := s.keys(loadScript, name)
 			sent[i] = pipe.Do(ctx, verb, text, len(keys), keys[0], keys[1], "never", s.step())
 		}
-		_, _ = pipe.Exec(ctx) // which returns the first of the errors below
+		_, execErr := pipe.Exec(ctx)
 		entries, again := make([]entry, 0, len(names)), false
 		for i, name := range names {
 			fields, err := sent[i].Slice()
 			sentBack := redisError(err)
 			switch {
+			case sent[i].Err() == nil && sent[i].Val() == nil:
+				return nil, execErr // there was no connection
 			case strings.HasPrefix(sentBack, "NOSCRIPT") && verb == "evalsha":
 				again = true
 			case strings.HasPrefix(sentBack, "MOVED"), strings.HasPrefix(sentBack, "ASK"):
@@ -122,9 +124,9 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 				snap, err := s.Load(ctx, name)
 				entries = append(entries, entryOf(name, snap, err))
 			case err != nil && !strings.Contains(sentBack, "WRONGTYPE"):
-				return nil, err
+				return nil, loadScript.locate(err, nil)
 			case err != nil:
-				entries = append(entries, entry{lease.Entry{Name: name}, explain("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
+				entries = append(entries, entry{lease.Entry{Name: name}, s.explain("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
 			default:
 				snap, err := reply(fields).snapshot()
 				if err != nil {

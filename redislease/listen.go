@@ -30,6 +30,7 @@ type listener struct {
 
 	mu         sync.Mutex
 	heard      time.Time
+	channel    string                                // one of those subscribed
 	watched    map[string]map[chan struct{}]struct{} // by name; nil: the connection is lost
 	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed it
 	reason     error                                 // for which it was lost
@@ -63,6 +64,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	if !asked {
 		confirmed = make(chan struct{})
 		l.subscribed[channel] = confirmed
+		l.channel = channel
 	}
 	lost := l.watched == nil
 	l.mu.Unlock()
@@ -122,7 +124,8 @@ func (l *listener) receive() {
 	}
 }
 
-// keep asks for an answer from time to time, and loses a connection that does not give one.
+// keep asks for an answer from time to time, and loses a connection that does not give one. It
+// subscribes once more to a channel, which is confirmed, and needs no other permission.
 func (l *listener) keep(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -133,9 +136,9 @@ func (l *listener) keep(ctx context.Context) {
 		case <-tick.C:
 		}
 		l.mu.Lock()
-		silent, idle := time.Since(l.heard), len(l.subscribed) == 0
+		silent, channel := time.Since(l.heard), l.channel
 		l.mu.Unlock()
-		if idle {
+		if channel == "" {
 			continue
 		}
 		if silent > silentFor {
@@ -143,7 +146,7 @@ func (l *listener) keep(ctx context.Context) {
 			return
 		}
 		bounded, cancel := context.WithTimeout(ctx, pingEvery)
-		err := l.pubsub.Ping(bounded)
+		err := l.pubsub.Subscribe(bounded, channel)
 		cancel()
 		if err != nil {
 			l.lose(err)

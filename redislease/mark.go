@@ -57,7 +57,7 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 		return seen, nil
 	}
 	if err != nil {
-		return "", explain("advance the mark", m.key, err)
+		return "", fmt.Errorf("redislease: advance the mark %q: %w", m.key, err)
 	}
 	return tok, nil
 }

@@ -13,8 +13,11 @@ const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
 
-// versionField is the field of a hash that is not part of the record.
-const versionField = "version"
+// The fields of a hash that are not part of the record.
+const (
+	versionField = "version"
+	timeField    = "time"
+)
 
 // stamp writes a time, and "" for the zero time.
 func stamp(t time.Time) string {
@@ -124,5 +127,5 @@ func isColumn(name string) bool {
 			return true
 		}
 	}
-	return name == versionField
+	return name == versionField || name == timeField
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // A reply is what a script returns: 1, the time and the new version if it wrote, and otherwise 0,
-// the time, the version and the epoch of a name without a record, and the fields of the record. A renewal that wrote
-// nothing returns 0 alone.
+// the time, the version and the epoch of a name without a record, and the fields of the record. A
+// renewal that wrote nothing returns 0 alone.
 type reply []any
 
 var errReply = errors.New("the script returned something else than it does: is there a proxy that rewrites answers?")
@@ -31,7 +31,7 @@ func (r reply) text(i int) string {
 func (r reply) now() (time.Time, error) {
 	t, err := time.Parse(timeLayout, r.text(1))
 	if err != nil {
-		return time.Time{}, &lease.FieldError{Field: "floor.time", Value: strconv.Quote(r.text(1)), Bound: "must be a time such as 2012-01-26T23:30:33.500000000Z", Code: lease.ErrCorrupt}
+		return time.Time{}, &lease.FieldError{Field: "Record.time", Value: strconv.Quote(r.text(1)), Bound: "must be a time such as 2012-01-26T23:30:33.500000000Z", Code: lease.ErrCorrupt}
 	}
 	return t, nil
 }

@@ -26,7 +26,7 @@ func (s *Store) run(ctx context.Context, script *script, name string, args ...an
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	keys := s.keys(name)
+	keys := s.keys(script, name)
 	return await(ctx, s, func() (reply, error) { return s.route(ctx, script, keys, args) })
 }
 
@@ -112,7 +112,7 @@ func (s *Store) send(ctx context.Context, server *redis.Client, asking bool, scr
 		command[0], command[1] = "eval", script.source
 		r, err = s.sendCommand(ctx, server, asking, command)
 	}
-	return r, err
+	return r, script.locate(err, args)
 }
 
 func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bool, command []any) (reply, error) {
@@ -129,7 +129,10 @@ func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bo
 	if s.options.Replicas > 0 {
 		acknowledged = pipe.Do(ctx, "wait", s.options.Replicas, milliseconds(s.options.ReplicaTimeout))
 	}
-	_, _ = pipe.Exec(ctx) // which returns the first of the errors below
+	_, execErr := pipe.Exec(ctx)
+	if sent.Err() == nil && sent.Val() == nil {
+		return nil, execErr // there was no connection
+	}
 	r, err := sent.Slice()
 	if err != nil || acknowledged == nil {
 		return r, err

@@ -163,8 +163,13 @@ func (s *Store) floorKey(bucket string) string { return s.options.Prefix + "-flo
 // channel returns the channel on which the names of a bucket are signalled.
 func (s *Store) channel(bucket string) string { return s.options.Prefix + "-signal:" + bucket }
 
-// keys are those of every script.
-func (s *Store) keys(name string) []string { return []string{s.Key(name), s.floorKey(bucket(name))} }
+// keys are those that a script takes.
+func (s *Store) keys(script *script, name string) []string {
+	if script.keys == 1 {
+		return []string{s.Key(name)}
+	}
+	return []string{s.Key(name), s.floorKey(bucket(name))}
+}
 
 // Load returns the record under name and the time of the server.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
@@ -173,7 +178,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	}
 	reply, err := s.run(ctx, loadScript, name, s.touch(), s.step())
 	if err != nil {
-		return lease.Snapshot{}, explain("load", s.Key(name), err)
+		return lease.Snapshot{}, s.explain("load", s.Key(name), err)
 	}
 	snap, err := reply.snapshot()
 	if err != nil {

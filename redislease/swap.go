@@ -34,7 +34,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		digits(raised(old, next)), command, millis, channel, name}
 	reply, err := s.run(ctx, swapScript, name, appendFields(args, next)...)
 	if err != nil {
-		return lease.Snapshot{}, explain("swap", s.Key(name), err)
+		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
 	}
 	if !reply.wrote() {
 		current, err := reply.snapshot()
@@ -49,12 +49,16 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 // renew commits next, which differs from the record of old only in an until that is counted from
 // the server's time of the commit. What the script cannot do is a conflict.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	number, known := numberOf(old.Version)
+	if !known {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
 	d := next.Duration
-	reply, err := s.run(ctx, renewScript, name, old.Version, stamp(old.Now), word(),
-		int64(d/time.Second), int64(d%time.Second), milliseconds(d)+milliseconds(s.options.Keep))
+	reply, err := s.run(ctx, renewScript, name, old.Version, word()+"-"+strconv.FormatInt(number+1, 10), int64(d/time.Second), int64(d%time.Second),
+		milliseconds(d)+milliseconds(s.options.Keep), old.Now.Unix()/86400, old.Now.Format("2006-01-02T"))
 	switch {
 	case err != nil:
-		return lease.Snapshot{}, explain("renew", s.Key(name), err)
+		return lease.Snapshot{}, s.explain("renew", s.Key(name), err)
 	case !reply.wrote():
 		return lease.Snapshot{}, lease.ErrConflict
 	}
@@ -70,6 +74,12 @@ func raised(old lease.Snapshot, next lease.Record) uint64 {
 		return min(next.Epoch+1, math.MaxInt64)
 	}
 	return next.Epoch
+}
+
+// numberOf returns the number at the end of a version.
+func numberOf(version string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(version[strings.LastIndexByte(version, '-')+1:], 10, 64)
+	return n, err == nil
 }
 
 // word returns the random word of a version. A failover or a restart can lose the latest writes, and

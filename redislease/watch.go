@@ -22,13 +22,13 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return nil, explain("watch", s.Key(name), ctx.Err())
+		return nil, s.explain("watch", s.Key(name), ctx.Err())
 	}
 	s.mu.Lock()
 	l, closed := s.listener, s.closed
 	s.mu.Unlock()
 	if closed {
-		return nil, explain("watch", s.Key(name), lease.ErrClosed)
+		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
 	}
 	channel := s.channel(bucket(name))
 	signals := make(chan struct{}, 1)
@@ -40,12 +40,12 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		}
 		l.remove(name, signals)
 		if !errors.Is(err, errLost) {
-			return nil, explain("watch", s.Key(name), err)
+			return nil, s.explain("watch", s.Key(name), err)
 		}
 	}
 	server, err := s.servers.of(ctx, s.Key(name))
 	if err != nil {
-		return nil, explain("watch", s.Key(name), err)
+		return nil, s.explain("watch", s.Key(name), err)
 	}
 	l = listen(server)
 	s.mu.Lock()
@@ -56,12 +56,12 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	s.mu.Unlock()
 	if closed {
 		l.close()
-		return nil, explain("watch", s.Key(name), lease.ErrClosed)
+		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
 	}
 	l.add(name, signals)
 	if err := l.subscribe(ctx, channel); err != nil {
 		l.remove(name, signals)
-		return nil, explain("watch", s.Key(name), err)
+		return nil, s.explain("watch", s.Key(name), err)
 	}
 	context.AfterFunc(ctx, func() { l.remove(name, signals) })
 	return signals, nil

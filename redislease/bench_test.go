@@ -1,0 +1,84 @@
+//go:build !race
+
+package redislease_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease/redislease"
+	"github.com/fencedlease/lease/redislease/internal/redisserver"
+)
+
+// bareRenew is the least that a renewal of a lock does: it compares and sets how long the key lasts.
+var bareRenew = redis.NewScript(`
+if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'until', ARGV[2])
+return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
+
+// compare measures a and b in turns, so that both meet the same machine, and returns the median of
+// each and the median of the ratios of those that were measured together. Every other time b comes
+// first.
+func compare(t testing.TB, rounds int, a, b func() error) (our, their time.Duration, ratio float64) {
+	t.Helper()
+	measure := func(f func() error) time.Duration {
+		began := time.Now()
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	var as, bs []time.Duration
+	for i := range rounds {
+		var x, y time.Duration
+		if i%2 == 0 {
+			x = measure(a)
+			y = measure(b)
+		} else {
+			y = measure(b)
+			x = measure(a)
+		}
+		as, bs = append(as, x), append(bs, y)
+	}
+	slices.Sort(as)
+	slices.Sort(bs)
+	our, their = as[len(as)/2], bs[len(bs)/2]
+	return our, their, float64(our) / float64(their)
+}
+
+// A renewal takes no more than 1.25 times the bare command, measured in turns, in both orders.
+func TestRenewalCost(t *testing.T) {
+	for what, server := range map[string]*redisserver.Server{"in memory": shared, "appendfsync always": ownServer(t, redisserver.Durable...)} {
+		t.Run(what, func(t *testing.T) {
+			ctx := context.Background()
+			c := client(t, server.Addr(), func(o *redis.Options) { o.MaxRetries = -1 })
+			a := store(t, c, &redislease.Options{Prefix: prefix(t)}).Authority()
+			do(t, a, "x", acquire(idA, time.Hour), 0)
+			bare := prefix(t) + ":bare"
+			if err := c.HSet(ctx, bare, "id", idA.String()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			var best float64
+			for try := range 5 { // a busy machine
+				our, their, ratio := compare(t, 2000, func() error {
+					_, err := a.Do(ctx, "x", renew(idA))
+					return err
+				}, func() error {
+					return bareRenew.Run(ctx, c, []string{bare}, idA.String(), time.Now().Add(time.Hour).String(), 3600_000).Err()
+				})
+				t.Logf("a renewal takes %v, the bare script %v: %.2f times that", our, their, ratio)
+				if best = ratio; try == 0 || ratio < best {
+					best = ratio
+				}
+				if best <= 1.25 {
+					return
+				}
+			}
+			t.Errorf("a renewal takes %.2f times the bare script", best)
+		})
+	}
+}

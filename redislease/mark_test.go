@@ -1,0 +1,194 @@
+package redislease_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/redislease"
+	"github.com/fencedlease/lease/redislease/internal/redisserver"
+	"github.com/fencedlease/lease/session"
+)
+
+var put = redislease.NewScript(`redis.call('SET', KEYS[1], ARGV[1]) return {KEYS[1], ARGV[1], #KEYS, #ARGV}`)
+
+// SPEC G1, G3, G4, G5.
+func TestMark(t *testing.T) {
+	c := client(t, shared.Addr())
+	ctx := t.Context()
+	mark, data := redislease.NewMark(c, prefix(t)+"{x}:mark"), prefix(t)+"{x}:data"
+	fails := redislease.NewScript("return redis.error_reply('ERR no')")
+	for i, c := range []struct {
+		epoch uint64
+		run   func(lease.Token) error
+		want  error
+	}{
+		{9, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, nil},
+		{9, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 9"); return err }, nil},
+		{10, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 10"); return err }, nil},
+		{9, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, fencing.ErrStale},
+		{9, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 9"); return err }, fencing.ErrStale},
+		{0, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 0"); return err }, lease.ErrToken},
+		{11, func(tok lease.Token) error {
+			_, err := fails.Run(ctx, mark, tok, nil)
+			if err == nil {
+				return errors.New("the script did not fail")
+			}
+			return nil
+		}, nil},
+		{10, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, fencing.ErrStale},
+		{11, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, nil},
+	} {
+		if err := c.run(lease.TokenOf(c.epoch)); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%d: %v, want %v", i, err, c.want)
+		}
+	}
+	if got := c.Get(ctx, data).Val(); got != "by 10" {
+		t.Errorf("the data is %q", got)
+	}
+	got, err := put.Run(ctx, mark, lease.TokenOf(12), []string{data}, "by 12")
+	if parts, _ := got.([]any); err != nil || len(parts) != 4 || parts[0] != data || parts[1] != "by 12" || parts[2] != int64(1) || parts[3] != int64(1) {
+		t.Errorf("the script saw %v, %v", got, err)
+	}
+	var stale *fencing.StaleError
+	if _, err := put.Run(ctx, mark, lease.TokenOf(3), []string{data}, "x"); !errors.As(err, &stale) || stale.Seen != lease.TokenOf(12) || stale.Shown != lease.TokenOf(3) {
+		t.Errorf("%v does not say what was seen", err)
+	}
+	nothing := redislease.NewScript("return nil")
+	if got, err := nothing.Run(ctx, mark, lease.TokenOf(12), nil); got != nil || err != nil {
+		t.Errorf("a script that returns nothing: %v, %v", got, err)
+	}
+}
+
+// counters are some holders of one lease who count in Redis, and do not stop when they should.
+type counters struct {
+	*testing.T
+	newest                               atomic.Pointer[lease.Token] // that was granted
+	grants, counted, unknown, stale, bad atomic.Int64
+}
+
+// work is the life of a holder: it counts for a while, then does not renew for a while, and counts on
+// until it is refused.
+func (c *counters) work(ctx context.Context, client *redis.Client, a lease.Authority) {
+	authority := &pausable{Authority: a}
+	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, RequestTimeout: 120 * time.Millisecond, RetryDelay: 50 * time.Millisecond})
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	defer l.Close(context.Background())
+	for ctx.Err() == nil {
+		tok, err := session.AcquireWait(ctx, l, nil)
+		if err != nil {
+			continue
+		}
+		c.granted(tok)
+		wakes := time.Now().Add(500 * time.Millisecond)
+		for refused := false; !refused && ctx.Err() == nil; {
+			if newest := *c.newest.Load(); l.CheckAlive() && newest.Compare(tok) > 0 {
+				c.bad.Add(1) // another was granted it before this one looked
+			}
+			authority.paused.Store(time.Now().After(wakes))
+			switch err := increment(ctx, client, tok); {
+			case err == nil:
+				c.counted.Add(1)
+			case errors.Is(err, fencing.ErrStale):
+				c.stale.Add(1)
+				refused = true
+			default:
+				c.unknown.Add(1)
+			}
+		}
+		authority.paused.Store(false)
+	}
+}
+
+func (c *counters) granted(tok lease.Token) {
+	c.grants.Add(1)
+	for {
+		newest := c.newest.Load()
+		if newest != nil && newest.Compare(tok) >= 0 || c.newest.CompareAndSwap(newest, &tok) {
+			return
+		}
+	}
+}
+
+// A pausable authority does not answer while it is paused, as to a holder that does not run.
+type pausable struct {
+	lease.Authority
+	paused atomic.Bool
+}
+
+func (p *pausable) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if p.paused.Load() {
+		<-ctx.Done()
+		return lease.Result{}, ctx.Err()
+	}
+	return p.Authority.Do(ctx, name, req)
+}
+
+// increment reads and writes in different requests, as a program does.
+func increment(ctx context.Context, c *redis.Client, tok lease.Token) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	mark := redislease.NewMark(c, "{counter}:mark")
+	if err := fencing.Advance(ctx, mark, tok); err != nil {
+		return err
+	}
+	n, err := c.Get(ctx, "{counter}:n").Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	_, err = put.Run(ctx, mark, tok, []string{"{counter}:n"}, n+1)
+	return err
+}
+
+// SPEC G1, G2, G3: whatever happens to the server, to connections and to holders, no increment that
+// was admitted is lost.
+func TestNoUpdateIsLost(t *testing.T) {
+	rounds := 24
+	if testing.Short() {
+		rounds = 4
+	}
+	server := ownServer(t, redisserver.Durable...)
+	front := proxy(t, server.Addr())
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &counters{T: t}
+	var all sync.WaitGroup
+	for range 3 {
+		data := client(t, front.Addr(), func(o *redis.Options) { o.MaxRetries, o.ContextTimeoutEnabled = -1, true })
+		a := store(t, data, nil).Authority()
+		all.Go(func() { c.work(ctx, data, a) })
+	}
+	for range rounds {
+		time.Sleep(time.Duration(500+r.IntN(700)) * time.Millisecond) // a real engine
+		harm(t, server, front, r)
+	}
+	cancel()
+	all.Wait()
+	n, err := client(t, server.Addr()).Get(t.Context(), "{counter}:n").Int64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seed %d: %d grants, %d increments acknowledged, %d unknown, %d holders refused as stale, counter at %d",
+		seed, c.grants.Load(), c.counted.Load(), c.unknown.Load(), c.stale.Load(), n)
+	if n < c.counted.Load() || n > c.counted.Load()+c.unknown.Load() {
+		t.Errorf("the counter is at %d", n)
+	}
+	if c.bad.Load() > 0 {
+		t.Errorf("%d times a holder believed after another was granted the lease", c.bad.Load())
+	}
+	if c.counted.Load() == 0 || c.stale.Load() < 1 {
+		t.Error("that proves nothing")
+	}
+}
