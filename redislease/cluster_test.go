@@ -1,0 +1,184 @@
+package redislease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/histories"
+	"github.com/fencedlease/lease/redislease"
+	"github.com/fencedlease/lease/redislease/internal/redisserver"
+)
+
+// slots is how many there are in a cluster.
+const slots = 1 << 14
+
+// newCluster starts a cluster of primaries, with equal shares of the slots.
+func newCluster(t testing.TB, n int) []*redisserver.Server {
+	t.Helper()
+	all := make([]*redisserver.Server, n)
+	for i := range all {
+		all[i] = ownServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+		command(t, all[i], "cluster", "addslotsrange", i*slots/n, (i+1)*slots/n-1)
+		if i > 0 {
+			command(t, all[i], "cluster", "meet", "127.0.0.1", all[0].Port())
+		}
+	}
+	for _, s := range all {
+		eventually(t, "the cluster is formed", func(ctx context.Context) error {
+			info, err := s.Do(ctx, "cluster", "info")
+			if text, _ := info.(string); err == nil && (!strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_known_nodes:"+strconv.Itoa(n))) {
+				err = errors.New("not yet")
+			}
+			return err
+		})
+	}
+	return all
+}
+
+// command sends a command that must succeed.
+func command(t testing.TB, s *redisserver.Server, args ...any) any {
+	t.Helper()
+	answer, err := s.Do(context.Background(), args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return answer
+}
+
+func clusterClient(t testing.TB, all []*redisserver.Server) *redis.ClusterClient {
+	var addrs []string
+	for _, s := range all {
+		addrs = append(addrs, s.Addr())
+	}
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Leases in a cluster: every name has its record and its floor in one slot, some names at each
+// server, and all that a store can do works.
+func TestCluster(t *testing.T) {
+	all := newCluster(t, 3)
+	s := store(t, clusterClient(t, all), nil)
+	other := store(t, clusterClient(t, all), nil)
+	names := map[string]bool{}
+	for i := range 60 {
+		name := fmt.Sprint("x", i)
+		names[name] = true
+		first := do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
+		do(t, other.Authority(), name, acquire(idB, time.Minute), lease.ErrHeldByOther)
+		do(t, s.Authority(), name, renew(idA), 0)
+		signals, err := other.Watch(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(t, s.Authority(), name, release(idA), 0)
+		if !within(signals, func(open bool) bool { return open }) {
+			t.Error("no signal")
+		}
+		if second := do(t, other.Authority(), name, acquire(idB, time.Minute), 0); second.Record.Epoch <= first.Record.Epoch {
+			t.Errorf("epoch %d after %d", second.Record.Epoch, first.Record.Epoch)
+		}
+	}
+	for e, err := range s.List(t.Context(), "x") {
+		if err != nil || !names[e.Name] || e.Record.State != lease.Leased {
+			t.Errorf("listed: %v, %v", e, err)
+		}
+		delete(names, e.Name)
+	}
+	if len(names) > 0 {
+		t.Errorf("not listed: %v", names)
+	}
+	for i, server := range all {
+		if n := command(t, server, "dbsize").(int64); n < 20 {
+			t.Errorf("server %d has %d keys", i, n)
+		}
+	}
+}
+
+// Histories are linearizable while the slot of the name is moved from one server to another.
+func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
+	runs := 20
+	if testing.Short() {
+		runs = 3
+	}
+	all := newCluster(t, 2)
+	var ids [2]string
+	for i, s := range all {
+		ids[i] = command(t, s, "cluster", "myid").(string)
+	}
+	stores := make([]*redislease.Store, 4)
+	for i := range stores {
+		stores[i] = store(t, clusterClient(t, all), nil)
+	}
+	first, exchanges, moves := rand.Uint64(), 0, 0
+	for i := range runs {
+		name := fmt.Sprint("x", i)
+		slot := command(t, all[0], "cluster", "keyslot", stores[0].Key(name)).(int64)
+		from := int(slot / (slots / 2))
+		done := make(chan *histories.History, 1)
+		go func() {
+			h, _ := remembering(t, first+uint64(i), name, stores, 300, 100*time.Millisecond, 2*time.Second)
+			done <- h
+		}()
+		var h *histories.History
+		for h == nil {
+			select {
+			case h = <-done:
+			default:
+				moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
+				from = 1 - from
+				moves++
+			}
+		}
+		if err := h.Check(histories.Options{OwnClock: true}); err != nil {
+			t.Fatalf("seed %d: %v", first+uint64(i), err)
+		}
+		exchanges += h.Len()
+	}
+	t.Logf("%d histories of %d exchanges are linearizable while slots were moved %d times", runs, exchanges, moves)
+}
+
+// moveSlot moves a slot from one server to another, as redis-cli does.
+func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, slot int64) {
+	t.Helper()
+	command(t, to, "cluster", "setslot", slot, "importing", fromID)
+	command(t, from, "cluster", "setslot", slot, "migrating", toID)
+	for {
+		keys := command(t, from, "cluster", "getkeysinslot", slot, 100).([]any)
+		if len(keys) == 0 {
+			break
+		}
+		args := []any{"migrate", "127.0.0.1", to.Port(), "", 0, 5000, "keys"}
+		command(t, from, append(args, keys...)...)
+	}
+	command(t, to, "cluster", "setslot", slot, "node", toID)
+	command(t, from, "cluster", "setslot", slot, "node", toID)
+	eventually(t, "both agree", func(ctx context.Context) error { // or the next move has an epoch of before
+		epochs := [2]string{}
+		for i, s := range []*redisserver.Server{from, to} {
+			info, err := s.Do(ctx, "cluster", "nodes")
+			if err != nil {
+				return err
+			}
+			for line := range strings.Lines(info.(string)) {
+				if fields := strings.Fields(line); fields[0] == toID {
+					epochs[i] = fields[6]
+				}
+			}
+		}
+		if epochs[0] != epochs[1] || epochs[0] == "" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}

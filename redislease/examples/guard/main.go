@@ -1,0 +1,198 @@
+//go:build unix
+
+// Guard runs two copies of itself that count in Redis under a lease. The one that holds it is
+// stopped, as a machine that is suspended. The other takes over and counts on. When the first wakes
+// up in the middle of its work, its write is refused, because the mark is newer than its token. No
+// count is lost.
+//
+//	go run ./examples/guard -url redis://localhost:6379
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/redislease"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	url      = flag.String("url", "redis://localhost:6379", "of the server")
+	duration = flag.Duration("duration", time.Second, "of the lease")
+	copyOf   = flag.String("copy", "", "be the copy of that name")
+)
+
+const (
+	name = "examples/guard"
+
+	// Mark and data have the same words in braces, so that a cluster keeps them in one place.
+	markKey = "{examples/guard}:mark"
+	dataKey = "{examples/guard}:n"
+)
+
+func main() {
+	log.SetFlags(0)
+	flag.Parse()
+	ctx := context.Background()
+	options, err := redis.ParseURL(*url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	options.MaxRetries = -1 // a count that was sent twice would be counted twice
+	client := redis.NewClient(options)
+	defer client.Close()
+	if *copyOf != "" {
+		err = work(ctx, client)
+	} else {
+		err = watch(ctx, client)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// work is a copy: it counts for as long as it is not refused.
+func work(ctx context.Context, client *redis.Client) error {
+	store, err := redislease.New(client, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	l, err := store.Lease(name, &session.Options{Owner: *copyOf, Duration: *duration})
+	if err != nil {
+		return err
+	}
+	defer l.Close(ctx)
+	tok, err := session.AcquireWait(ctx, l, nil)
+	if err != nil {
+		return err
+	}
+	mark := redislease.NewMark(client, markKey)
+	if err := fencing.Advance(ctx, mark, tok); err != nil { // before the first read
+		return err
+	}
+	for failed := 0; failed < 3; {
+		n, err := count(ctx, client, mark, tok)
+		switch {
+		case errors.Is(err, fencing.ErrStale):
+			fmt.Println(err)
+			return nil
+		case err != nil:
+			failed++ // the connection may have been ended while this copy was stopped
+		default:
+			fmt.Println(n)
+		}
+	}
+	return errors.New("the server does not answer")
+}
+
+// put writes what was counted. It runs only if the token is not older than the mark.
+var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
+
+// count adds one: it reads, computes, and writes what it computed. It does not even ask whether the
+// lease is still held.
+func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok lease.Token) (n int64, err error) {
+	if n, err = client.Get(ctx, dataKey).Int64(); err != nil && !errors.Is(err, redis.Nil) {
+		return 0, err
+	}
+	n++
+	_, err = put.Run(ctx, mark, tok, []string{dataKey}, n)
+	return n, err
+}
+
+// watch starts the copies, and stops and continues the first.
+func watch(ctx context.Context, client *redis.Client) error {
+	if err := client.Del(ctx, dataKey).Err(); err != nil {
+		return err
+	}
+	first, err := start("first")
+	if err != nil {
+		return err
+	}
+	defer first.Process.Kill()
+	if err := first.counts(100); err != nil {
+		return err
+	}
+	fmt.Println("first  holds the lease and counts")
+	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	fmt.Println("first  is stopped")
+	second, err := start("second")
+	if err != nil {
+		return err
+	}
+	defer second.Process.Kill()
+	if err := second.counts(100); err != nil {
+		return err
+	}
+	fmt.Println("second has taken over and counts")
+	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	first.rest()
+	fmt.Println("first  wakes up, goes on, and is refused:", first.last)
+	if err := second.Process.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	second.rest()
+	n, err := client.Get(ctx, dataKey).Int()
+	if err != nil {
+		return err
+	}
+	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
+	fmt.Printf("%d counts were acknowledged, and the counter is at %d\n", acknowledged, n)
+	if n < acknowledged || n > acknowledged+2 { // the last one of each may not have been told
+		return errors.New("counts were lost")
+	}
+	return nil
+}
+
+// A child is a copy and what it says.
+type child struct {
+	*exec.Cmd
+	out     *bufio.Scanner
+	counted int
+	last    string
+}
+
+func start(copyOf string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", copyOf)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &child{Cmd: cmd, out: bufio.NewScanner(out)}, cmd.Start()
+}
+
+// counts waits until the copy has counted that often.
+func (c *child) counts(n int) error {
+	for range n {
+		if !c.out.Scan() {
+			return fmt.Errorf("a copy ended: %w", c.Wait())
+		}
+		c.counted, c.last = c.counted+1, c.out.Text()
+	}
+	return nil
+}
+
+// rest waits until the copy has ended.
+func (c *child) rest() {
+	for c.out.Scan() {
+		c.counted, c.last = c.counted+1, c.out.Text()
+	}
+	_ = c.Wait()
+}

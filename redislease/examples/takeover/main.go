@@ -1,0 +1,129 @@
+// Takeover runs two copies of itself that want the same lease in Redis, kills the one that holds
+// it, and shows how the other takes over with a newer token.
+//
+//	go run ./examples/takeover -url redis://localhost:6379
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/redislease"
+	"github.com/fencedlease/lease/session"
+)
+
+var (
+	url      = flag.String("url", "redis://localhost:6379", "of the server")
+	name     = flag.String("name", "examples/takeover", "of the lease")
+	duration = flag.Duration("duration", 2*time.Second, "of the lease")
+	copyOf   = flag.String("copy", "", "be the copy of that name")
+)
+
+func main() {
+	log.SetFlags(0)
+	flag.Parse()
+	if *copyOf != "" {
+		log.Fatal(work())
+	}
+	if err := watch(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// work is a copy: it waits for the lease and keeps it.
+func work() error {
+	options, err := redis.ParseURL(*url)
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	store, err := redislease.New(client, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	fmt.Println("waits")
+	return session.Run(context.Background(), l, func(ctx context.Context, tok lease.Token) error {
+		fmt.Println(tok)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, nil)
+}
+
+// watch starts the copies, and kills the first.
+func watch() error {
+	first, err := start("first")
+	if err != nil {
+		return err
+	}
+	defer first.Process.Kill()
+	before, err := first.line()
+	if err != nil {
+		return err
+	}
+	fmt.Println("first  holds it with token ", before)
+	second, err := start("second")
+	if err != nil {
+		return err
+	}
+	defer second.Process.Kill()
+	time.Sleep(*duration / 2)
+	killed := time.Now()
+	if err := first.Process.Kill(); err != nil {
+		return err
+	}
+	fmt.Println("first  is killed")
+	after, err := second.line()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("second holds it with token  %s after %v\n", after, time.Since(killed).Round(10*time.Millisecond))
+	if lease.Token(after).Compare(lease.Token(before)) <= 0 {
+		return fmt.Errorf("token %s is not newer than %s", after, before)
+	}
+	return nil
+}
+
+// A child is a copy and what it says.
+type child struct {
+	*exec.Cmd
+	out *bufio.Scanner
+}
+
+// start starts a copy and returns when it has begun to wait.
+func start(name string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd, bufio.NewScanner(out)}
+	_, err = c.line()
+	return c, err
+}
+
+func (c *child) line() (string, error) {
+	if !c.out.Scan() {
+		return "", fmt.Errorf("a copy ended: %w", c.Wait())
+	}
+	return c.out.Text(), nil
+}
