@@ -2,6 +2,7 @@ package redislease
 
 import (
 	"context"
+	"strings"
 
 	"github.com/fencedlease/lease"
 )
@@ -41,4 +42,16 @@ type renewer struct{ *Store }
 
 func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.renew(ctx, name, old, next)
+}
+
+// Plant replaces a part of the scripts by a bug, until the function that it returns is called. It
+// reports whether any script has the part.
+func Plant(part, bug string) (mend func(), planted bool) {
+	load, swap, renew := loadScript, swapScript, renewScript
+	for _, s := range []**script{&loadScript, &swapScript, &renewScript} {
+		if source := strings.TrimPrefix((*s).source, header); strings.Contains(source, part) {
+			*s, planted = newScript((*s).keys, strings.Replace(source, part, bug, 1)), true
+		}
+	}
+	return func() { loadScript, swapScript, renewScript = load, swap, renew }, planted
 }

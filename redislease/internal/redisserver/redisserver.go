@@ -25,6 +25,7 @@ type Server struct {
 	dir      string
 	port     int
 	settings []string
+	sentinel bool
 	child    *exec.Cmd
 	ended    chan struct{}
 }
@@ -35,6 +36,16 @@ var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 // New starts a server with settings such as "--appendonly", "yes", in dir.
 func New(dir string, settings ...string) (*Server, error) {
 	s := &Server{dir: dir, settings: settings}
+	var err error
+	if s.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	return s, s.Start()
+}
+
+// NewSentinel starts a sentinel with a file of settings.
+func NewSentinel(dir, file string) (*Server, error) {
+	s := &Server{dir: dir, settings: []string{file, "--sentinel"}, sentinel: true}
 	var err error
 	if s.port, err = freePort(); err != nil {
 		return nil, err
@@ -63,7 +74,11 @@ func (s *Server) Start() error {
 	defer log.Close()
 	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no",
 		"--save", "", "--maxclients", "2000", "--enable-debug-command", "local", "--repl-diskless-sync-delay", "0"}
-	s.child = exec.Command(path, append(args, s.settings...)...)
+	args = append(args, s.settings...)
+	if s.sentinel {
+		args = append(s.settings, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir)
+	}
+	s.child = exec.Command(path, args...)
 	s.child.SysProcAttr, s.child.Dir, s.child.Stdout, s.child.Stderr = attr, s.dir, log, log
 	s.ended = make(chan struct{})
 	started := make(chan error)
