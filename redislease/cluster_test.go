@@ -67,6 +67,7 @@ func clusterClient(t testing.TB, all []*redisserver.Server) *redis.ClusterClient
 // Leases in a cluster: every name has its record and its floor in one slot, some names at each
 // server, and all that a store can do works.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	all := newCluster(t, 3)
 	s := store(t, clusterClient(t, all), nil)
 	other := store(t, clusterClient(t, all), nil)
@@ -107,6 +108,7 @@ func TestCluster(t *testing.T) {
 
 // Histories are linearizable while the slot of the name is moved from one server to another.
 func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
+	t.Parallel()
 	runs := 20
 	if testing.Short() {
 		runs = 3

@@ -20,6 +20,7 @@ func build(t *testing.T, name string) (program string) {
 
 // The examples do what they say.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	server := ownServer(t)
 	for name, want := range map[string]string{
 		"takeover": "second holds it with token",
@@ -37,6 +38,7 @@ func TestExamples(t *testing.T) {
 
 // A copy that waits in vain says why.
 func TestExampleSaysWhatFails(t *testing.T) {
+	t.Parallel()
 	server := ownServer(t, "--maxmemory-policy", "allkeys-lru")
 	cmd := exec.CommandContext(t.Context(), build(t, "takeover"), "-url", "redis://"+server.Addr(), "-copy", "first")
 	said, err := cmd.StderrPipe()

@@ -92,6 +92,7 @@ const patience = 200 * time.Millisecond
 // The same while the server is stopped and continued, killed and started again, and while
 // connections are cut and die silently.
 func TestHistoriesUnderFaults(t *testing.T) {
+	t.Parallel()
 	server := ownServer(t, redisserver.Durable...)
 	front := proxy(t, server.Addr())
 	underFaults(t, 35, front, nil, func(r *rand.Rand) string { return harm(t, server, front, r) })
@@ -100,6 +101,7 @@ func TestHistoriesUnderFaults(t *testing.T) {
 // The same while the primary is killed and its replica takes its place. What is answered was
 // acknowledged by the replica, so it is not lost.
 func TestHistoriesUnderFailover(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	underFaults(t, 15, p.front, &redislease.Options{Replicas: 1, ReplicaTimeout: patience}, func(r *rand.Rand) string { // what it starts outlives a subtest
 		if r.IntN(3) == 0 {
@@ -119,7 +121,7 @@ func TestHistoriesUnderFailover(t *testing.T) {
 // underFaults checks so many histories of each kind, during each of which there are four faults.
 func underFaults(t *testing.T, runs int, front *redisserver.Proxy, o *redislease.Options, fault func(*rand.Rand) string) {
 	if testing.Short() {
-		runs = 3
+		runs = 2
 	}
 	stores := make([]*redislease.Store, 4)
 	for i := range stores {

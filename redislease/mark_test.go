@@ -154,6 +154,7 @@ func increment(ctx context.Context, c *redis.Client, tok lease.Token) error {
 // SPEC G1, G2, G3: whatever happens to the server, to connections and to holders, no increment that
 // was admitted is lost.
 func TestNoUpdateIsLost(t *testing.T) {
+	t.Parallel()
 	rounds := 24
 	if testing.Short() {
 		rounds = 4

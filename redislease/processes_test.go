@@ -21,6 +21,7 @@ func openStore(addr string) (processes.Store, error) {
 // cut and die silently, while holders are stopped, continued and killed: no stale write passes the
 // guard, and no holder believes while another holds.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
+	t.Parallel()
 	rounds := 60
 	if testing.Short() {
 		rounds = 8

@@ -29,6 +29,7 @@ func ownSentinel(t testing.TB, file string) *redisserver.Server {
 // Behind a sentinel a Store finds the primary, and the one that takes its place when it has ended.
 // What a replica has acknowledged is still there.
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
 	text := fmt.Sprintf("sentinel monitor leases 127.0.0.1 %s 1\nsentinel down-after-milliseconds leases 500\nsentinel failover-timeout leases 5000\n", p.primary.Port())

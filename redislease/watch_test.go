@@ -34,6 +34,7 @@ func within(signals <-chan struct{}, want func(open bool) bool) bool {
 // SPEC S7: a watch that is lost is closed, whether its connection is cut or dies silently, and the
 // next one works. It can be signalled by hand.
 func TestWatchIsLostAndFound(t *testing.T) {
+	t.Parallel()
 	for what, lose := range map[string]func(p *redisserver.Proxy){
 		"cut":    (*redisserver.Proxy).Cut,
 		"silent": (*redisserver.Proxy).Silence,
@@ -81,6 +82,7 @@ func TestWatchIsLostAndFound(t *testing.T) {
 
 // A holder that is killed is succeeded by a waiter, that was not told by anybody.
 func TestWaiterTakesOver(t *testing.T) {
+	t.Parallel()
 	o := &redislease.Options{Prefix: prefix(t)}
 	before := do(t, store(t, client(t, shared.Addr()), o).Authority(), "x", acquire(idA, 1500*time.Millisecond), 0)
 	waiter, err := store(t, client(t, shared.Addr()), o).Lease("x", nil)
