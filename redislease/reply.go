@@ -6,13 +6,33 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/fencedlease/lease"
 )
 
 // A reply is what a script returns: 1, the time and the new version if it wrote, and otherwise 0,
 // the time, the version and the epoch of a name without a record, and the fields of the record. A
-// renewal that wrote nothing returns 0 alone.
+// renewal returns the time alone, or nil if it wrote nothing.
 type reply []any
+
+// replyOf reads the result of a script.
+func replyOf(cmd *redis.Cmd) (reply, error) {
+	result, err := cmd.Result()
+	switch v := result.(type) {
+	case []any:
+		return v, err
+	case string:
+		return reply{int64(1), v}, err
+	}
+	if errors.Is(err, redis.Nil) {
+		return reply{int64(0)}, nil
+	}
+	if err == nil {
+		err = errReply
+	}
+	return nil, err
+}
 
 var errReply = errors.New("the script returned something else than it does: is there a proxy that rewrites answers?")
 

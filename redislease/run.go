@@ -117,8 +117,7 @@ func (s *Store) send(ctx context.Context, server *redis.Client, asking bool, scr
 
 func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bool, command []any) (reply, error) {
 	if s.options.Replicas == 0 && !asking {
-		r, err := server.Do(ctx, command...).Slice()
-		return r, err
+		return replyOf(server.Do(ctx, command...))
 	}
 	pipe := server.Pipeline() // one connection
 	if asking {
@@ -130,10 +129,10 @@ func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bo
 		acknowledged = pipe.Do(ctx, "wait", s.options.Replicas, milliseconds(s.options.ReplicaTimeout))
 	}
 	_, execErr := pipe.Exec(ctx)
-	if sent.Err() == nil && sent.Val() == nil {
+	if sent.Err() == nil && sent.Val() == nil && execErr != nil {
 		return nil, execErr // there was no connection
 	}
-	r, err := sent.Slice()
+	r, err := replyOf(sent)
 	if err != nil || acknowledged == nil {
 		return r, err
 	}

@@ -2,6 +2,7 @@ package redislease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -54,7 +55,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	d := next.Duration
-	reply, err := s.run(ctx, renewScript, name, old.Version, word()+"-"+strconv.FormatInt(number+1, 10), int64(d/time.Second), int64(d%time.Second),
+	version := word() + "-" + strconv.FormatInt(number+1, 10)
+	reply, err := s.run(ctx, renewScript, name, old.Version, version, int64(d/time.Second), int64(d%time.Second),
 		milliseconds(d)+milliseconds(s.options.Keep), old.Now.Unix()/86400, old.Now.Format("2006-01-02T"))
 	switch {
 	case err != nil:
@@ -62,9 +64,12 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	case !reply.wrote():
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	snap, err := reply.committed(next)
-	snap.Record.Until = snap.Now.Add(d)
-	return snap, err
+	now, err := reply.now()
+	if err != nil {
+		return lease.Snapshot{}, errors.Join(errReply, err)
+	}
+	next.Until = now.Add(d)
+	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
 // raised is what the epoch of the floor is raised to. A record that is created raises it in any
