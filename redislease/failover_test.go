@@ -85,7 +85,7 @@ func TestFailoverWithReplicas(t *testing.T) {
 // What remains: with two replicas of which one must acknowledge, the other one may be promoted.
 func TestFailoverToAReplicaThatDidNotAcknowledge(t *testing.T) {
 	p := newPair(t)
-	other := newReplica(t, proxy(t, p.primary.Addr()))
+	other := newReplica(t, p.primary, proxy(t, p.primary.Addr()))
 	first := hold(t, store(t, client(t, p.primary.Addr()), &redislease.Options{Replicas: 1}), "first")
 	p.link.Silence()
 	one, ok, err := first.AcquireWithToken(t.Context())

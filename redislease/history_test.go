@@ -113,7 +113,7 @@ func TestHistoriesUnderFailover(t *testing.T) {
 		p.failOver(t)
 		p.primary = p.replica
 		p.link = proxy(t, p.primary.Addr())
-		p.replica = newReplica(t, p.link)
+		p.replica = newReplica(t, p.primary, p.link)
 		return "failover"
 	})
 }

@@ -20,7 +20,7 @@ func newPair(t testing.TB, settings ...string) *pair {
 	t.Helper()
 	p := &pair{primary: ownServer(t, settings...)}
 	p.front, p.link = proxy(t, p.primary.Addr()), proxy(t, p.primary.Addr())
-	p.replica = newReplica(t, p.link, settings...)
+	p.replica = newReplica(t, p.primary, p.link, settings...)
 	return p
 }
 
@@ -35,13 +35,21 @@ func proxy(t testing.TB, target string) *redisserver.Proxy {
 	return p
 }
 
-// newReplica starts a replica of the server behind a proxy, and returns when it has all data.
-func newReplica(t testing.TB, link *redisserver.Proxy, settings ...string) *redisserver.Server {
+// newReplica starts a replica of a server behind a proxy, and returns when it has all data and its
+// primary counts it.
+func newReplica(t testing.TB, primary *redisserver.Server, link *redisserver.Proxy, settings ...string) *redisserver.Server {
 	t.Helper()
 	s := ownServer(t, append([]string{"--replicaof", "127.0.0.1 " + link.Port()}, settings...)...)
 	eventually(t, "the replica is connected", func(ctx context.Context) error {
 		info, err := s.Do(ctx, "info", "replication")
 		if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	eventually(t, "the primary counts the replica", func(ctx context.Context) error {
+		info, err := primary.Do(ctx, "info", "replication")
+		if text, _ := info.(string); err == nil && strings.Count(text, "state=online") != strings.Count(text, "state=") {
 			err = errors.New("not yet")
 		}
 		return err

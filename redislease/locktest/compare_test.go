@@ -47,7 +47,7 @@ var errTaken = errors.New("somebody else has it")
 const duration = time.Minute
 
 func leased(t testing.TB, c *redis.Client, replicas int) lock {
-	s, err := redislease.New(c, &redislease.Options{Replicas: replicas, ReplicaTimeout: 500 * time.Millisecond})
+	s, err := redislease.New(c, &redislease.Options{Replicas: replicas, ReplicaTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,8 @@ func replicate(t testing.TB, primary *redisserver.Server) (replica *redisserver.
 	replica = server(t, "--replicaof", "127.0.0.1 "+link.Port())
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		info, err := replica.Do(t.Context(), "info", "replication")
-		if text, _ := info.(string); err == nil && strings.Contains(text, "master_link_status:up") {
+		counted, _ := primary.Do(t.Context(), "info", "replication")
+		if text, _ := info.(string); err == nil && strings.Contains(text, "master_link_status:up") && strings.Contains(fmt.Sprint(counted), "state=online") {
 			return replica, link
 		}
 		if time.Now().After(deadline) {
