@@ -125,7 +125,7 @@ func startAzurite(t *testing.T) *container.Client {
 }
 
 // The life of a lease at Azurite, without waiting for its end: all operations, tokens over an upload and a
-// deletion, the fence, and a list.
+// deletion, the fence, and a list; and then contention and the suite.
 func TestAzurite(t *testing.T) {
 	t.Parallel()
 	c := startAzurite(t)
@@ -182,15 +182,14 @@ func TestAzurite(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer(must(t, one, name, acquire(idB, 15*time.Second)))
+	t.Run("Contention", func(t *testing.T) { contendAtAzurite(t, c) })
 	if !testing.Short() {
 		t.Run("Conformance", func(t *testing.T) { conformAtAzurite(t, c) })
 	}
 }
 
-// Of many acquires at once Azurite grants one, and all tokens differ.
-func TestAzuriteContention(t *testing.T) {
-	t.Parallel()
-	c := startAzurite(t)
+// contendAtAzurite has four processes contend: one at a time is granted, and all tokens differ.
+func contendAtAzurite(t *testing.T, c *container.Client) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	tokens := map[lease.Token]bool{}
