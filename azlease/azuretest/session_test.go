@@ -67,9 +67,11 @@ func TestBreakWithGrace(t *testing.T) {
 		}
 		real := d.current("job").Until
 		time.Sleep(22 * time.Second)
+		mu.Lock()
 		if len(warned) != 1 || warned[0].After(real) || warned[0].Before(real.Add(-3*time.Second)) {
 			t.Errorf("warned of %v, and the break ends at %v", warned, real)
 		}
+		mu.Unlock()
 		for i := 0; s.CheckAlive(); i++ { // however often it asks
 			time.Sleep(100 * time.Millisecond)
 		}
