@@ -25,8 +25,13 @@ type cluster struct {
 	routes  map[[2]int]*proxy // from a member to another
 }
 
+// clusters bounds how many there are at a time: nine servers keep a small machine busy.
+var clusters = make(chan struct{}, 3)
+
 func newCluster(t testing.TB, replicas int) *cluster {
 	t.Helper()
+	clusters <- struct{}{}
+	t.Cleanup(func() { <-clusters })
 	c := new(cluster)
 	c.members, c.routes = newMembers(t)
 	var all sync.WaitGroup

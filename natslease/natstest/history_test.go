@@ -85,7 +85,7 @@ func TestHistoriesOfACluster(t *testing.T) {
 	t.Parallel()
 	runs := 1000
 	if testing.Short() {
-		runs = 40
+		runs = 10
 	}
 	w := new(wire)
 	c := newClients(t, w, newCluster(t, 3).proxies(t, w), time.Minute)

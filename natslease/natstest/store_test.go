@@ -30,7 +30,9 @@ func release(id lease.ID) lease.Request { return lease.Request{Action: lease.Act
 // do carries out a request that must be granted, or refused with the code.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
-	res, err := a.Do(t.Context(), name, req)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // bears a busy machine
+	defer cancel()
+	res, err := a.Do(ctx, name, req)
 	if lease.CodeOf(err) != want || want == 0 && err != nil {
 		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
 	}
@@ -312,7 +314,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	s := store(t, js, nil)
 	holder := store(t, client(t, shared.url()), nil).Authority()
 	do(t, holder, t.Name(), acquire(idA, time.Hour), 0)
-	waiter, err := s.Lease(t.Name(), &session.Options{Duration: 3 * time.Second, RenewInterval: 50 * time.Millisecond})
+	waiter, err := s.Lease(t.Name(), &session.Options{Duration: time.Minute, RenewInterval: 50 * time.Millisecond, RequestTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
