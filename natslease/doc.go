@@ -101,5 +101,5 @@
 // A renewal and a release are one exchange. An acquire is one if the Store has seen last how the
 // lease is, and three if not. A refusal, and a look at a lease, are two: the read and its
 // confirmation. Waiting costs none, besides a consumer for each name that is waited for. A list is
-// four exchanges, and two for each lease.
+// three exchanges, and two for each lease.
 package natslease

@@ -89,14 +89,15 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 func (e *engine) current(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()
-	for stale := 0; ; stale++ {
+	for stale := 0; ; {
 		m, err := e.read(ctx, key)
 		if err == nil {
 			err = f(m)
 		}
 		if errors.Is(err, lease.ErrConflict) {
+			stale++
 			err = pause(ctx, stale)
-		} else if stale == 0 || ctx.Err() == nil {
+		} else if err == nil || stale == 0 || ctx.Err() == nil {
 			return err
 		}
 		if err != nil {
