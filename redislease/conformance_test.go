@@ -106,6 +106,9 @@ func (m *stores) suiteOptions() *leasetest.Options {
 			return again(t, s)
 		},
 		Another: again,
+		// The prefix is that of the rule, so that these have the same data.
+		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
+		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
 		Forget:  m.forget,
 		Corrupt: func(t testing.TB, s lease.Store, name string) {
 			if err := m.client.HSet(t.Context(), s.(*redislease.Store).Key(name), "id", "").Err(); err != nil {
@@ -140,7 +143,7 @@ func suite(t *testing.T, c redis.UniversalClient, options redislease.Options) {
 
 // newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(h.Over, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
