@@ -109,7 +109,7 @@ func (m *stores) suiteOptions() *leasetest.Options {
 		// The prefix is that of the rule, so that these have the same data.
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
-		Forget:  m.forget,
+		Forget:           m.forget,
 		Corrupt: func(t testing.TB, s lease.Store, name string) {
 			if err := m.client.HSet(t.Context(), s.(*redislease.Store).Key(name), "id", "").Err(); err != nil {
 				t.Fatal(err)
