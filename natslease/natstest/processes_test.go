@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,28 +40,26 @@ func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	hold(t, 60, c.endpoints(), func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
 }
 
-// Groups of processes find what is planted.
+// Groups of processes find what is planted. A time-out that is taken for success is left to etcdtest:
+// such a store loads before each swap, with two exchanges, so that here it is nearly always the load
+// that a stopped server leaves without an answer.
 func TestProcessesFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range processes.Wrongs() {
+		if wrong == processes.Trusting {
+			continue
+		}
 		t.Run(string(wrong), func(t *testing.T) {
 			t.Parallel()
-			endpoint, pause := shared.url(), func() {}
-			if wrong == processes.Trusting {
-				server := newChild(t)
-				endpoint, pause = server.url(), func() { server.pause(t, 2*term) }
-			}
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
-			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: slices.Repeat([]string{endpoint}, 3), Duration: term, Seed: seed, Wrong: wrong})
-			const rounds = 100
+			endpoints := slices.Repeat([]string{shared.url()}, 3)
+			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed, Wrong: wrong})
+			const rounds = 60
 			faults := map[string]int{}
 			for range rounds {
 				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine
-				var paused sync.WaitGroup
-				paused.Go(pause)
 				faults[c.Harm(r)]++
-				paused.Wait()
 				if bad := c.Seen().Bad; len(bad) > 0 {
 					t.Logf("found under %v: %s", faults, bad[0])
 					return
