@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -231,7 +230,10 @@ func startWithRunnable(t *testing.T, a lease.Authority, identity string) *proces
 	if err != nil {
 		t.Fatal(err)
 	}
-	health := freeAddress(t)
+	health, err := kubeserver.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, err := controllerruntime.NewRunnable(s, func(ctx context.Context, tok lease.Token) error {
 		if ready := get(health + "/readyz"); ready != nil {
 			t.Errorf("the leader is not ready: %v", ready)
@@ -249,16 +251,6 @@ func startWithRunnable(t *testing.T, a lease.Authority, identity string) *proces
 	}
 	p.start(t, m)
 	return p
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // get asks for a check until there is an answer.

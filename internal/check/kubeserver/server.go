@@ -56,7 +56,7 @@ func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 		return nil, err
 	}
 	s.flags = flags
-	if s.Address, err = freeAddress(); err == nil {
+	if s.Address, err = FreeAddress(); err == nil {
 		err = s.writeFiles()
 	}
 	if err == nil {
@@ -76,8 +76,7 @@ func Etcd(ctx context.Context, dir string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir, binaries: binaries}
-	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too
-	address, err := freeAddress()
+	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +110,7 @@ func (s *Server) writeFiles() error {
 
 // StartEtcd starts the etcd, also again over what it has kept, and returns when it is ready.
 func (s *Server) StartEtcd(ctx context.Context) (err error) {
-	peer, err := freeAddress()
+	peer, err := FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -235,10 +234,11 @@ func get(ctx context.Context, method, url, body string) (status int, answer stri
 // lastPort is the last port that was handed out.
 var lastPort atomic.Uint32
 
-// freeAddress returns an address that is free, and stays so while its process is down: a port is
-// handed out once, and is none of those that a system takes for connections.
-func freeAddress() (string, error) {
+// FreeAddress returns an address of the loopback that is free, and stays so while its process is down: a
+// port is handed out once, and is none of those that a system takes for connections.
+func FreeAddress() (string, error) {
 	const first, ports = 15_000, 15_000
+	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too
 	for range ports {
 		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
 		if l, err := net.Listen("tcp", address); err == nil {
