@@ -2,7 +2,6 @@ package kubelease_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,13 +38,7 @@ func TestConformance(t *testing.T) {
 		},
 		"Lease": func(t *testing.T) {
 			held := *o
-			// The rules begin at once, and a server on busy cores would answer their first requests
-			// too late for holders. So they begin one after the other.
-			var begun atomic.Int64
-			held.Authority = func(t testing.TB) lease.Authority {
-				time.Sleep(time.Duration(min(begun.Add(1), 64)) * 80 * time.Millisecond)
-				return authority(t)
-			}
+			held.Authority = authority
 			leasetest.TestLease(t, newLease, &held)
 		},
 	} {

@@ -147,7 +147,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 // granted if the first one was.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
-		g.id = dice.Dice{Reader: rand.Reader}.ID()
+		g.id = dice.Dice{Reader: &rand.Reader}.ID()
 	}
 	sent := time.Now()
 	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: g.id, Owner: l.identity, Duration: d})
