@@ -132,7 +132,7 @@ var contentionRules = []rule{
 		a.grant(acquire(id, p.D))
 		began := time.Now()
 		first := a.grant(acquire(id, p.D)).Record.Epoch
-		took := time.Since(began)
+		took := min(time.Since(began), p.Unit/2)
 		granted, unknown := uint64(0), uint64(0)
 		for i := range 60 {
 			ctx := p.endingAfter(took*time.Duration(i)/30, i)

@@ -53,11 +53,18 @@ var renewalRules = []rule{
 		a.lostSoFar(0)
 	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", CanUseAuthority, func(p *probe) {
+		var all []*contender
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer, leasefault.Duplicate} {
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
-			a.aliveFor(4*p.D, "after the answer to a renewal was lost")
-			a.lostSoFar(0)
+			all = append(all, a)
+		}
+		for range 80 {
+			p.pass(p.D / 20)
+			for _, a := range all {
+				a.alive("after the answer to a renewal was lost")
+				a.lostSoFar(0)
+			}
 		}
 	}},
 	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss", CanUseAuthority | CanShowRecords, func(p *probe) {

@@ -247,7 +247,10 @@ var authorityListRules = []rule{
 			for _, name := range slices.Sorted(maps.Keys(held)) {
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
-				if e, ok := entries[name]; !ok || p.can(CanShowRecords) && !p.same(e.Record, res.Record) {
+				e, ok := entries[name]
+				// A long list takes longer than a lease lasts, which may end between the two answers.
+				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
+				if !ok || p.can(CanShowRecords) && !p.same(e.Record, res.Record) && !over {
 					p.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(res.Record))
 				}
 			}

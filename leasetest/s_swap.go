@@ -95,7 +95,7 @@ var swapRules = []rule{
 		s := p.store()
 		began := time.Now()
 		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
-		took := time.Since(began)
+		took := min(time.Since(began), s.Unit/2)
 		for i := range 40 {
 			ctx := s.endingAfter(took*time.Duration(i)/20, i)
 			if i == 0 {

@@ -38,8 +38,7 @@ type suite struct {
 	longest time.Duration // that a rule in a bubble may take, in real time; 0: a minute
 
 	mu      sync.Mutex
-	skipped []string  // names of rules, each with what it needs
-	next    time.Time // when the next rule may begin, outside a bubble
+	skipped []string // names of rules, each with what it needs
 
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
@@ -68,24 +67,33 @@ func (s *suite) test(t *testing.T) {
 				defer s.watch(sub, r)()
 				s.bubble(sub, r)
 			default:
-				s.wait()
+				rulePace.wait(s.options.Unit / 5)
 				s.check(sub, r)
 			}
 		})
 	}
 }
 
-// wait waits until a rule may begin: a twentieth of a Unit after the one before. If hundreds began at
-// once, a real engine would answer their first requests later than the rules expect.
-func (s *suite) wait() {
-	s.mu.Lock()
-	if now := time.Now(); s.next.Before(now) {
-		s.next = now
+// A pace keeps the starts of rules apart. If hundreds of rules started at once, a real engine would
+// answer their first requests later than the rules expect.
+type pace struct {
+	mu   sync.Mutex
+	next time.Time // when the next rule may start
+}
+
+// rulePace is the pace of all suites that run outside a bubble.
+var rulePace pace
+
+// wait blocks until a rule may start. The next rule may start gap later.
+func (p *pace) wait(gap time.Duration) {
+	p.mu.Lock()
+	start := p.next
+	if now := time.Now(); start.Before(now) {
+		start = now
 	}
-	begin := s.next
-	s.next = begin.Add(s.options.Unit / 20)
-	s.mu.Unlock()
-	time.Sleep(time.Until(begin))
+	p.next = start.Add(gap)
+	p.mu.Unlock()
+	time.Sleep(time.Until(start))
 }
 
 // skip skips a rule, and keeps its name for the list at the end.

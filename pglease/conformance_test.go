@@ -27,6 +27,7 @@ func TestConformance(t *testing.T) {
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
 		Unit: unit,
+		Can:  leasetest.Everything,
 		Reopen: func(t testing.TB, s lease.Store) lease.Store {
 			s.(*pglease.Store).Close()
 			return store(t, pool(t, url), nil)
@@ -37,6 +38,9 @@ func TestConformance(t *testing.T) {
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
 			return store(t, pool(t, url), nil).Authority()
 		},
+	}
+	if testing.Short() {
+		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	for what, test := range map[string]func(t *testing.T){

@@ -31,8 +31,11 @@ func TestConformance(t *testing.T) {
 			}
 		},
 	}
+	if testing.Short() {
+		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
+	}
 	authority := func(t testing.TB) lease.Authority { return store(t, c, nil).Authority() }
-	for what, test := range map[string]func(t *testing.T){
+	tests := map[string]func(t *testing.T){
 		"Store": func(t *testing.T) {
 			leasetest.TestStore(t, func(t testing.TB) lease.Store { return store(t, c, nil) }, o)
 		},
@@ -45,7 +48,11 @@ func TestConformance(t *testing.T) {
 			held.Authority = authority
 			leasetest.TestLease(t, newLease, &held)
 		},
-	} {
+	}
+	if testing.Short() {
+		delete(tests, "LoadingAuthority") // its requests are those of Store
+	}
+	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			test(t)
