@@ -7,17 +7,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A belief is what a Session knows of the lease that it holds. It is never changed, only
-// replaced, so that CheckAlive can read it without a lock.
+// A belief is what a Session knows about the lease that it holds. A belief is never changed, but
+// replaced by a new one, so that CheckAlive can read it without a lock.
 type belief struct {
 	id     lease.ID
 	token  lease.Token
-	sent   time.Time     // when the exchange that it rests on was sent
-	budget time.Duration // how long after that it holds; lease.Infinite: until told otherwise
-
+	sent   time.Time     // when the last granted request was sent
+	budget time.Duration // how long after sent the belief lasts; lease.Infinite if no end is known
 }
 
-// left is how much longer the belief holds: not at all if it is not positive.
+// left returns how much longer the belief lasts. A result that is not positive means that the belief
+// has ended.
 func (b *belief) left(o *Options, now time.Time) time.Duration {
 	if b.budget == lease.Infinite {
 		return lease.Infinite
@@ -25,7 +25,7 @@ func (b *belief) left(o *Options, now time.Time) time.Duration {
 	return b.budget - o.elapsed(b.sent, now)
 }
 
-// until is U; zero if there is none.
+// until returns U. If there is no U, it returns the zero time.
 func (b *belief) until() time.Time {
 	if b.budget == lease.Infinite {
 		return time.Time{}
@@ -33,27 +33,29 @@ func (b *belief) until() time.Time {
 	return b.sent.Add(b.budget)
 }
 
-// budget is how much of a duration that is certain at the authority may be believed here,
-// counted from the sending: d(1-e)/(1+e) - margin, rounded down.
+// budget returns how long a holder may believe in a lease that certainly lasts for d at the
+// authority. The time counts from the sending of the request. The result is d(1-e)/(1+e) - margin,
+// rounded down.
 func (o *Options) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite
 	}
-	d = max(d, 0)        // an authority may answer nonsense
+	d = max(d, 0)        // an authority may return a negative duration
 	const up = 1 + 1e-15 // float64 rounds to nearest
 	drift := math.Ceil(float64(d) * (2 * o.MaxClockDrift / (1 + o.MaxClockDrift)) * up)
 	return d - time.Duration(drift) - o.Margin
 }
 
-// most is how much time may have passed on the faster clock while d passed on the slower:
+// most returns the longest time that may pass on one clock while d passes on another. The result is
 // d(1+e)/(1-e), rounded up.
 func (o *Options) most(d time.Duration) time.Duration {
-	return d + time.Duration(math.Ceil(float64(d)*((1+o.MaxClockDrift)/(1-o.MaxClockDrift)-1))) + 1 // of two roundings
+	return d + time.Duration(math.Ceil(float64(d)*((1+o.MaxClockDrift)/(1-o.MaxClockDrift)-1))) + 1 // 1 for two roundings
 }
 
-// elapsed is the time from one reading of the clock to another: the monotonic time, or the
-// wall clock's if that is further ahead than a pause accounts for, since the monotonic
-// clock stops while a machine sleeps.
+// elapsed returns the time that has passed between two readings of the clock. The monotonic clock
+// may stop while the machine is suspended. So if the wall clock has advanced more than MaxClockJump
+// beyond the monotonic clock, elapsed returns the time of the wall clock. Otherwise it returns the
+// time of the monotonic clock.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
 	if wall-mono > o.MaxClockJump {

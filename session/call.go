@@ -7,23 +7,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A caller is what a call of a method left with the Session.
+// A caller is a method call that waits for its outcome.
 type caller struct {
 	ctx    context.Context
-	answer func(outcome) // is called once, and must not wait
+	answer func(outcome) // is called once, and must not block
 }
 
-// An input gives the machine call number n.
+// An input is an input of the machine that begins or ends the call with number n.
 type input func(m *machine, now time.Time, n uint64)
 
-// needContext panics if a call was given a nil context, before that has changed anything.
+// needContext panics if ctx is nil. A method calls it before it changes anything.
 func needContext(ctx context.Context, call string) {
 	if ctx == nil {
 		panic("session: the context of " + call + " is nil")
 	}
 }
 
-// begin gives the machine a call, and returns its number.
+// begin gives the machine a call, and returns the number of the call.
 func (s *Session) begin(c caller, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
 		n = s.calls.Put(c)
@@ -32,13 +32,13 @@ func (s *Session) begin(c caller, input input) (n uint64) {
 	return n
 }
 
-// cancel answers a call with an error, unless it was answered.
+// cancel answers a call with an error if the call has no answer yet.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
 
-// call begins a call. The function that it returns waits until the call is answered; the end of its
-// context answers it.
+// call begins a call. The returned function waits for the answer. If its context ends first, it
+// cancels the call.
 func (s *Session) call(ctx context.Context, input input) (await func(context.Context) outcome) {
 	answers := make(chan outcome, 1)
 	n := s.begin(caller{ctx, func(o outcome) { answers <- o }}, input)
@@ -53,19 +53,22 @@ func (s *Session) call(ctx context.Context, input input) (await func(context.Con
 	}
 }
 
-// Acquire tries once to take the lease, as [lease.Lease] says.
+// Acquire tries once to acquire the lease, as [lease.Lease] describes.
 func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	_, ok, err := s.AcquireWithToken(ctx)
 	return ok, err
 }
 
-// AcquireWithToken is Acquire and returns the fencing token of the incarnation that is held.
+// AcquireWithToken is like Acquire, and also returns the fencing token of the held incarnation.
 //
-// Calls take turns, also with the release of an earlier one that was abandoned. A call that is
-// abandoned by its context or superseded by Release returns at once; if the authority grants it
-// all the same, the lease is released as soon as that is known. If it cannot be released because
-// the authority does not answer, the next Acquire that finds it in force, Release or Close does
-// so; a finite lease also ends by itself.
+// Concurrent calls are served one after the other. An abandoned call is released before the next
+// call is served. A call is abandoned if its context ends, or if Release, HandOver or Close is
+// called. It then returns at once. If the authority grants an abandoned call, the Session releases
+// the lease as soon as it knows of the grant.
+//
+// If the authority does not answer this release, the next Release or Close sends it again. An
+// Acquire that is refused because of the unreleased lease also sends it again. A finite lease also
+// ends by itself.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -81,7 +84,7 @@ func (s *Session) acquire(ctx context.Context) outcome {
 	return s.call(ctx, (*machine).acquire)(ctx)
 }
 
-// acquired returns the outcome of an Acquire as its caller gets it.
+// acquired converts the outcome of an Acquire into the results of the method.
 func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	switch o.err {
 	case nil:
@@ -92,42 +95,47 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	return "", false, s.opError("acquire", o.err)
 }
 
-// Release gives the lease up, as [lease.Lease] says, together with whatever an earlier call
-// left in doubt, and with what may have been handed over to the [Session.ID] that was disclosed.
-// The request is sent even if ctx is done. The end of ctx ends the wait for the answer only, and
-// not even that if Release itself ends ctx because it belonged to the incarnation
-// ([Session.WhileHeld]). If the answer is there when ctx ends, Release may return either. It waits for
-// an Acquire that it supersedes to be undone.
+// Release gives the lease up, as [lease.Lease] describes. It also releases what earlier calls with
+// an unknown outcome may have acquired. If [Session.ID] has disclosed an ID, another holder may have
+// handed the lease over to this ID. Release releases the lease in this case too.
 //
-// An infinite lease needs care: an Acquire of unknown outcome may still be on its way when
-// Release returns nil. What it is granted then is an orphan. Call Release again later, or use a
-// finite Duration, which ends such a lease by itself.
+// Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
+// Release returns the error of ctx. If the answer has arrived at the same time, Release may return
+// the answer instead. A context of [Session.WhileHeld] ends because Release is called. With such a
+// context, Release still waits for the answer. If Release abandons an Acquire, it waits until the
+// Acquire was undone.
+//
+// Take care with an infinite lease. An Acquire with an unknown outcome may reach the authority after
+// Release has returned nil. If it is granted then, the lease is an orphan. Call Release again later,
+// or use a finite Duration, because a finite lease ends by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
 }
 
-// Settle releases what an Acquire of unknown outcome may have been granted. Unlike Release it
-// leaves alone the lease that is held and the Acquires of other calls. A program that stops
-// contending after such an Acquire calls it, so that no orphan keeps the lease locked;
-// [Run] and [AcquireWait] do.
+// Settle releases the lease in case an Acquire with an unknown outcome was granted. Unlike Release,
+// Settle does not end the lease that is held or the Acquires of other calls. If a program stops
+// contending after such an Acquire, it should call Settle. Otherwise an orphan may keep the lease
+// locked. [Run] and [AcquireWait] call Settle themselves.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
 
-// HandOver gives the lease to another Session, whose [Session.ID] is to: the authority
-// changes the ID in force, so that no other holder can come between, and the receiver's next Acquire
-// is granted with a newer token. Until then the lease stays locked under the old owner's label.
-// If the receiver goes away without a Release or Close, it stays locked for what was left of it;
-// an infinite lease, until it is broken.
+// HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
+// the receiver. The authority changes the ID in force in one step, so no other holder can acquire
+// the lease in between. The receiver's next Acquire is granted, with a newer token. Until then, the
+// lease stays locked under the label of the old owner. If the receiver crashes before that Acquire,
+// a finite lease stays locked until it expires. An infinite lease stays locked until it is broken.
 //
-// HandOver ends the incarnation as Release does, even if it returns an error, since the receiver
-// may hold from the moment the authority has carried it out: CheckAlive is false from the call
-// on, and OnLost is not called. If the authority refuses, which it does to a lease that is
-// breaking, the lease is released. After any other error call HandOver again with the same ID,
-// or Release; an Acquire that finds the ID still in force releases it too.
+// HandOver ends the incarnation as Release does, even if HandOver returns an error. The reason is
+// that the receiver may hold the lease as soon as the authority has changed the ID. From the call
+// on, CheckAlive returns false. The handlers of OnLost are not called.
 //
-// Three mistakes end nothing: a context that is done already, an ID that cannot be given to, and
-// a lease that is not held ([lease.ErrNotHeld]).
+// If the authority refuses the hand-over, the Session releases the lease. A lease that is breaking
+// is refused, for example. After any other error, call HandOver again with the same ID, or call
+// Release. An Acquire that finds the old ID still in force releases it too.
+//
+// HandOver returns an error and changes nothing in three cases: ctx is already done, to is not the
+// ID of another Session, or the lease is not held ([lease.ErrNotHeld]).
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	needContext(ctx, "hand over")
 	if err := ctx.Err(); err != nil {
@@ -136,8 +144,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *machine, now time.Time, n uint64) { m.handOver(now, n, to) })
 }
 
-// relinquish makes a call that may end the incarnation, and with it the call's own context: that
-// does not end the wait.
+// relinquish makes a call that may end the incarnation. This may also end ctx, if ctx is a context
+// of WhileHeld. In that case, relinquish still waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -151,33 +159,33 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 	return nil
 }
 
-// ID returns the ID that is in force while the lease is held, and otherwise the one that the
-// next Acquire proposes: what another holder needs to know to hand the lease over to this
-// Session. ID is a request to be given the lease, and not only a getter: from then on Release
-// also releases what may have been handed over to the ID.
+// ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
+// the lease is held, this is the ID in force. Otherwise it is the ID that the next Acquire proposes.
+// ID is more than a getter. Once ID is called, Release also releases a lease that was handed over to
+// this ID.
 //
-// The ID changes when it is retired: after a release, a loss, or an Acquire that was abandoned.
-// A lease that is handed over to a retired ID is an orphan; the next Acquire of this Session
-// that finds it in force releases it. A Session that is closed has no ID: it returns the zero ID,
-// which no hand-over accepts.
+// The ID changes after a release, after a loss, and after an abandoned Acquire. A lease that is
+// handed over to an earlier ID is an orphan. The next Acquire that is refused because of this orphan
+// releases it. After Close, ID returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id
 }
 
-// Close releases the lease and waits until no request and no timer is left. It begins no handler
-// any more, and does not wait for handlers that have begun, so it may be called anywhere, also in
-// a handler. From then on Acquire fails with [lease.ErrClosed].
+// Close releases the lease and waits until all requests and timers of the Session have ended. Once
+// Close is called, no handler is started any more. Close does not wait for handlers that are
+// running, so a handler may call Close. Once Close is called, Acquire returns [lease.ErrClosed].
 //
-// Close returns the error of the release, or the context's if that ends first; what is left then
-// still ends by itself. It waits even for a request that was given up because the authority does
-// not return, so give it a context that ends. Close may be called again.
+// Close returns the error of the release. If ctx ends first, Close returns the error of ctx, and the
+// remaining requests end by themselves. Close also waits for stuck requests, which may never end. So
+// call Close with a context that ends. Close may be called again.
 //
-// The context of a test is done when its clean-ups run: there, as in a defer of a program that
-// is told to stop, give Close a context of its own.
+// In the clean-up function of a test, the context of the test is already done. In a program that
+// stops, the context of the program is often done when its deferred functions run. In both cases,
+// call Close with a new context.
 //
-// No client can undo a request that reaches the authority after Close. What such a request
-// acquires ends by itself; an infinite lease does not, so prefer a finite Duration.
+// No client can undo a request that reaches the authority after Close. If such a request acquires a
+// finite lease, this lease ends by itself. An infinite lease does not, so prefer a finite Duration.
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()

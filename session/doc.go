@@ -1,43 +1,53 @@
-// Package session holds leases: a [Session] takes a lease from any lease.Authority, renews
-// it by itself, knows without asking whether it is still certain, and tells when it is lost.
+// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews it
+// in the background. It knows at any time, without a request, whether the lease is certainly still
+// held. It calls handlers if the lease is lost.
 //
 //	s, err := session.New(authority, "jobs/nightly", nil)
 //	ok, err := s.Acquire(ctx)
 //	defer s.Release(ctx)
 //	... while s.CheckAlive() ...
 //
-// [Run] is the whole life of a holder as one call: contend, work under a context that ends before
-// the lease can be anybody else's, renew until the work has returned, release. [TryRun] does that
-// only if the lease can be had now, and [AcquireWait] contends and returns.
+// [Run] does everything that a holder needs in one call. It waits until it has acquired the lease,
+// and then calls a function. The context of this function ends before another holder can have the
+// lease. Run renews the lease until the function has returned, and then releases it. [TryRun] does
+// the same, but gives up if another holder has the lease. [AcquireWait] waits until it has acquired
+// the lease, and then returns.
 //
-// Programs to begin with are in the directory examples of the module: cron is a job that every
-// machine starts and one does; daemon works on one of many machines, and tells the loss of its
-// lease from being stopped; quickstart shows what can happen to a lease.
+// The directory examples of the module has programs to start with. The program cron is a job that
+// every machine starts and that one machine does. The program daemon works on one of many machines.
+// It handles the loss of its lease and a request to stop in different ways. The program quickstart
+// shows how one holder loses its lease and another one takes its place.
 //
 // # Belief
 //
-// A Session believes in its lease until
+// A Session believes that it holds its lease until the time
 //
 //	U = sent + D(1-e)/(1+e) - margin
 //
-// where sent is read before the last request that was granted, D is the smaller of the
-// duration asked for and the one that the authority says is certain, e bounds the rates of
-// both clocks ([Options.MaxClockDrift]) and margin absorbs their granularity. CheckAlive compares
-// the clock with U and does nothing else. It is false from U on even if the process was
-// stopped and nothing ran since.
+// The terms of this formula are:
 //
-// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end a stop window before U
-// ([Options.StopWindow]), so that work which stops within it has stopped before another holder can
-// begin. After a loss the Session releases the lease only once that work has stopped, or the lease
-// is over by itself.
+//   - sent is the time just before the last granted request was sent.
+//   - D is the duration that was requested, or the duration that the authority guarantees if that
+//     is shorter.
+//   - e is the largest error of the rates of both clocks ([Options.MaxClockDrift]).
+//   - margin allows for the granularity of the clocks ([Options.Margin]).
 //
-// Belief is not permission. Between a CheckAlive and the act that follows it any amount of
-// time can pass: send the fencing token with the act and let the resource refuse an old one
-// (package fencing).
+// CheckAlive compares the clock with U, and does nothing else. It returns false from U on, even if
+// the process was suspended and none of its goroutines has run since.
+//
+// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] therefore end before U, at
+// the start of a stop window ([Options.StopWindow]). Work that stops within the stop window has
+// stopped before another holder can begin. If the lease is lost, the Session waits for the work
+// before it releases the lease. It waits until the work has stopped or the lease has ended by
+// itself.
+//
+// CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
+// the write that follows it. Send the fencing token with each write, so that the resource can refuse
+// an old token. Package fencing implements such a resource.
 //
 // # Terms
 //
-// The words that this package uses, and CONTRIBUTING.md with it:
+// This package and CONTRIBUTING.md use the following terms:
 //
 //   - authority: what decides about a lease, and answers requests: a store, or a server in front
 //     of one.
@@ -65,23 +75,23 @@
 //     stopped.
 //   - stuck request: a request that was given up because the authority does not return.
 //
-// # What runs
+// # Goroutines
 //
-// With the default clock a held Session has one timer and no goroutine; a goroutine runs
-// for the length of a renewal, and with [Options.Watch] for as long as the lease is held. With
-// an injected [lease.Clock] a held Session has one goroutine.
+// With the default clock, a Session that holds a lease has one timer and no goroutine. It starts a
+// goroutine for each renewal. With [Options.Watch], it also has a goroutine that watches the record
+// of the lease. With an injected [lease.Clock], it has a goroutine that waits for the next event.
 //
-// Release, and so Run, leaves nothing but requests and handlers that are under way, and those
-// end by themselves; [Session.Close] waits for them. A program that goes on need not call it. One
-// that ends should: what an Acquire that was given up has been granted is undone in the
-// background, and would otherwise be leased to nobody for its Duration. A test must, in a bubble
-// of testing/synctest.
+// When Release or Run returns, some requests and handlers may still be running. They end by
+// themselves. [Session.Close] waits for the requests, and does not wait for the handlers. A program
+// that keeps running need not call Close. A program that exits should call Close, because the
+// Session may still have to release a late grant of an abandoned Acquire. Without this release, the
+// lease stays locked for its whole Duration. A test in a bubble of testing/synctest must call Close.
 //
 // # Panics
 //
-// A handler of OnLost or OnBreaking that panics stops nothing: the panic is logged
-// ([Options.Logger]) with its stack, and every other handler is called. Nothing else is
-// recovered from. Requests are sent on goroutines of the Session, so an Authority that panics
-// ends the process, as any panic in a goroutine does; so do most hooks of a [Trace]. A function
-// given to [Run] panics on the goroutine that called Run, once the lease has been released.
+// If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
+// ([Options.Logger]), and still calls every other handler. The Session recovers from no other panic.
+// It calls the Authority on goroutines of its own, so a panic in the Authority ends the process. The
+// same is true of most hooks of a [Trace]. If the function that [Run] calls panics, Run first
+// releases the lease. The panic then continues on the goroutine that called Run.
 package session

@@ -6,31 +6,31 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Effects are what the shell does after a step, once it holds no lock.
+// effects are the actions that the Session performs after a step, when it holds no lock.
 type effects struct {
-	stop    error     // not nil: the contexts of WhileHeld end, with this cause
-	ended   error     // not nil: so does everything else that belongs to the incarnation
-	began   bool      // an incarnation began: watch its record, if the Options say so
-	send    []request // each on a goroutine of its own
-	report  []any     // to handlers, Trace and Logger: an event, as listed in report.go
-	answers []outcome // to the calls that wait
+	stop    error     // if not nil, the contexts of WhileHeld end with this cause
+	ended   error     // if not nil, everything that belongs to the incarnation ends with this cause
+	began   bool      // an incarnation began; its record is watched if Options.Watch is set
+	send    []request // requests to send, each on a goroutine of its own
+	report  []any     // events for the handlers, the Trace and the Logger; report.go lists their types
+	answers []outcome // outcomes of calls that wait
 }
 
-// A call is a method of the Session that waits for its outcome. The shell gives it a number; a
-// call that is answered already, and whose request goes on, has the number 0.
+// A call is a method call that waits for its outcome. The Session gives each call a number. If the
+// caller has gone but the request of the call is still in use, the number is 0.
 type call struct {
 	ticket
-	to      lease.ID // of a hand-over: the receiver's ID
-	refused error    // of a hand-over that was refused: the call waits until the lease is released, and returns this
+	to      lease.ID // of a hand-over: the ID of the receiver
+	refused error    // of a refused hand-over: the error to return once the lease is released
 }
 
-// A ticket is what is needed to answer a call.
+// A ticket identifies a call, so that it can be answered.
 type ticket struct {
 	number uint64
 	op     op
 }
 
-// cleans reports whether the call ends when pending IDs are released.
+// cleans reports whether the call waits until the pending IDs are released.
 func (c call) cleans() bool { return c.op == opRelease || c.op == opSettle || c.refused != nil }
 
 type op uint8
@@ -39,11 +39,11 @@ const (
 	opAcquire op = iota + 1
 	opRelease    // Release and Close
 	opHandOver
-	opSettle // as Release, but only what an unknown Acquire may have been granted
-	opWait   // ends when the lease is released or the Session is closed
+	opSettle // like opRelease, but only for Acquires with an unknown outcome
+	opWait   // waits until the lease is released or the Session is closed
 )
 
-// An outcome is the answer to a call. Of an Acquire that is not granted the token is empty.
+// An outcome is the answer to a call. If an Acquire was not granted, the token is empty.
 type outcome struct {
 	call  uint64
 	op    op
@@ -51,16 +51,16 @@ type outcome struct {
 	err   error
 }
 
-// A request is one exchange with the authority.
+// A request is sent to the authority and has one answer.
 type request struct {
 	lease.Request
 	aim  aim
-	term uint64    // of a renewal: the number of the incarnation
-	call uint64    // the last call that its outcome answers; 0: none
-	sent time.Time // every belief is counted from here
+	term uint64    // of a renewal: the number of its incarnation
+	call uint64    // the last call that the outcome of the request answers; 0 if there is none
+	sent time.Time // the time of sending, from which a belief is counted
 }
 
-// An aim is what a request is sent for. All but a renewal are commands.
+// An aim is the purpose of a request. Every request except a renewal is a command.
 type aim uint8
 
 const (

@@ -8,32 +8,33 @@ import (
 	"github.com/fencedlease/lease/internal/cancel"
 )
 
-// WhileHeld returns a context for work under the incarnation that is held now, and a function to
-// call when the work has stopped. The context ends a StopWindow before U, so that work which stops
-// within the window has stopped before another holder can begin. [context.Cause] says why it
-// ended:
+// WhileHeld returns a context for work that needs the lease, and a function to call when the work
+// has stopped. The context belongs to the incarnation that is held at the call. It ends a StopWindow
+// before U. Work that stops within the StopWindow has stopped before another holder can begin. The
+// function [context.Cause] returns why the context has ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was
 //     not renewed in time, or is breaking;
-//   - a [*lease.LostError] with another Reason: the lease was lost, for instance because the
-//     process was paused;
+//   - a [*lease.LostError] with another Reason: the lease was lost, for example because the process
+//     was suspended;
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
-//   - [lease.ErrNotHeld]: nothing was held at the call.
+//   - [lease.ErrNotHeld]: the lease was not held at the call.
 //
-// A renewal that is granted inside the window does not bring the context back. A program with a
-// loop of its own must then Release before it goes on: until then Acquire returns the same
-// incarnation.
+// If a renewal is granted within the StopWindow, the ended context stays ended. A program that
+// acquires the lease in a loop must call Release before it calls Acquire again. Otherwise Acquire
+// returns the same incarnation, whose context has ended.
 //
-// While the function was not called the Session takes the work to be running. After a loss it then
-// does not release the lease, which would let a successor begin at once. It waits for the call, or
-// until the lease has ended by itself. Call the function even if the context has ended; it may be
-// called more than once.
+// Until the returned function is called, the Session assumes that the work is running. If the lease
+// is lost meanwhile, the Session does not release it at once, because another holder could then
+// begin while the work is running. It releases the lease when the function is called, unless the
+// lease has ended by itself. Call the function even if the context has ended. It may be called more
+// than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := cancel.New(ctx)
 	var (
-		id      lease.ID // of the incarnation
+		id      lease.ID // the ID of the incarnation
 		refused error
-		back    bool // the context was given back
+		back    bool // the returned function was called
 	)
 	s.step(func(m *machine, now time.Time) {
 		if id, refused = m.bind(now); refused == nil {
@@ -45,7 +46,8 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		return c.Context, func() {}
 	}
 	return c.Context, func() {
-		// If the lease is lost by now that is the cause, even if nothing has noticed it yet.
+		// This step detects a loss that was not detected before, and ends the context with the
+		// loss as its cause.
 		s.step(func(m *machine, now time.Time) {
 			if !back {
 				back = true

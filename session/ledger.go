@@ -7,49 +7,50 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A claim is one ID that this holder made, and all that is known of it. Each ID is in exactly
-// one phase.
+// A claim describes one ID that this holder has made. Each claim is in exactly one phase.
 type claim struct {
 	id    lease.ID
 	phase phase
 
-	// inDoubt: an Acquire of the ID, or a change to it, had no certain outcome. The request may
-	// still arrive at the authority, at any time, and put the ID in force.
+	// inDoubt is true if an Acquire of the ID, or a change to the ID, has an unknown outcome. The
+	// request may still arrive at the authority, at any time, and put the ID in force.
 	inDoubt bool
 
-	// disclosed: Session.ID returned the ID, so another holder may hand the lease over to it.
+	// disclosed is true once Session.ID has returned the ID. Another holder may then hand the lease
+	// over to the ID.
 	disclosed bool
 
-	// probed: the ID of an infinite lease was acquired and released once to settle it.
+	// probed is true once the ID of an infinite lease was acquired and released in order to settle
+	// it.
 	probed bool
 
-	// contexts of WhileHeld for the incarnation that were not given back.
+	// contexts is the number of contexts of WhileHeld for the incarnation that are still in use.
 	contexts int32
 
-	// due is when a deferred release is sent even if contexts were not given back; zero: never.
+	// due is when a deferred release is sent even if contexts are still in use. Zero means never.
 	due time.Time
 }
 
-// A phase is where an ID is in its life.
+// A phase is a stage in the life of an ID.
 type phase uint8
 
 const (
 	proposed phase = iota + 1 // the next Acquire proposes it
 	held                      // in force, and believed
-	pending                   // to be released
-	deferred                  // to be released once the work of its incarnation has stopped
-	given                     // a HandOver of it waits, is under way, or has no certain outcome; Release and Close make it pending
-	settled                   // not in force, but it may come into force: it is in doubt or disclosed
+	pending                   // has to be released
+	deferred                  // has to be released once the work of its incarnation has stopped
+	given                     // a HandOver of it waits, is in flight, or has an unknown outcome
+	settled                   // not in force now; it is in doubt or disclosed, so it may come into force later
 )
 
-// mostClaims bounds the memory of a holder that can never reach its authority.
+// mostClaims limits the memory of a holder that never reaches its authority.
 const mostClaims = 256
 
-// A ledger holds the claims, oldest first. At most one of them is proposed or held, and at most
-// one is given.
+// A ledger is the list of the claims, oldest first. At most one claim is proposed or held, and at
+// most one is given.
 type ledger []claim
 
-// find returns the claim of an ID, or nil.
+// find returns the claim of an ID, or nil if there is none.
 func (l ledger) find(id lease.ID) *claim {
 	for i := range l {
 		if l[i].id == id {
@@ -59,7 +60,7 @@ func (l ledger) find(id lease.ID) *claim {
 	return nil
 }
 
-// newest returns the newest claim in a phase, or nil.
+// newest returns the newest claim in phase p, or nil if there is none.
 func (l ledger) newest(p phase) *claim {
 	for i := range slices.Backward(l) {
 		if l[i].phase == p {
@@ -69,8 +70,8 @@ func (l ledger) newest(p phase) *claim {
 	return nil
 }
 
-// propose adds a claim. When the ledger is full, the oldest settled claim is dropped; if none is
-// settled, the oldest one.
+// propose adds a claim. If the ledger is full, the oldest settled claim is dropped. If no claim is
+// settled, the oldest claim is dropped.
 func (l *ledger) propose(id lease.ID) *claim {
 	if len(*l) == mostClaims {
 		i := max(0, slices.IndexFunc(*l, func(c claim) bool { return c.phase == settled }))
@@ -80,8 +81,8 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// settle notes that an ID is certainly not in force. Its claim is dropped unless the ID may come
-// into force later.
+// settle records that an ID is certainly not in force. A claim that is in doubt or disclosed becomes
+// settled, because its ID may come into force later. Every other claim is dropped.
 func (l *ledger) settle(c *claim) {
 	if c == nil {
 		return
@@ -94,7 +95,7 @@ func (l *ledger) settle(c *claim) {
 	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.id == id })
 }
 
-// settleAllBut notes that no ID but the given one is in force.
+// settleAllBut settles every claim except the one of the given ID.
 func (l *ledger) settleAllBut(id lease.ID) {
 	for i := len(*l) - 1; i >= 0; i-- {
 		if c := &(*l)[i]; c.id != id {
@@ -103,8 +104,9 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll makes every claim pending that may be in force, even one that is being handed over. A finite lease
-// that comes into force late ends by itself; an infinite one is released again each time.
+// releaseAll makes every claim pending whose ID may be in force, even if it is being handed over. A
+// settled claim of a finite lease stays settled, because a finite lease ends by itself if it comes
+// into force late. A claim of an infinite lease that is in doubt is released again at each call.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

@@ -12,90 +12,112 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// Options configure a [Session]. A nil *Options and the zero value of each field mean the
-// defaults. New refuses what is out of range, and a combination that leaves no time to try a
-// failed renewal again: RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must fit into the
-// time for which one grant is believed.
+// Options configure a [Session]. A nil *Options means the defaults. A field with the zero value
+// means the default of that field.
+//
+// New returns an error if a field is out of range. It also returns an error if the fields together
+// leave no time to retry a failed renewal. The sum RenewInterval + 2 RequestTimeout + RetryDelay +
+// StopWindow must be at most the time from the sending of a granted request to U.
 type Options struct {
-	// Owner labels the lease for people: which process, which host. Default: unique to the
-	// Session, 16 random hexadecimal digits. It proves nothing; two Sessions of the same Owner exclude each other, unless
-	// TakeOver is set.
+	// Owner labels the lease for people, for example with the name of a process and of its host. The
+	// label proves nothing. Two Sessions with the same Owner exclude each other, except if TakeOver
+	// is set. Default: 16 random hexadecimal digits, which are different for each Session.
 	Owner string
 
-	// TakeOver asserts that any earlier holder of the same Owner is dead, as Akka's owner
-	// that crashed and came back. Acquire then takes a lease that is leased to Owner, and the
-	// earlier holder loses it with the Reason [lease.ErrTakenOver]. It takes nothing that is
-	// breaking, and needs an Owner, and an authority that discloses IDs: otherwise Acquire fails
-	// with errors.ErrUnsupported. It turns Watch on, so that an earlier holder that is alive after
-	// all, and has the same Options, notices soon.
+	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. Set TakeOver
+	// if every earlier holder with this Owner is dead, for example because the process has crashed
+	// and restarted. The earlier holder loses the lease with the Reason [lease.ErrTakenOver].
+	//
+	// TakeOver does not take a lease that is breaking. New returns an error if TakeOver is set and
+	// Owner is empty. If the authority does not disclose the ID of the earlier holder, Acquire fails
+	// with errors.ErrUnsupported.
+	//
+	// TakeOver turns Watch on. If the earlier holder is alive after all and has the same Options,
+	// its own Watch then reports the loss soon.
 	TakeOver bool
 
-	// Duration to ask for, or lease.Infinite. Default: 30 s. No other holder gets an infinite lease whose
-	// holder has crashed until it is broken, and the same is true of one that a request acquires
-	// which reaches the authority after Close. Prefer a finite one: it ends by itself.
+	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite
+	// duration, because a finite lease ends by itself. If the holder of an infinite lease crashes,
+	// no other holder can acquire the lease until it is broken. The same is true if a late request
+	// acquires an infinite lease after Close.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next, shortened at random by up to a tenth.
-	// The first renewal comes after a tenth of it at least, at random, so that leases that were
-	// taken together are not renewed together. For an infinite lease it is how often the Session asks
-	// whether the lease was broken.
-	// Default: Duration/3; 10 s for an infinite lease.
+	// RenewInterval is the time from one renewal to the next. Each time it is shortened at random by
+	// up to a tenth. The first renewal comes after a random time, from a tenth of the interval to
+	// the whole interval. So leases that were acquired at the same time are not renewed at the same
+	// time. The renewals of an infinite lease find out whether it was broken. Default: Duration/3,
+	// or 10 s for an infinite lease.
 	RenewInterval time.Duration
 
-	// RequestTimeout bounds one request to the authority. Default: Duration/6, at most 5 s.
+	// RequestTimeout is the time limit of one request to the authority. Default: Duration/6, but at
+	// most 5 s.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a failed renewal to the next, shortened at random by up to half.
-	// Default: RequestTimeout/2.
+	// RetryDelay is the time from a failed renewal to its retry. Each time it is shortened at random
+	// by up to half. Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
-	// StopWindow is how long before U the contexts of [Session.WhileHeld], and with them that of
-	// [Run], end: the time that work has for stopping before another holder can begin. CheckAlive
-	// stays true until U. Default: the least of Duration/6, 5 s, and what RenewInterval,
-	// RequestTimeout and RetryDelay leave of the time for which one grant is believed; 5 s for an
-	// infinite lease, where it counts before the end of a break. Negative: none.
+	// StopWindow is the time that work has for stopping before another holder can begin. The
+	// contexts of [Session.WhileHeld] and [Run] end one StopWindow before U. CheckAlive stays true
+	// until U. A negative StopWindow means none.
+	//
+	// The default is Duration/6, but at most 5 s. The default is shorter if the sum of
+	// RenewInterval, 2 RequestTimeout and RetryDelay leaves less time. The default for an infinite
+	// lease is 5 s. An infinite lease has a stop window only before the end of a break.
 	StopWindow time.Duration
 
-	// Watch makes the Session watch the record while it holds the lease, where the authority is
-	// a [lease.Watcher], and ask at once when the record shows a break or another holder: it
-	// learns of that once a look at the record and a renewal are answered (two, if one is under
-	// way), and not at the next renewal. It costs a goroutine and a watch for as long as the lease
-	// is held, and a look at the record for every signal; in some stores each renewal gives one.
-	// A signal that comes soon after a look that showed nothing new is followed a tenth of a
-	// RenewInterval later at most.
-	// Default: off, but on with TakeOver.
+	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
+	// effect if the authority is not a [lease.Watcher]. If the record reports a break or another
+	// holder, the Session renews at once. So the Session learns of the change after one read of the
+	// record and one renewal. If a renewal is already in flight, the Session sends a second one
+	// after it. Without Watch, the Session learns of the change at its next regular renewal.
+	//
+	// Watch costs one goroutine and one watch for as long as the lease is held. It also costs one
+	// read of the record for each signal. Some stores signal each renewal. If the record has not
+	// changed at one signal, the read for the next signal is delayed by up to a tenth of
+	// RenewInterval.
+	//
+	// Default: off, but on if TakeOver is set.
 	Watch bool
 
-	// MaxClockDrift bounds e: the clocks of the authority and of this machine run at rates from
-	// 1-e to 1+e. Default: 0.001. Must be below 1.
+	// MaxClockDrift is e, the largest error of a clock rate. The Session assumes that the clocks of
+	// the authority and of this machine run at rates from 1-e to 1+e. MaxClockDrift must be below 1.
+	// Default: 0.001.
 	MaxClockDrift float64
 
-	// Margin is how long before the authority could end the lease CheckAlive turns false, besides
-	// what MaxClockDrift takes. Default: 1 ms.
+	// Margin is an additional safety time. CheckAlive turns false at least one Margin before the
+	// authority could end the lease, even at the largest clock drift. Default: 1 ms.
 	Margin time.Duration
 
-	// MaxClockJump is how far the wall clock may get ahead of the monotonic clock within one belief
-	// before the Session concludes that the machine slept, and counts the wall clock's time.
-	// Setting the wall clock forward by more than that ends the belief too. Default: 1 s.
+	// MaxClockJump is how far the wall clock may advance beyond the monotonic clock within one
+	// belief. If the wall clock advances further, the Session concludes that the machine was
+	// suspended, and measures the time with the wall clock. If the wall clock is set forward by more
+	// than MaxClockJump, the belief therefore ends earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
-	// Clock is where time comes from. Default: package time.
+	// Clock is the source of time. Default: package time.
 	Clock lease.Clock
 
-	// Rand is where IDs and jitter come from; a Session reads it under its own mutex, so it
-	// must not be shared between Sessions unless it is safe for that. Two sources that yield the
-	// same bytes make equal IDs, and holders with equal IDs do not exclude each other.
-	// Default: crypto/rand.
+	// Rand is the source of the IDs and of the jitter. A Session reads it under its own mutex.
+	// Sessions may share a Rand if it is safe for concurrent use. Two sources that yield the same
+	// bytes produce equal IDs, and holders with equal IDs do not exclude each other. Default:
+	// crypto/rand.
 	Rand io.Reader
 
-	// Logger gets acquired and released at Debug; the beginning of a break at Warn, and failed
-	// requests: the first of a series, and then the 2nd, 4th, 8th and so on; losses and panics of
-	// handlers at Error. That another holder has the lease is not a failure. A Logger that takes
-	// long, or never returns, delays nothing; the records that it cannot keep up with are counted
-	// and dropped. Default: slog.Default(), as it is at each record; slog.DiscardHandler silences it.
+	// Logger receives the log records of the Session:
+	//
+	//   - at Debug, each acquire and each release that succeeded;
+	//   - at Warn, each break when it begins or is shortened;
+	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failed requests;
+	//   - at Error, each loss and each panic of a handler.
+	//
+	// A request that is refused because another holder has the lease is not a failure. A slow Logger
+	// does not delay the Session, even if it never returns. If the Logger is too slow, the Session
+	// drops and counts records. Default: slog.Default() at the time of each record. Use
+	// slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
-	// Trace is called at the events of the Session. Default: none.
+	// Trace is a set of hooks for the events of the Session. Default: none.
 	Trace *Trace
 }
 
@@ -108,13 +130,15 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	longest = lease.Infinite / 8 // of any but Duration, so that multiples can be written
+	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
-// Complete returns a copy of o, which may be nil, with every default in its place but that of
-// Owner, which each Session makes for itself. It refuses what New refuses: every broken rule
-// is a [*lease.FieldError] in the error's tree, and names a field that was given, not one
-// that follows from it.
+// Complete returns a copy of o with the defaults filled in. It leaves an empty Owner empty, because
+// each Session makes an Owner of its own. The receiver o may be nil.
+//
+// Complete returns the same errors for an option as New. Each violated rule is a [*lease.FieldError]
+// in the tree of the error. A FieldError names a field that the caller has set, and never a default
+// that was computed from that field.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -157,15 +181,15 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// part is the nth part of d, or what is nearest to it and in range, so that nothing but d
-// itself is refused for a bad d.
+// part returns the nth part of d, limited to the valid range from 1 to longest. So if d is invalid,
+// New reports an error for d, and no further error for a default that was computed from d.
 func part(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
 
 func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
-// inRange checks each field by itself.
+// inRange checks the range of each field.
 func (o *Options) inRange() error {
 	var errs []error
 	refuse := func(field string, value any, bound string) { errs = append(errs, badOption(field, value, bound)) }
@@ -189,15 +213,16 @@ func (o *Options) inRange() error {
 			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
 		}
 	}
-	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // also for a NaN
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // written so that NaN is refused
 		refuse("MaxClockDrift", o.MaxClockDrift, "must be from 0 to below 1")
 	}
 	return errors.Join(errs...)
 }
 
-// leaveTime checks that what is believed of one grant has room for a renewal that fails and
-// another. If not it blames the first field given that could make room alone, with its
-// bound, or if none could, the first given.
+// leaveTime checks that a failed renewal can be retried before the stop window of a grant. If it
+// cannot, the error names one of the fields that the caller has set. It names the first field for
+// which a lower value alone would be enough, and says which value. If there is no such field, the
+// error names the first field that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
 	window := max(0, given.StopWindow)
 	room := o.room() - window
@@ -208,14 +233,14 @@ func (o *Options) leaveTime(given *Options) error {
 		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, o.MaxClockDrift, o.Margin, o.Duration)
 	timeout := (room + 2*o.RequestTimeout) / 2
 	if given.RetryDelay == 0 {
-		timeout = (2*(room+2*o.RequestTimeout+o.RetryDelay) + 1) / 5 // a RetryDelay of half of that included
+		timeout = (2*(room+2*o.RequestTimeout+o.RetryDelay) + 1) / 5 // the default RetryDelay is half of the timeout
 	}
 	var blame error
 	for _, f := range []struct {
 		name  string
 		given bool
 		value any
-		most  time.Duration // with which it would fit; not positive: it never would
+		most  time.Duration // largest value that leaves enough time; not positive if no value does
 		must  string
 	}{
 		{"Duration", given.Duration != 0, o.Duration, 0, "longer"},
@@ -237,10 +262,11 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// room is what one grant leaves for the StopWindow after a renewal that failed twice.
+// room returns the part of the belief that is left if a renewal and its retry both time out. The
+// StopWindow must fit into it.
 func (o *Options) room() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }
 
-// window is the StopWindow, and 0 for none.
+// window returns the StopWindow, or 0 if there is none.
 func (o *Options) window() time.Duration { return max(0, o.StopWindow) }

@@ -9,9 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// take takes the effects of the input that was just given. It returns what has to be done once mu
-// is free, the most urgent first, and then the answers to calls. Nothing of that waits for anything
-// but the hooks of the Trace. mu is held.
+// take takes the effects of the last input, and returns them as functions to call once mu is
+// unlocked. The functions in acts are called first, and are in the order of their urgency. The
+// functions in answers answer calls. The functions wait for nothing except the hooks of the Trace.
+// The caller of take holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
@@ -53,8 +54,8 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	return acts, answers
 }
 
-// perform does what was taken. Calls are answered last, and even if a hook ends its goroutine. If a
-// hook has panicked the process is about to end, and no call returns before.
+// perform calls the functions that take has returned. The calls are answered last, even if a hook
+// ends its goroutine. If a hook panics, no call is answered, because the panic ends the process.
 func perform(acts, answers []func()) {
 	defer tasks.Finally(func() {
 		for _, answer := range answers {
@@ -66,9 +67,10 @@ func perform(acts, answers []func()) {
 	}
 }
 
-// exchange sends a request for a call with the given context, and gives the machine the answer.
-// Only the Acquire of a call that has ended already is not sent; any other request is sent whatever
-// becomes of the call, and has a bound of its own.
+// exchange sends a request and gives the answer to the machine. The parameter ctx is the context of
+// the call that the request belongs to. If ctx has ended, exchange does not send an Acquire. It
+// sends every other request even if ctx has ended. Each request has a time limit of its own, the
+// RequestTimeout.
 func (s *Session) exchange(ctx context.Context, r request) {
 	if err := ctx.Err(); err != nil && r.aim == aimAcquire {
 		s.step(func(m *machine, now time.Time) {

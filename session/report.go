@@ -10,92 +10,97 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any of
-// them may be nil. They are called on the goroutine that decided, after the decision and
-// without any lock held; those of one Session may be called at the same time. A hook that
-// takes long delays the call it reports, so it must not wait, and must not make the Session
-// send a request: that is what the handlers of OnLost and OnBreaking are for. One that panics
-// is not recovered from, and most run on goroutines of the Session: that ends the process.
+// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be
+// nil. The Session calls a hook after the event, and holds no lock during the call. Several hooks of
+// one Session may run at the same time.
+//
+// A slow hook delays the call that it reports. So a hook must not block, and must not make the
+// Session send a request. Use the handlers of OnLost and OnBreaking for such actions. The Session
+// does not recover from a panic in a hook. Most hooks run on goroutines of the Session, so the panic
+// ends the process.
 type Trace struct {
-	// Acquire is called after every try to acquire that made a request: how it ended, and how
-	// long its last request took. A take-over is one try of several requests.
+	// Acquire is called after every attempt to acquire the lease that has sent a request. A
+	// take-over is one attempt with several requests.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.
 	Renew func(RenewInfo)
 
-	// Breaking is called when the Session learns that its lease is breaking, and again when
-	// the break was shortened, with the time until which it is certain.
+	// Breaking is called when the Session learns that its lease is breaking, and again if the break
+	// is shortened. The lease is certain until the time until.
 	Breaking func(tok lease.Token, until time.Time)
 
-	// Lost is called once for every incarnation that ends by loss.
+	// Lost is called once for every incarnation that ends by a loss.
 	Lost func(*lease.LostError)
 
-	// Released is called after every request to release: by Release, Close or HandOver, or
-	// to undo an Acquire or a renewal that came too late.
+	// Released is called after every release and after every hand-over, with its outcome. This
+	// includes releases that undo an Acquire or a renewal because its answer came too late.
 	Released func(ReleaseInfo)
 }
 
-// AcquireInfo is what [Trace].Acquire is told.
+// AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
-	Token     lease.Token   // of the incarnation that is held now; empty if none is
-	Err       error         // not nil if the outcome is unknown, or an argument was bad
+	Token     lease.Token   // of the incarnation that is held now; empty if nothing is held
+	Err       error         // not nil if the outcome is unknown, or if an argument was bad
 	Took      time.Duration // from the sending of the last request to its answer
-	Abandoned bool          // the caller had gone when the answer came
+	Abandoned bool          // the caller no longer waited when the answer came
 }
 
-// RenewInfo is what [Trace].Renew is told.
+// RenewInfo is the argument of the hook [Trace].Renew.
 type RenewInfo struct {
-	Token  lease.Token   // of the incarnation that was renewed; empty if it had ended meanwhile
+	Token  lease.Token   // of the incarnation that was renewed; empty if it had already ended
 	Err    error         // nil if the renewal was granted
-	Took   time.Duration // from its sending to its answer
-	Margin time.Duration // how much was left of the belief when the answer came; not positive: too late
+	Took   time.Duration // from the sending of the renewal to its answer
+	Margin time.Duration // how much of the belief was left when the answer came; not positive if it came too late
 }
 
-// ReleaseInfo is what [Trace].Released is told.
+// ReleaseInfo is the argument of the hook [Trace].Released.
 type ReleaseInfo struct {
-	ID  lease.ID // that was released or handed over
-	To  lease.ID // the receiver's, for a hand-over
-	Err error    // if the outcome is unknown, or a hand-over was refused
+	ID  lease.ID // the ID that was released or handed over
+	To  lease.ID // of a hand-over: the ID of the receiver
+	Err error    // not nil if the outcome is unknown, or if a hand-over was refused
 }
 
-// The events that a machine reports are AcquireInfo, RenewInfo and ReleaseInfo, which the hooks of
-// a Trace get, *lease.LostError, and these:
+// A machine reports events of the following types: AcquireInfo, RenewInfo, ReleaseInfo,
+// *lease.LostError, breakInfo and failure.
 
-// A breakInfo says that the lease is breaking, and that the belief ends at until.
+// A breakInfo reports that the lease is breaking. The belief ends at the time until.
 type breakInfo struct {
 	token lease.Token
 	until time.Time
 }
 
-// A failure is a failed request, the count-th in a row.
+// A failure reports a failed request, which was the count-th in a row.
 type failure struct {
 	what  string
 	err   error
 	count int
 }
 
-// OnLost registers f as [lease.Lease] says. A panic in f is logged; it stops nothing else.
+// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If f panics,
+// the Session logs the panic, and nothing else stops.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
-	s.step((*machine).advance) // f is not called for what is over by now
+	s.step((*machine).advance) // detects an earlier loss, for which f must not be called
 	return s.onLost.Add(f)
 }
 
-// OnBreaking registers f to be called when the Session learns that its lease is breaking: it
-// will be lost at until, on the Session's clock. It is the time to finish and to Release. The
-// contexts of [Session.WhileHeld] end a StopWindow before that. If the end of the break moves
-// earlier by more than Margin f is called again. Handlers run as those of OnLost do.
+// OnBreaking registers f to be called when the Session learns that its lease is breaking. The
+// argument until is the time, on the Session's clock, at which the lease will be lost. The program
+// should finish its work and call Release before that time. The contexts of [Session.WhileHeld] end
+// a StopWindow before that time. If the break is then shortened by more than Margin, f is called
+// again. The function stop and the goroutines of f are those of OnLost.
 //
-// The Session learns of a break when it next renews, at most RenewInterval and RequestTimeout
-// later, or with Options.Watch as soon as it has asked. A break with less grace than that ends the
-// lease before its holder knows: then only the fencing token protects what the holder writes.
+// The Session learns of a break at its next renewal, after RenewInterval plus RequestTimeout at
+// most. With Options.Watch, it learns of a break after one read of the record and one renewal. If
+// the grace period of the break is shorter than that, the lease ends before the Session knows of the
+// break. Then only the fencing token protects the data that the holder writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	s.step((*machine).advance)
 	return s.onBreak.Add(f)
 }
 
-// report logs an event, and returns the calls of the handlers and of the hook for it. mu is held, so
-// that records are in the order of the decisions.
+// report logs an event. It returns the calls of the handlers and of the hook for this event. The
+// caller holds mu, so that the log records are in the order of the events.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := cmp.Or(s.o.Trace, new(Trace))
 	hook = func() {}
@@ -132,14 +137,14 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	return calls, hook
 }
 
-// callHook calls a hook, if there is one.
+// callHook calls a hook if it is not nil.
 func callHook[T any](hook func(T), event T) {
 	if hook != nil {
 		hook(event)
 	}
 }
 
-// record adds a record to the queue of the Logger, which waits for nothing.
+// record adds a record to the queue of the Logger. It does not block.
 func (s *Session) record(level slog.Level, text string, args ...any) {
 	s.log.Log(level, "lease: "+text, append([]any{"name", s.Name()}, args...)...)
 }

@@ -15,36 +15,42 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions and the zero value of
-// each field mean the defaults.
+// RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. A
+// field with the zero value means the default of that field.
 type RunOptions struct {
-	// AcquireInterval is the time from one try to the next, shortened at random by up to half, where
-	// the Lease cannot Wait or the last try failed. While the same error repeats, the time doubles
-	// up to 10 s, or stays AcquireInterval if that is longer. Default: 1 s.
+	// AcquireInterval is the time from one attempt to acquire the lease to the next. Each time it is
+	// shortened at random by up to half. It is used if the Lease is not a [lease.Waiter], or after
+	// an attempt that failed. While the same error repeats, the time doubles, up to 10 s. If
+	// AcquireInterval is longer than 10 s, the time does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
-	// WakeJitter is the window over which contenders that were woken together are spread at
-	// random. Default: AcquireInterval/10.
+	// WakeJitter spreads the attempts of contenders that were woken at the same time. After it is
+	// woken, each contender waits for a random time of at most WakeJitter. Default:
+	// AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout bounds the Release after the function has returned, and after a try whose
-	// outcome is unknown when Run ends, if the Lease keeps to its context. Default: 10 s.
+	// ReleaseTimeout bounds the Release after the function has returned. It also bounds the release
+	// that Run sends when it ends after an attempt with an unknown outcome. These bounds require
+	// that the Lease respects its context. Default: 10 s.
 	ReleaseTimeout time.Duration
 
-	// Again decides after every term, the time from a grant to its release, whether to contend
-	// again, an AcquireInterval later, so that others get their turn; err is what Run would return.
-	// Run does not ask once the context is done, and not after a loss by [lease.ErrTakenOver]:
-	// two processes that take over from each other would otherwise never stop. TryRun and
-	// AcquireWait do not use it. Default: never.
+	// Again reports whether Run contends again after a term. A term is the time from a grant to its
+	// release, and err is the error that Run would otherwise return. If Again returns true, Run
+	// waits for an AcquireInterval, so that other holders get their turn, and contends again.
+	//
+	// Run does not call Again if the context is done. Run does not call it after a loss with the
+	// Reason [lease.ErrTakenOver] either. Otherwise two processes could take the lease from each
+	// other forever. TryRun and AcquireWait do not use Again. By default, Run does not contend
+	// again.
 	Again func(err error) bool
 
-	// Logger gets the beginning and the end of every term at Info, with the error of the function.
-	// It delays nothing, even if it never returns. Default: slog.Default(), as it is at each record;
-	// slog.DiscardHandler silences it.
+	// Logger receives a record at Info when a term begins, and one when it ends, with the error of
+	// the function. A slow Logger does not delay Run, even if it never returns. Default:
+	// slog.Default() at the time of each record. Use slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
-	Clock lease.Clock // default: package time
-	Rand  io.Reader   // source of the jitter, read by this call only; default: crypto/rand
+	Clock lease.Clock // source of time; default: package time
+	Rand  io.Reader   // source of the jitter, read without a lock; default: crypto/rand
 }
 
 func (o *RunOptions) complete() (*RunOptions, error) {
@@ -72,32 +78,34 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	return &c, nil
 }
 
-// Run is the life of a holder: it contends for the lease until it is held, calls f under a
-// context that ends before the lease can be anybody else's ([lease.WhileHeld]), has the lease
-// renewed until f has really returned, and releases it. Then it returns, or contends again if
-// Again says so. It works with any [lease.Lease]; the token is empty if that issues none.
+// Run contends for the lease until it is held, and then calls f. The context of f ends before
+// another holder can have the lease, as that of [lease.WhileHeld] does. The lease is renewed until f
+// has returned. Run then releases the lease. After that, Run returns, or contends again if Again
+// returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
 //
-// f should return soon after its context ends: within the Session's StopWindow, if no other holder
-// may begin before it has stopped. Run waits for it however long it takes.
+// The function f should return soon after its context has ended. If f returns within the StopWindow
+// of the Session, no other holder can begin before f has returned. Run waits until f has returned,
+// however long that takes.
 //
-// The error is that of f. If not the caller but the library ended the context of f, because the
-// lease was lost or about to end, the error is joined by a [*lease.LostError], even if f returned
-// nil; errors.Is(err, lease.ErrLost) is true of it. It is joined by the error of the release, if
-// there was one. If f panics the lease is released and the panic goes on.
+// Run returns the error of f. If the lease was lost or about to end, and the context of f has ended
+// for this reason, Run adds a [*lease.LostError]. It adds the LostError even if f returned nil. For
+// this error, errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the error of the
+// release. If f panics, Run releases the lease, and the panic continues.
 //
-// If ctx ends while f runs, f's own error is returned, and nil stays nil. If ctx ends while Run
-// contends, the error matches both ctx.Err() and context.Cause(ctx), and the error of the last
-// try, or [lease.ErrHeldByOther], and that of the last term, if there was one.
+// If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
+// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). This error also
+// matches the error of the last attempt, or [lease.ErrHeldByOther] if another holder had the lease.
+// If there was an earlier term that failed, this error also matches the error of that term.
 //
-// While Run contends, an error that may pass is tried again. An error that says that no Acquire
-// can ever be granted, such as a malformed owner, is returned at once. One that the store has
-// marked with [lease.Permanent], such as a missing table, is returned after it has come unchanged
-// for 30 s. A lease that is held is renewed whatever the error is.
+// While Run contends, it retries after a temporary error. If an error says that no Acquire can ever
+// be granted, Run returns it at once. A malformed owner is such an error. A store can mark an error
+// with [lease.Permanent], for example because a table is missing. Run returns a marked error if it
+// has repeated unchanged for 30 s. While the lease is held, no such error stops its renewals.
 //
-// The context of f ends even if f itself gives the lease up. A HandOver or a Release in f may be
-// called with it all the same; a Close needs a context that does not end, such as that of
-// context.WithoutCancel. Two Runs with the same Lease are one holder, and the first to end
-// releases it: use a Lease for each.
+// The context of f also ends if f itself gives the lease up. Even so, f may call HandOver or Release
+// with this context. For Close, f needs a context that does not end, such as that of
+// context.WithoutCancel. Two calls of Run with the same Lease are one holder, and the first call
+// that ends releases the lease. So use a separate Lease for each call of Run.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
@@ -122,16 +130,19 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	}
 }
 
-// TryRun calls f as Run does if the lease can be had now, and reports whether it did. It is for
-// work that one of many processes is to do when a scheduler starts them all: the others return
-// (false, nil). An error without ran means that it is not known whether the lease can be had; what
-// may have been granted is released.
+// TryRun calls f as Run does if the lease can be acquired now, and returns true. It is for a job
+// that a scheduler starts on many machines, and that one machine should do. On the other machines,
+// TryRun returns (false, nil). If TryRun returns false and an error, it could not find out whether
+// the lease can be acquired. In that case, it releases the lease if the authority has granted it
+// after all.
 //
-// TryRun gives up as soon as it knows that another holder has the lease: at the first refusal, or over
-// a store without a clock once the record was renewed ([Session.TryAcquire]).
+// TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
+// authority has a clock, TryRun knows this at the first refusal. If it has none, TryRun waits until
+// the other holder renews the lease (see [Session.TryAcquire]).
 //
-// A lease alone does not make a job run once: a process that starts after the first has finished
-// runs it again. Keep a mark of what is done with the data of the job, under the guard.
+// A lease alone does not make a job run once. A process that starts after the job is finished
+// acquires the lease and runs the job again. To prevent this, store with the data of the job that
+// the job is done, and guard this write too.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -154,11 +165,14 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	return false, err
 }
 
-// TryAcquire is an Acquire that returns false only if another holder certainly has the lease:
-// where the authority has a clock, as soon as it is refused. An authority without a clock, such as
-// that of etcdlease, does not know how old a record is that it sees for the first time. There
-// TryAcquire waits: it returns false once it has seen the record renewed, and takes a record that
-// runs out meanwhile, because its holder is dead.
+// TryAcquire tries to acquire the lease, and returns its fencing token. It returns (false, nil) only
+// if another holder certainly has the lease. If the authority has a clock, TryAcquire returns at the
+// first refusal.
+//
+// An authority without a clock, such as that of etcdlease, cannot know how old a record is when it
+// reads the record for the first time. With such an authority, TryAcquire waits. If the holder
+// renews the record, TryAcquire returns false. If the record expires, the holder is dead, and
+// TryAcquire acquires the lease.
 func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
@@ -168,7 +182,7 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 		certain := func(res lease.Result) bool { return res.MinRemaining > 0 }
 		locked, err := s.wait(ctx, certain)
 		switch {
-		case err == error(lease.ErrReleased): // as an Acquire under way
+		case err == error(lease.ErrReleased): // as for an Acquire that is in flight
 			return s.acquired(outcome{err: err})
 		case locked || err != nil:
 			return "", false, err
@@ -176,7 +190,8 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	}
 }
 
-// tryAcquire is the TryAcquire of a Lease that has one, and otherwise an Acquire.
+// tryAcquire calls TryAcquire if the Lease has this method. Otherwise it calls
+// [lease.AcquireWithToken].
 func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	if l, ok := l.(interface {
 		TryAcquire(context.Context) (lease.Token, bool, error)
@@ -186,10 +201,11 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	return lease.AcquireWithToken(ctx, l)
 }
 
-// AcquireWait is an Acquire that waits: it contends until the lease is held, and returns its
-// fencing token. It fails as Run does while it contends. What an Acquire of unknown outcome may be
-// granted is then released; with a Lease that is not a [Session] that ends what others hold or try
-// with it, too.
+// AcquireWait contends until the lease is held, and returns its fencing token. It returns an error
+// in the same cases as Run while Run contends. If an attempt had an unknown outcome, AcquireWait
+// then releases the lease in case it was granted. If the Lease has no method Settle, unlike a
+// [Session], AcquireWait calls Release. This also ends the lease and the attempts of other callers
+// with the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -197,7 +213,7 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	}
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
-		settled := r.settle(ctx) // if ctx is done this sends, and does not wait
+		settled := r.settle(ctx) // sends the release, and does not wait if ctx is done
 		if ctx.Err() == nil {
 			err = also(err, settled)
 		}
@@ -205,12 +221,12 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	return tok, err
 }
 
-// A runner is one call of Run, TryRun or AcquireWait.
+// A runner is the state of one call of Run, TryRun or AcquireWait.
 type runner struct {
 	*RunOptions
 	lease  lease.Lease
 	log    logqueue.Queue
-	failed error // of the last term
+	failed error // error of the last term
 }
 
 func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
@@ -227,18 +243,18 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }
 
-// term is one period of holding.
+// term calls f while the lease is held, and then releases the lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (err error) {
 	held, cancel := lease.WhileHeld(ctx, r.lease)
 	r.info("lease: term began", tok)
-	defer func() { // even if f panics or ends its goroutine
+	defer func() { // runs even if f panics or ends its goroutine
 		over := held.Err() != nil
-		cancel() // a Session notices now a loss that nothing has noticed yet
+		cancel() // makes a Session detect a loss that it has not detected yet
 		cause, lost := context.Cause(held), (*lease.LostError)(nil)
 		switch {
-		case !over && !errors.As(cause, &lost): // f has returned, and its context had not ended
-		case ctx.Err() != nil && errors.Is(context.Cause(ctx), cause): // the caller ended it
-		case errors.Is(cause, lease.ErrReleased) && !errors.As(cause, &lost): // f gave the lease up
+		case !over && !errors.As(cause, &lost): // f returned before its context ended
+		case ctx.Err() != nil && errors.Is(context.Cause(ctx), cause): // the caller ended ctx
+		case errors.Is(cause, lease.ErrReleased) && !errors.As(cause, &lost): // f released the lease
 		case !errors.Is(err, cause):
 			err = also(err, cause)
 		}
@@ -261,28 +277,28 @@ func (r *runner) info(text string, tok lease.Token, args ...any) {
 	r.log.Log(slog.LevelInfo, text, append(args, "token", tok)...)
 }
 
-// bounded calls f under a context that lasts for the ReleaseTimeout, whatever becomes of ctx.
+// bounded calls f with a context that lasts for the ReleaseTimeout, even if ctx ends earlier.
 func (r *runner) bounded(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
 	defer cancel()
 	return f(ctx)
 }
 
-// settle releases what a try of unknown outcome may be granted. A Session does that without giving
-// up what others hold or try with it.
+// settle releases the lease in case an attempt with an unknown outcome was granted. A Session does
+// so without ending the lease or the attempts of other callers.
 func (r *runner) settle(ctx context.Context) error {
-	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // or what embeds a Session
+	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
 	}
 	return r.lease.Release(ctx)
 }
 
-// contend asks until the lease is held. If it fails, and a try of unknown outcome may yet be
-// granted, that must be settled.
+// contend tries to acquire the lease until the lease is held. If contend fails and unknown is true,
+// an attempt may still be granted, and the caller must call settle.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
 	c := contention{interval: r.AcquireInterval}
 	for {
-		over := ctx.Err() // then the lease makes no request
+		over := ctx.Err() // if ctx is done already, the Lease sends no request
 		tok, ok, err := lease.AcquireWithToken(ctx, r.lease)
 		ended := ctx.Err()
 		switch {
@@ -290,8 +306,8 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 			return tok, false, nil
 		case over != nil && errors.Is(err, over):
 		case ended != nil && errors.Is(err, ended):
-			// The lease undoes by itself what ctx ended; but an earlier try may be in doubt. This
-			// sends, and does not wait, since ctx is done.
+			// The Lease itself undoes the attempt that ctx has ended. An earlier attempt may still
+			// be in doubt, so settle sends a release. It does not wait, because ctx is done.
 			_ = r.settle(ctx)
 			unknown = false
 		case err != nil && !certain(err):
@@ -309,7 +325,8 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 	}
 }
 
-// waitForTurn waits until it may be worth trying again. It returns an error if it never will be.
+// waitForTurn waits until another attempt may succeed. It returns an error if no attempt can ever
+// succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
 		err := l.Wait(ctx)
@@ -325,26 +342,27 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	return nil
 }
 
-// pause waits for d, shortened at random by up to half. It returns the context's error.
+// pause waits for d, shortened at random by up to half. If ctx ends first, it returns the error of
+// ctx.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
 }
 
-// A contention is what came of the tries to acquire so far.
+// A contention is the history of the attempts to acquire the lease.
 type contention struct {
 	interval time.Duration
-	last     error         // of the last try
-	since    time.Time     // since when that has come unchanged
-	pause    time.Duration // until the next try
+	last     error         // error of the last attempt
+	since    time.Time     // first of the attempts in a row that failed with that error
+	pause    time.Duration // until the next attempt
 }
 
 const (
-	longestPause  = 10 * time.Second // between tries that fail, unless AcquireInterval is longer
-	permanentTime = 30 * time.Second // for which a permanent error must have come unchanged
+	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, or AcquireInterval if that is longer
+	permanentTime = 30 * time.Second // a permanent error that has repeated for so long is returned
 )
 
-// tried takes the error of a try that was not granted: nil if the lease is locked. It reports
-// whether there is no use in trying again.
+// tried records the error of an attempt that was not granted. A nil error means that the lease is
+// locked. tried reports whether every further attempt would fail too.
 func (c *contention) tried(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval
@@ -359,7 +377,7 @@ func (c *contention) tried(now time.Time, err error) (over bool) {
 	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
 }
 
-// stopped is the error of a contention that the caller has stopped.
+// stopped returns the error of a contention that ended because ctx is done.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -367,7 +385,7 @@ func (c *contention) stopped(ctx context.Context) error {
 	return fmt.Errorf("%w; the last try to acquire: %w", stopped(ctx), c.last)
 }
 
-// stopped is one error that matches both the error and the cause of a context.
+// stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
 func stopped(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -376,7 +394,7 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// also is errors.Join on one line.
+// also joins two errors as errors.Join does, but with their texts on one line.
 func also(err, more error) error {
 	switch {
 	case err == nil:
@@ -387,13 +405,13 @@ func also(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
-// hopeless reports whether an error will be the same however often the call is repeated.
+// hopeless reports whether a call that returned err would return it again each time.
 func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
 	case 0:
 		return errors.Is(err, errors.ErrUnsupported)
 	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
-		return false // ErrReleased: superseded by a Release; ErrExpired: granted too late
+		return false // ErrReleased: a Release has ended the call. ErrExpired: the grant came too late.
 	default:
 		return !code.Refusal() || code == lease.ErrEpochLimit
 	}

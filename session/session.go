@@ -18,40 +18,42 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Session is a holder of one lease: a [lease.TokenAcquirer] and [lease.Waiter] over any
-// [lease.Authority]. It may be used by any number of goroutines and from inside its own
-// handlers.
+// A Session is a holder of one lease. It acquires the lease from a [lease.Authority], renews it in
+// the background, and releases it. A Session implements [lease.TokenAcquirer] and [lease.Waiter].
+// All methods are safe for use by several goroutines at once. Handlers may call them too.
 //
-// A Session that holds goes on renewing until Release or Close, even if nothing refers to it
-// any more. It can hold, lose and hold again any number of times. Each time is an incarnation
-// with an ID of its own, and no event of one reaches another.
+// A Session renews its lease until Release or Close is called, even if the program no longer refers
+// to the Session. After a release or a loss, the Session can acquire the lease again, any number of
+// times. Each grant begins a new incarnation with an ID of its own. A late answer for one
+// incarnation does not affect another one.
 //
-// A Session is the shell of a machine, which decides everything. The shell locks, reads the
-// clock, gives the machine one input, takes the effects, unlocks, and performs them.
+// The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
+// reads the clock, and passes the input to the machine. It then takes the effects, unlocks the
+// mutex, and performs the effects.
 type Session struct {
-	o         *Options // complete
+	o         *Options // with every default filled in
 	authority lease.Authority
-	belief    atomic.Pointer[belief] // the machine's, for those that take no lock
+	belief    atomic.Pointer[belief] // a copy of the belief of the machine, which is read without mu
 
-	mu       sync.Mutex // held for one input of the machine, and for the three fields below it
+	mu       sync.Mutex // held for one input of the machine; guards the three fields below
 	machine  machine
-	calls    table.Table[caller] // that were not answered
-	watching context.CancelFunc  // of the record of the incarnation that is held; may be nil
+	calls    table.Table[caller] // the calls that have no answer yet
+	watching context.CancelFunc  // stops the watch of the held record; nil if there is none
 
-	// These have locks of their own. They are used with mu held, and without.
-	contexts cancel.Set // of WhileHeld
+	// These fields have locks of their own. They are used with and without mu.
+	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
 	onLost   handlers.Set[error]
 	onBreak  handlers.Set[time.Time]
 	log      logqueue.Queue
-	tasks    tasks.Group // all goroutines but those of handlers
-	looks    tasks.Count // at the record
-	watches  tasks.Count // that were asked for and not begun
+	tasks    tasks.Group // all goroutines except those of handlers
+	looks    tasks.Count // the reads of the record that are running
+	watches  tasks.Count // the watches that were requested and have not begun
 }
 
-// New makes a Session for the lease of that name at an authority. It makes no request. It
-// refuses a nil authority, a name that is not a name ([lease.CheckName]) and Options that
-// are out of range with an error that leads to a [*lease.FieldError].
+// New returns a Session for the lease with the given name at the given authority. It sends no
+// request. New returns an error if authority is nil, if name is malformed ([lease.CheckName]), or if
+// an option is out of range. The error wraps a [*lease.FieldError].
 func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if authority == nil {
 		return nil, lease.Missing("New.authority")
@@ -69,7 +71,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 		id := s.machine.random.ID()
 		s.machine.unique, o.Owner = true, hex.EncodeToString(id[:8])
 	}
-	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // Close waits for its hooks
+	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // as a task, so that Close waits for its hooks
 	s.log.To = o.Logger
 	return s, nil
 }
@@ -77,7 +79,8 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 // Name returns the name of the lease.
 func (s *Session) Name() string { return s.machine.name }
 
-// Owner returns the owner under which the Session acquires. The record of the lease carries it.
+// Owner returns the owner under which the Session acquires the lease. The record of the lease
+// contains the owner.
 func (s *Session) Owner() string { return s.made().Owner }
 
 // made returns the Options, and panics if New did not make the Session.
@@ -88,37 +91,40 @@ func (s *Session) made() *Options {
 	return s.o
 }
 
-// CheckAlive reports whether the lease is certainly still held: whether the clock is before
-// U. It takes no lock, waits for nothing and allocates nothing. For an infinite lease there
-// is no U until a break is known; [Session.LastConfirmed] tells how old that knowledge is.
+// CheckAlive reports whether the lease is certainly still held. It compares the clock with U, the
+// end of the Session's belief. It takes no lock, does not block and allocates nothing. An infinite
+// lease has no U until the Session knows of a break. Use [Session.LastConfirmed] to find out when an
+// infinite lease was last confirmed.
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held
 }
 
-// Token returns the fencing token of the incarnation that is held, or the empty Token.
+// Token returns the fencing token of the held incarnation. If nothing is held, it returns the empty
+// Token.
 func (s *Session) Token() lease.Token {
 	b, _ := s.current()
 	return b.token
 }
 
-// Until returns U on the Session's clock, and false if nothing is held. It is the zero time
-// for an infinite lease that is not known to be breaking.
+// Until returns U, the time at which the Session's belief ends, on the Session's clock. If nothing
+// is held, Until returns false. For an infinite lease, the time is zero until the Session knows of a
+// break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.until(), held
 }
 
-// LastConfirmed returns when the request was sent whose answer last showed that the lease is
-// held, and false if nothing is held. While the authority answers, that is never longer ago than
-// RenewInterval and RequestTimeout together. Once the lease is known to be breaking, it is when
-// the request was sent whose answer the belief ends by.
+// LastConfirmed returns when the Session sent the last request whose answer confirmed the lease. If
+// nothing is held, it returns false. While the authority answers, this time is at most RenewInterval
+// plus RequestTimeout ago. During a break, U follows from the answer to one request. LastConfirmed
+// then returns when that request was sent.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.sent, held
 }
 
-// current returns the belief if it still holds, and otherwise the zero one.
+// current returns the belief if it still holds. Otherwise it returns the zero belief.
 func (s *Session) current() (b belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
@@ -127,8 +133,8 @@ func (s *Session) current() (b belief, held bool) {
 	return *p, true
 }
 
-// step gives the machine one input and performs the effects. It is the only way to the machine. It
-// must be called without locks.
+// step gives the machine one input and performs the effects. Every use of the machine that changes
+// it goes through step. The caller must hold no lock.
 func (s *Session) step(input func(m *machine, now time.Time)) {
 	s.made()
 	s.mu.Lock()
@@ -139,15 +145,16 @@ func (s *Session) step(input func(m *machine, now time.Time)) {
 	perform(acts, answers)
 }
 
-// jitter shortens a duration by up to half. It must be called without mu, which the source is read
-// under.
+// jitter shortens a duration at random by up to half. It locks mu, which guards the source of the
+// random numbers, so the caller must not hold mu.
 func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.random.Shorten(d, 0.5)
 }
 
-// opError adds the operation and the name of the lease to an error, once.
+// opError wraps err in a [lease.OpError] with the operation and the name of the lease. If err
+// already contains an OpError, opError returns err unchanged.
 func (s *Session) opError(op string, err error) error {
 	if e := (*lease.OpError)(nil); errors.As(err, &e) {
 		return err

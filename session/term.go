@@ -6,43 +6,45 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A term is one incarnation: from a granted Acquire to its release or loss.
+// A term is the state of one incarnation, from a granted Acquire to its release or loss.
 type term struct {
-	number  uint64  // counts the incarnations; an answer to an earlier one is known by it
-	belief  *belief // nil: nothing is held
+	number  uint64  // counts the incarnations, so that an answer for an earlier one is detected
+	belief  *belief // nil if nothing is held
 	renewal renewal
-	notice  *notice // nil: the handlers of OnBreaking were not called
-	failed  error   // of the last renewal, if it was not granted
-	stopped bool    // the contexts of WhileHeld were ended, and no renewal has moved U since
+	notice  *notice // nil until the handlers of OnBreaking are called
+	failed  error   // error of the last renewal; nil if it was granted
+	stopped bool    // the contexts of WhileHeld have ended, and no later renewal has ended the stop window
 }
 
-// A renewal is when the next one is due. While one is in flight none is.
+// A renewal has the times of the last and of the next renewal. While one is in flight, no other is
+// sent.
 type renewal struct {
 	inFlight bool
-	again    bool // another is due as soon as the one in flight was answered
+	again    bool // another renewal is due as soon as the one in flight is answered
 
-	// at is when the next one is due: an interval after the sending of the last request that was
-	// granted (pace), a RetryDelay after the answer that was none (retry), or at once, after a signal
-	// (hasten). A signal can move it to a later time, if it is overdue already.
+	// at is when the next renewal is due. After a granted request, the method pace computes at.
+	// After a failed renewal, the method retry sets at. After a signal of a watch, the method hasten
+	// sets at to the current time, even if the renewal was due earlier.
 	at time.Time
 
-	sent time.Time // the last one, or the Acquire
+	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
 }
 
-// hasten makes a renewal due now, or as soon as the one in flight was answered.
+// hasten makes a renewal due now. If a renewal is in flight, the next one is due as soon as the
+// answer comes.
 func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
 
 // retry makes a renewal due after a pause.
 func (r *renewal) retry(now time.Time, pause time.Duration) { r.at, r.again = now.Add(pause), false }
 
-// A notice is what is known of a break, in the authority's time.
+// A notice is the last answer about a break. Its times are times of the authority.
 type notice struct {
-	at   time.Time     // of the last answer
-	left time.Duration // certain then, at least
-	end  time.Time     // of the break, as the handlers of OnBreaking were told
+	at   time.Time     // the time of the answer
+	left time.Duration // how long the lease certainly lasts after the answer
+	end  time.Time     // the end of the break that the handlers of OnBreaking know
 }
 
-// begin begins an incarnation. Nothing else of this holder is in force any more.
+// begin begins an incarnation. From then on, no other ID of this holder is in force.
 func (m *machine) begin(c *claim, b *belief) {
 	c.phase = held
 	m.ledger.settleAllBut(b.id)
@@ -51,7 +53,7 @@ func (m *machine) begin(c *claim, b *belief) {
 	m.effects().began = true
 }
 
-// end ends the incarnation. Its ID is in phase p from now on.
+// end ends the incarnation, and puts its ID into phase p.
 func (m *machine) end(p phase, cause error) {
 	c := m.ledger.newest(held)
 	m.term.belief = nil
@@ -65,7 +67,8 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
 }
 
-// stopping is why work must stop in the stop window: renewals have failed, or the lease is breaking.
+// stopping returns the reason why work must stop in the stop window. Either renewals have failed, or
+// the lease is breaking.
 func (m *machine) stopping() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {
@@ -74,10 +77,11 @@ func (m *machine) stopping() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation as lost. If a renewal, or an earlier Acquire, may have been granted
-// without an answer, its ID is released, so that the lease does not stay locked for a whole
-// duration. That waits for the work that is still stopping: until the last context of WhileHeld
-// was given back, or until what the last renewal may have been granted is over.
+// lose ends the incarnation with a loss. A renewal, or an earlier Acquire, may have been granted
+// although its answer did not come. The ID is then released, so that the lease does not stay locked
+// for a whole Duration. If work under a context of WhileHeld has not stopped, this release is
+// deferred. It is sent when the last of these contexts is given back. It is also sent when a grant
+// of the last renewal must have expired.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -95,7 +99,7 @@ func (m *machine) lose(reason lease.Code, err error) {
 	m.report(lost)
 }
 
-// tick notices the end of the belief, the beginning of the stop window, and a renewal that is due.
+// tick handles the end of the belief, the beginning of the stop window, and a renewal that is due.
 func (t *term) tick(m *machine, now time.Time) {
 	if t.belief == nil {
 		return
@@ -119,7 +123,7 @@ func (t *term) tick(m *machine, now time.Time) {
 	}
 }
 
-// sleep is how long nothing of that can happen.
+// sleep returns the time until tick has to be called again.
 func (t *term) sleep(m *machine, now time.Time) time.Duration {
 	if t.belief == nil {
 		return lease.Infinite
@@ -134,24 +138,26 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 	return wait
 }
 
-// pace is when the renewal after a request that was sent at the given time is due: after an interval,
-// or after half of what is believed if that is less, shortened by up to the given part. That part is
-// nine tenths for the first renewal, so that leases that were taken together are not renewed together,
-// and a tenth for every other. Half of what is believed counts as a Margin at least: a store that
-// counts with more clock drift than the Session shows less than half each time, so that halves never
-// end.
+// pace returns when the next renewal is due after a request that was sent at the time sent. The
+// delay is the RenewInterval, or half of the believed time if that is shorter. It is shortened at
+// random by up to the given part. For the first renewal, this part is nine tenths, so that leases
+// that were acquired at the same time are not renewed at the same time. For every other renewal,
+// this part is one tenth.
+//
+// Half of the believed time counts as at least one Margin. Without this minimum, ever shorter delays
+// could follow each other without end, because a store may assume more clock drift than the Session.
 func (m *machine) pace(sent time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
 	return sent.Add(m.random.Shorten(d, shorten))
 }
 
-// renewed takes the answer to a renewal.
+// renewed handles the answer to a renewal.
 func (m *machine) renewed(r request, now time.Time, res lease.Result, err error) {
 	info := RenewInfo{Err: err, Took: now.Sub(r.sent)}
 	t := &m.term
 	if t.belief == nil || r.term != t.number {
 		m.report(info)
-		m.commands.cleaning = true // it may have been granted after its ID was released
+		m.commands.cleaning = true // the renewal may have been granted after its ID was released
 		return
 	}
 	info.Token, info.Margin = t.belief.token, t.belief.left(m.o, now)
@@ -164,8 +170,8 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	own := rec.ID == b.id
 	switch {
 	case own && rec.State == lease.Leased && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
-		// Granted. So is a refusal that shows our ID in force: an earlier renewal was granted,
-		// and its answer was lost.
+		// The renewal was granted. A refused renewal counts as granted if the record in the answer
+		// has our own ID in force. An earlier renewal was granted then, and its answer was lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
 		t.renewal.at = m.pace(r.sent, 0.1)
@@ -198,14 +204,15 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	}
 }
 
-// breaking notes that the lease ends when the break is over. The belief ends with the earliest
-// end that an answer has shown. The handlers are called again only if the end moved.
+// breaking records that the lease ends when a break is over. The belief ends with the earliest end
+// that any answer has reported. The handlers are called again if the break now ends earlier than
+// they know.
 func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
 		t.belief = b
 	}
-	if t.belief.left(m.o, now) <= 0 { // the answer took longer than the break
+	if t.belief.left(m.o, now) <= 0 { // the break was over before the answer came
 		m.lose(lease.ErrBroken, nil)
 		return
 	}
@@ -218,16 +225,18 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// moved reports whether an answer shows an end earlier by more than margin: than the handlers were
-// told, or, from an observer that knows no end, by what is left for certain since the last answer.
-// For the difference of clocks that allows an eighth of the time in between.
+// moved reports whether an answer reports an earlier end of the break, by more than margin. It
+// compares the end with the end that the handlers know. Some authorities do not know the end. So
+// moved also compares the time that is left with the time that was left at the last answer. The
+// rates of the two clocks may differ. To allow for this, moved tolerates an eighth of the time
+// between the answers.
 func (n *notice) moved(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
-// looked takes a record that was read because a watch signalled. If it does not show the
-// incarnation as leased a renewal is due at once, and its answer decides.
+// looked handles a record that was read after a signal of a watch. If the record does not say that
+// this incarnation is leased, a renewal is due at once. The answer to this renewal decides.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
@@ -237,15 +246,14 @@ func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.advance(now)
 }
 
-// A streak is a number of failures in a row. It is reported when it begins, and then at growing
-// intervals.
+// A streak is the number of failed requests in a row.
 type streak struct{ count int }
 
-// failed reports a failed request, unless one of the same streak was reported not long ago.
+// failed counts a failed request, and reports the 1st, 2nd, 4th, 8th and so on of a streak.
 func (m *machine) failed(what string, err error) {
 	s := &m.failing
 	s.count++
-	if s.count&(s.count-1) == 0 { // the 1st, 2nd, 4th, 8th, ...
+	if s.count&(s.count-1) == 0 { // a power of two
 		m.report(failure{what: what, err: err, count: s.count})
 	}
 }

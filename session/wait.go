@@ -9,13 +9,20 @@ import (
 	"github.com/fencedlease/lease/internal/follow"
 )
 
-// Wait returns nil when it may be worth calling Acquire: the lease is not locked, or this Session
-// may acquire it although it is, or Release or Close was called, or nothing better than asking is
-// known. It takes nothing, and another may be faster. It ends with its context, and at a Release
-// or Close, whatever the authority does.
+// Wait blocks until it may be worth calling Acquire. It does not acquire the lease, and another
+// holder may be faster. Wait returns nil in each of these cases:
 //
-// If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease
-// runs out; otherwise, and when a watch is lost, it looks again after a RenewInterval, jittered.
+//   - the lease is not locked;
+//   - the lease is locked, but this Session may still acquire it, because it is locked under an ID
+//     of the Session or because of TakeOver;
+//   - Release, HandOver or Close was called;
+//   - the record could not be read, and about a RetryDelay has passed since.
+//
+// If ctx ends, Wait returns the error of ctx, even if the authority does not answer.
+//
+// If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
+// Without a watch, Wait reads the record again after a RenewInterval, shortened at random by up to
+// half. It does the same if a watch is lost.
 func (s *Session) Wait(ctx context.Context) error {
 	_, err := s.wait(ctx, func(lease.Result) bool { return false })
 	if err == error(lease.ErrReleased) {
@@ -24,11 +31,11 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// errAnswered ends the context of a Wait that the machine has answered.
+// errAnswered is the cause of the end of the context of a Wait that was answered.
 var errAnswered = errors.New("the lease was given up")
 
-// wait waits as Wait does, but returns ErrReleased if Release or Close was called. It returns true as
-// soon as a look at a locked record satisfies enough.
+// wait is like Wait, but returns ErrReleased if Release, HandOver or Close was called. If the record
+// is locked and enough returns true for it, wait returns true.
 func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
@@ -62,8 +69,9 @@ func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (boo
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld reads the record at once and at every signal of a watch, until ctx ends, and gives the
-// machine what it reads. A watch that is lost is begun again after a RenewInterval.
+// watchHeld watches the record until ctx ends. It reads the record at the beginning and after each
+// signal of the watch, and gives the record to the machine. If the watch is lost, watchHeld begins a
+// new one after a RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -77,8 +85,8 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. Its requests are not commands: a look or a watch that
-// hangs keeps no request from being sent.
+// follower returns a reader of the record. Its requests are not commands. So the Session sends its
+// commands even if a read or a watch hangs.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,
