@@ -1,40 +1,42 @@
 // Package fencing protects a resource from writers that no longer hold its lease.
 //
-// A lease cannot stop a holder from acting. A holder can pause between its check and its write, for
-// a garbage collection or because its machine is suspended, and continue when another holder has the
-// lease. Only the resource can refuse that late write. To do so it remembers the newest fencing token
-// that it has seen, its mark, and refuses every older token.
+// A lease cannot stop a holder from acting. A holder may pause after it has checked its lease and
+// before it writes, for example for a garbage collection. When it continues, another holder may have
+// the lease. The resource must then refuse the late write. For this purpose the resource stores a
+// mark: the newest fencing token that it has seen. It refuses every token that is older than the
+// mark.
 //
 // # The order of tokens
 //
-// Every grant of a lease, and every change to another ID, issues a newer [lease.Token]. A renewal does
-// not. Well-formed tokens have 20 digits, so that they have the same order as numbers and as strings,
-// and a database can compare them as text. Tokens of different leases cannot be compared: every lease
-// needs a mark of its own.
+// Each grant of a lease issues a newer [lease.Token], and so does each change to another ID. A
+// renewal issues none. Every well-formed token has 20 digits. So tokens sort in the same order as
+// numbers and as strings, and a database can compare them as text. Tokens of different leases cannot
+// be compared. So every lease needs a mark of its own.
 //
 // # The rules of a guard
 //
-//  1. After a write under a newer token, no write under an older one is admitted.
-//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder can
-//     happen between the read and the write of the new holder, and is lost. With Advance, all
-//     admitted sections of reading and writing are serializable.
+//  1. After a write with a newer token, no write with an older one is admitted.
+//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder
+//     may happen between the read and the write of the new holder, and is then overwritten. With
+//     Advance, all admitted sections of reading and writing are serializable.
 //  3. The mark is stored atomically with the data that it guards.
-//  4. Equal tokens are admitted, because one holder writes many times. Empty and malformed tokens are
-//     refused, and do not change the mark.
-//  5. The mark never falls: not when a write fails, and not when the process restarts.
+//  4. Equal tokens are admitted, because one holder writes many times. Empty and malformed tokens
+//     are refused, and do not change the mark.
+//  5. The mark never falls, even if a write fails or the process restarts.
 //
 // # Which guard to use
 //
-// A guard belongs to the resource. It must be shared by all writers and kept with the data: a guard in
-// the memory of each writer guards nothing.
+// A guard belongs to the resource. All writers must share it, and it must be kept with the data. If
+// each writer has a guard in its own memory, the data is not protected.
 //
-// For data in memory, or behind a single process, use a [Guard]. It runs one function at a time, in
-// an order in which tokens never fall. Its mark lasts as long as the process. If the data lasts
-// longer, store the mark, and restore it with [NewGuard].
+// For data in memory, or behind a single process, use a [Guard]. It runs one function at a time, and
+// never runs a function with an older token after one with a newer token. Its mark lasts as long as
+// the process. If the data lasts longer than the process, store the mark, and restore it with
+// [NewGuard].
 //
-// For data in a database or a file, store the mark beside the data, as a [Mark], and call [Advance] in
-// the transaction that writes the data.
+// For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the
+// transaction that writes the data.
 //
-// For data behind HTTP, [Handler] guards a handler by a header of the request, and [Transport] sends
-// that header.
+// For data behind HTTP, use [Handler] in the server. It wraps another handler, and reads the token
+// from a header of the request. Use [Transport] in the client to send this header.
 package fencing

@@ -8,20 +8,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Guard lets only the newest holder of a lease use a resource. It remembers the newest token that it
-// has seen, the mark, and runs one function at a time.
+// A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. It
+// remembers a mark, which is the newest token that it has seen. It runs one function at a time.
 //
-// The zero Guard is ready to use and has seen no token. A Guard is safe for use by several goroutines
-// at once. It must not be copied after first use.
+// The zero Guard is ready to use and has seen no token. A Guard is safe for use by several
+// goroutines at once. It must not be copied after first use.
 type Guard struct {
 	mark atomic.Uint64 // the Epoch of the newest token seen; never falls
 	once sync.Once
 	slot chan struct{} // full while a function runs
 }
 
-// NewGuard returns a Guard that has seen mark. A process that restarts uses it to refuse what it
-// refused before. The empty Token is the mark of a Guard that has seen no token. A malformed mark is a
-// [*lease.FieldError] with the code [lease.ErrToken].
+// NewGuard returns a Guard with the given mark. A process that has stored the mark of a Guard calls
+// NewGuard after a restart, so that older tokens are still refused. The mark of a Guard that has
+// seen no token is the empty Token. If mark is malformed, NewGuard returns a [*lease.FieldError]
+// with the code [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -32,34 +33,34 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 	return g, nil
 }
 
-// Advance raises the mark to tok. A new holder calls it before its first read. When it returns nil, no
-// function of an older holder is running or will run. So the data does not change until this holder,
-// or a newer one, changes it. Its errors are those of Do.
+// Advance raises the mark to tok. A new holder calls Advance before its first read. Once Advance has
+// returned nil, no function of an older holder is running or will run. So the data can be changed by
+// this holder and by newer ones, and by no older one. Advance returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
 
-// Do calls f if tok is not older than the mark, and returns the error of f. Otherwise it does not call
-// f and returns
+// Do calls f if tok is not older than the mark, and returns the error of f. Otherwise it does not
+// call f and returns
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
-// One function runs at a time, and Do waits for its turn. So f must not call Do or Advance of the same
-// Guard. Do raises the mark before it waits: functions of older holders that are waiting too are
-// refused when their turn comes. So a new holder waits for at most one function.
+// A Guard runs one function at a time, and Do waits for its turn. So f must not call Do or Advance
+// of the same Guard. Do raises the mark before it waits. So older holders that are also waiting are
+// refused at their turn, and a new holder waits for at most one function.
 //
-// The mark stays raised if f fails or panics, because f may have written before it failed. If the data
-// is written in a transaction, which leaves nothing behind when it fails, store the mark there too:
-// see [Mark].
+// If f fails or panics, the mark stays raised, because f may have written before it failed. A
+// transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in it
+// too, as [Mark] describes.
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
-// DoContext is Do with a wait that ends when ctx does: then it returns the error of ctx and does not
-// call f. If ctx is done before the call, the mark does not change. DoContext does not stop f once it
-// runs.
+// DoContext is like Do, but stops waiting if ctx ends. It then returns the error of ctx and does not
+// call f. If ctx is done before the call, the mark does not change. Once f runs, DoContext waits
+// until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return lease.Missing("Guard.Do.f")
@@ -81,7 +82,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 		return ctx.Err()
 	}
 	defer func() { <-g.slot }()
-	if err := ctx.Err(); err != nil { // both cases were ready
+	if err := ctx.Err(); err != nil { // ctx may have ended at the same time
 		return err
 	}
 	if seen := g.mark.Load(); seen > epoch {
@@ -90,7 +91,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 	return f()
 }
 
-// raise raises the mark to epoch if it is lower, and returns the mark.
+// raise raises the mark to epoch if the mark is lower. It returns the mark after that.
 func (g *Guard) raise(epoch uint64) uint64 {
 	for {
 		seen := g.mark.Load()
@@ -100,6 +101,6 @@ func (g *Guard) raise(epoch uint64) uint64 {
 	}
 }
 
-// Seen returns the mark: the newest token that the Guard has seen, or the empty Token. It does not wait.
-// A function that Do runs may call it.
+// Seen returns the mark, which is the newest token that the Guard has seen. If the Guard has seen no
+// token, Seen returns the empty Token. It does not wait. A function that Do runs may call it.
 func (g *Guard) Seen() lease.Token { return lease.TokenOf(g.mark.Load()) }

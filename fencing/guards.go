@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is the error of [Guards.Guard] for a new resource when there are as many as allowed.
+// ErrFull is the error of [Guards.Guard] for a new resource if the set already has as many resources
+// as [Guards.Max] allows.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
 // DefaultMax is the default of [Guards.Max].
@@ -17,9 +18,9 @@ const DefaultMax = 1 << 16
 // Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. It is
 // safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first used, and kept, because without its mark the writers
-// that it has refused would be admitted. To bound the memory, Guards refuses new resources with
-// [ErrFull] once there are Max. A guard takes about 200 bytes and its name.
+// A guard is made when its resource is first used. It is not removed automatically, because writers
+// that it has refused would then be admitted. To bound the memory, Guards accepts at most Max
+// resources. Each guard takes about 200 bytes in addition to its name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -37,9 +38,10 @@ type Guards struct {
 	guards map[string]*Guard
 }
 
-// Guard returns the guard of a resource, the same one each time. Use the name of the lease as the name
-// of the resource, because only tokens of one lease can be compared. The error is [ErrFull], or that
-// of [lease.CheckName].
+// Guard returns the guard of a resource. It returns the same guard each time. Use the name of the
+// lease as the name of the resource, because tokens of different leases cannot be compared. If the
+// set is full and the resource is new, Guard returns [ErrFull]. If the name is malformed, it returns
+// the error of [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err
@@ -64,16 +66,16 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 	return g, nil
 }
 
-// Forget removes the guard of a resource and its mark. That is safe only after the resource itself is
-// gone, and when nothing that has its Guard will write again.
+// Forget removes the guard of a resource together with its mark. Call Forget after the resource
+// itself was deleted. No goroutine that still has the removed Guard may write to the resource again.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.guards, resource)
 }
 
-// Marks returns the marks of all resources that have seen a token, to be stored for a restart. A mark
-// that is raised during the call may be the old one or the new one.
+// Marks returns the marks of all resources that have seen a token. Store them to restore the guards
+// after a restart. If a mark is raised during the call, Marks returns its old or its new value.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +88,8 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. It returns the guard of the resource that key
-// returns for the request. For panics if key is nil.
+// For returns a function for the field Guard of [Options]. The function calls key with the request
+// to get the name of a resource, and returns the guard of this resource. For panics if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For of a nil key")

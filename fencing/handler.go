@@ -9,35 +9,38 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options are the options of a [Handler]. Nil Options mean the defaults, and so does every zero field.
+// Options are the options of a [Handler]. Nil Options mean the defaults. A field with the zero value
+// means the default of that field.
 type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// Guard returns the guard of the resource that a request is for. [Guards.For] makes such a
-	// function. It is called only for requests with a well-formed token. If it returns an error, the
-	// request is answered by [Header.Refuse]. Default: one new Guard for all requests.
+	// Guard returns the guard of the resource that a request writes to. [Guards.For] returns such a
+	// function. It is called if the token of the request is well-formed. If it returns an error,
+	// [Header.Refuse] answers the request. Default: one new Guard for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
-	// MaxBody is the largest body of a request, in bytes. The whole body is read before the guard
-	// is entered, so that a client that stops in the middle of sending one does not make others
-	// wait. If MaxBody is negative, the body is neither limited nor read in advance; then set a
-	// read timeout in the server. Default: 1 MiB.
+	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
+	// request enters the guard. So a client that stops in the middle of a body does not block other
+	// requests. If MaxBody is negative, the size is not limited, and the body is not read in
+	// advance. Then set a read timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
-// Handler returns a handler that passes a request to next if the guard admits the request's token. It
-// answers every other request by [Header.Refuse]. If next is nil, or if [Header.Validate] refuses the
+// Handler returns a handler that calls next if the guard admits the token of a request.
+// [Header.Refuse] answers every other request. If next is nil, or if [Header.Validate] refuses the
 // Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
 //
-// Use it behind authentication. It refuses malformed tokens, but cannot distinguish a well-formed
-// token that a client made up from one that an authority issued.
+// Put the handler behind authentication. It refuses malformed tokens, but a client can invent a
+// well-formed token. The handler does not check that an authority has issued the token.
 //
-// The guard is held until next returns, because only then is its write over. So requests for one
-// resource run one at a time, and a new holder waits for at most one of them. If the context of a
-// request ends while it waits, the request is refused. Answers are not buffered: set a write timeout
-// in the server against clients that do not read them. If next panics, the guard is released and its
-// mark stays raised.
+// The handler holds the guard until next returns, because next may write until then. So
+// requests for one resource run one at a time, and a new holder waits for at most one of them. If
+// the context of a request ends while the request waits, the request is refused. If next panics, the
+// guard is released and its mark stays raised.
+//
+// The handler does not buffer answers. So a client that does not read its answer can block the
+// guard. Set a write timeout in the server to prevent this.
 //
 // Use the handler for reads too. Then the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
@@ -97,7 +100,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// errNoGuard is the error of a request for which Options.Guard returned neither a guard nor an error.
+// errNoGuard is the error of a request if Options.Guard returns neither a guard nor an error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.
@@ -114,11 +117,11 @@ func readAhead(w http.ResponseWriter, r *http.Request, most int64) (*http.Reques
 	return r, nil
 }
 
-// A bodyError is the failure to read the body of a request.
+// A bodyError reports that the body of a request could not be read.
 type bodyError struct{ err error }
 
-// Error returns the text of the error of reading.
+// Error returns the text of the read error, with a prefix.
 func (e *bodyError) Error() string { return "fencing: cannot read the body: " + e.err.Error() }
 
-// Unwrap returns the error of reading.
+// Unwrap returns the read error.
 func (e *bodyError) Unwrap() error { return e.err }

@@ -13,8 +13,9 @@ import (
 // A Header is the name of the HTTP header that carries a fencing token. The empty Header means
 // [DefaultHeader].
 //
-// A request has the header exactly once, and its value is the token. An answer that refuses a stale
-// token has the mark in a second header, whose name is the first one's followed by "-Seen".
+// A request has this header exactly once, with the token as its value. If an answer refuses a stale
+// token, it has a second header with the mark. The name of the second header is the name of the
+// first one with "-Seen" appended.
 type Header string
 
 // DefaultHeader is the header that carries a token by default.
@@ -29,15 +30,16 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved are the headers that net/http handles itself, in canonical form. In HTTP/1.1 or HTTP/2 a
-// handler does not get them as the client set them.
+// reserved has the headers that net/http handles itself, in canonical form. A handler may not see
+// the values that the client has set for them, in HTTP/1.1 or in HTTP/2.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// Validate returns nil if the Header is empty, or a name that HTTP allows and that net/http passes to
-// handlers. Otherwise it returns a [*lease.FieldError] with the code [lease.ErrOption].
+// Validate checks that HTTP allows the Header as a name and that net/http passes it to handlers. The
+// empty Header is valid. If the Header is invalid, Validate returns a [*lease.FieldError] with the
+// code [lease.ErrOption].
 func (h Header) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	bound := ""
@@ -52,9 +54,9 @@ func (h Header) Validate() error {
 	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: bound, Code: lease.ErrOption}
 }
 
-// Token returns the token of a request with these headers. If the header is missing or given more than
-// once, or if its value is not a well-formed token, Token returns a [*lease.FieldError] with the code
-// [lease.ErrToken].
+// Token returns the token in the headers of a request. It returns a [*lease.FieldError] with the
+// code [lease.ErrToken] in two cases. The first is that the header does not occur exactly once. The
+// second is that its value is not a well-formed token.
 func (h Header) Token(from http.Header) (lease.Token, error) {
 	values := from.Values(h.name())
 	if len(values) != 1 {
@@ -67,9 +69,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set sets the token in the headers of a request, and replaces one that is there. It returns a
-// [*lease.FieldError] and changes nothing if [Header.Validate] refuses the Header, if the token is
-// empty or malformed, or if to is nil.
+// Set sets the token in the headers of a request, and replaces an earlier token. If the token is
+// empty or malformed, if to is nil, or if [Header.Validate] refuses the Header, Set changes nothing.
+// In these cases it returns a [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -84,12 +86,12 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse answers a request that was not admitted because of err. The body is the text of err. The
-// status is
+// Refuse answers a request that was not admitted because of err. The body of the answer is the text
+// of err. The status is
 //
-//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not 409
-//     Conflict, which invites the client to resolve the conflict and try again: a holder that has
-//     lost its lease must not.
+//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not
+//     409 Conflict, which invites the client to resolve the conflict and try again. A holder that
+//     has lost its lease must not try again.
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
 //   - 413 Content Too Large for a body above the limit, and 400 for a body that ended early.
 //   - 503 Service Unavailable for [ErrFull], and if the context ended during the wait.
@@ -115,9 +117,10 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, text, status)
 }
 
-// Check returns a [*StaleError] if resp is an answer by which Refuse refused a stale token, and nil for
-// any other answer. It does not read the body. If resp is nil, it returns a [*lease.FieldError] with
-// the code [lease.ErrOption].
+// Check returns a [*StaleError] if the server has refused the request because of a stale token. It
+// detects an answer that [Header.Refuse] has written, and returns nil for any other answer. It does
+// not read the body. If resp is nil, Check returns a [*lease.FieldError] with the code
+// [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
 		return lease.Missing("Header.Check.resp")

@@ -7,30 +7,34 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Mark is the newest token that a resource has seen, stored with the data of the resource. A value
-// of this type is the mark within one transaction, which also writes the data. So after a crash there
-// are both or neither.
+// A Mark is the newest token that a resource has seen, and is stored with the data of the resource.
+// A value of this type is used within one transaction, which also writes the data. So the mark and
+// the data are committed together or not at all.
 type Mark interface {
-	// Advance raises the mark to tok, unless the mark is newer, and returns the mark as it is then.
-	// The token is well-formed. If Advance returns an error, the transaction must not commit.
+	// Advance raises the mark to tok if the mark is older than tok. It returns the mark after that.
+	// The caller passes a well-formed token. If Advance returns an error, the transaction must not
+	// commit.
 	//
-	// From Advance to the end of the transaction, no other transaction may raise the same mark and
-	// commit. That must hold even if the mark was equal to tok and did not change. Otherwise a
-	// transaction that read the mark before another one raised it could commit its data later.
+	// After Advance and until the end of the transaction, no other transaction may raise the same
+	// mark and commit. This rule also applies if the mark was equal to tok and did not change.
+	// Without the rule, a transaction could read the mark, another one could raise it, and the first
+	// one could still commit its stale data.
 	//
-	// In SQL, a conditional update locks the row that it matches. The row must exist, with a mark of
-	// '' or twenty zeros at first:
+	// In SQL, a conditional update locks the row that it matches. The row must exist already. At
+	// first, its mark is '' or twenty zeros.
 	//
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// A SELECT without FOR UPDATE, followed by an update only if the token is newer, does not lock:
-	// below the isolation level serializable it loses updates.
+	// Do not replace the UPDATE by a SELECT without FOR UPDATE, followed by an UPDATE for newer
+	// tokens. An equal token would then not lock the row. Updates would be lost at every isolation
+	// level below serializable.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
-// Advance raises a mark to tok. If it returns nil, the transaction of the mark may write, and the mark
-// is raised when it commits. After an error, roll the transaction back. The error is
+// Advance raises a mark to tok. If Advance returns nil, the transaction of the mark may write. The
+// mark is raised when the transaction commits. After an error, roll the transaction back. The error
+// is
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
@@ -39,9 +43,9 @@ type Mark interface {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
 //   - otherwise the error of the mark.
 //
-// A new holder must call Advance before its first read, in the same transaction or in an earlier one
-// that has committed. A transaction that is rolled back leaves the mark as it was, and writes no data
-// either.
+// A new holder must call Advance before its first read. It may do so in the transaction of the read,
+// or in an earlier one that has committed. If a transaction is rolled back, neither its mark nor its
+// data is stored.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

@@ -6,11 +6,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrStale is the error that every [*StaleError] unwraps to, for [errors.Is].
+// ErrStale is the error that every [*StaleError] wraps. Use it with [errors.Is].
 var ErrStale = errors.New("stale fencing token")
 
-// A StaleError says that a token was refused because the resource has seen a newer one. Its holder no
-// longer holds the lease, and will not be admitted with this token again.
+// A StaleError reports that a resource has refused a token because it has seen a newer one. The
+// holder of the refused token no longer holds the lease. The resource will refuse this token
+// forever.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
 	Seen  lease.Token // the mark, which is newer

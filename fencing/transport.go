@@ -9,17 +9,18 @@ import (
 // A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by
 // several goroutines at once if Base is.
 //
-// A Transport belongs to one incarnation of a lease. Make another one after the next grant. It has a
-// token, and not a function that returns one, for a reason: a request that was prepared under an older
-// incarnation and sent with the token of a newer one would be admitted, though it is stale.
+// A Transport belongs to one incarnation of a lease. Make another one after the next grant. The
+// token of a Transport cannot change, for a reason. A request may be prepared in an older
+// incarnation and sent in a newer one. With the newer token, this stale request would be admitted.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
 	Base   http.RoundTripper // sends the requests; if nil, http.DefaultTransport
 }
 
-// RoundTrip sends a copy of r with the token. If the answer refuses the token, RoundTrip returns the
-// answer and no error: see [Header.Check]. If [Header.Set] returns an error, nothing is sent.
+// RoundTrip sends a copy of r with the token. If the server refuses the token, RoundTrip returns the
+// answer and no error. Use [Header.Check] to detect such an answer. If [Header.Set] returns an
+// error, RoundTrip sends nothing and returns this error.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
 		return nil, lease.Missing("Transport.RoundTrip.r")
