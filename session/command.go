@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// next sends the next command, in the order that the machine's documentation gives, unless one
-// is in flight.
+// next sends the next command if no command is in flight. The documentation of machine describes the
+// order of the commands.
 func (m *machine) next(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {
@@ -34,8 +34,8 @@ func (m *machine) next(now time.Time) {
 	}
 }
 
-// command sends a request for which the next command waits. While too many are stuck it sends
-// nothing, and what the request was for fails at once.
+// command sends a request as the command in flight. If too many requests are stuck, it sends
+// nothing, and the command fails at once.
 func (m *machine) command(now time.Time, a aim, req lease.Request) {
 	call := m.commands.serving.number
 	if a == aimRelease || a == aimProbe {
@@ -54,8 +54,8 @@ func (m *machine) tryRequest() lease.Request {
 	return lease.Request{Action: lease.ActionAcquire, Proposed: m.proposal().id, Owner: m.o.Owner, Duration: m.o.Duration}
 }
 
-// sendHandOver sends the change that a HandOver asks for, unless an earlier call has given the
-// lease away or a release has taken it back.
+// sendHandOver sends the request of a HandOver. If an earlier call has already given the lease away
+// or released it, the HandOver fails and nothing is sent.
 func (m *machine) sendHandOver(c call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
@@ -66,7 +66,8 @@ func (m *machine) sendHandOver(c call, now time.Time) {
 	m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
 }
 
-// sendRelease releases the newest pending ID. If there is none, nothing is left to release.
+// sendRelease releases the newest pending ID. If no ID is pending, it answers the calls that wait
+// for releases.
 func (m *machine) sendRelease(now time.Time) {
 	for _, c := range m.commands.waiting {
 		if p := m.ledger.newest(proposed); c.op == opSettle && p != nil && p.inDoubt {
@@ -81,7 +82,8 @@ func (m *machine) sendRelease(now time.Time) {
 	m.cleaned(m.commands.last(), nil)
 }
 
-// cleaned ends the calls that wait until pending IDs are released, up to the given number.
+// cleaned answers the calls that wait for the release of pending IDs. It answers the calls with a
+// number of at most upTo.
 func (m *machine) cleaned(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
@@ -98,18 +100,18 @@ func (m *machine) cleaned(upTo uint64, err error) {
 	q.waiting = rest
 }
 
-// answered takes the answer to a request. A request whose Do was given up is answered as
-// unknown, with stuck set, and returned is called once it returns.
+// answered handles the answer to a request. If the request was given up, its outcome is unknown and
+// stuck is true. In this case, the Session calls the method returned when the request returns.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
 		m.commands.stuck++
 	}
 	if res.Now.IsZero() {
-		res = lease.Result{} // it shows nothing
+		res = lease.Result{} // an answer without a time has no record
 	}
 	if err == nil && (r.Action == lease.ActionAcquire || r.Action == lease.ActionRenew) {
-		err = res.Record.Validate() // a record that is corrupt leaves unknown what was granted
+		err = res.Record.Validate() // if the record is corrupt, the outcome is unknown
 	}
 	if certain(err) || err == nil {
 		m.failing = streak{}
@@ -124,7 +126,7 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 	m.advance(now)
 }
 
-// conclude takes the outcome of a command.
+// conclude handles the outcome of a command.
 func (m *machine) conclude(r request, now time.Time, res lease.Result, err error) {
 	switch r.aim {
 	case aimAcquire:
@@ -140,23 +142,24 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// returned notes that a request that was given up has returned. It may have been carried out only
-// now, so that pending IDs are released again.
+// returned records that a stuck request has returned. The authority may have carried the request out
+// only now, so the machine releases the pending IDs again.
 func (m *machine) returned(now time.Time) {
 	m.commands.stuck--
 	m.commands.cleaning = true
 	m.advance(now)
 }
 
-// observe releases an ID that an answer shows in force: a request for it has arrived late, its
-// release was lost, or another holder has handed the lease over to it.
+// observe checks whether an answer reports a settled or pending ID of this machine as in force. It
+// then releases the ID. Such an ID is in force because a late request was carried out, because its
+// release was lost, or because another holder has handed the lease over to it.
 func (m *machine) observe(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
 		m.clean(c)
 	}
 }
 
-// certain reports whether an error says that the request changed nothing.
+// certain reports whether err means that the request has certainly changed nothing.
 func certain(err error) bool {
 	code := lease.CodeOf(err)
 	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
@@ -164,7 +167,7 @@ func certain(err error) bool {
 
 // --- Acquire
 
-// tried takes the answer to the Acquire in service, or to one that was abandoned.
+// tried handles the answer to an Acquire request, whose call may have been abandoned.
 func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 	c := m.ledger.find(r.Proposed)
 	took := now.Sub(r.sent)
@@ -198,15 +201,15 @@ func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 		err = m.refused(res)
 	case !certain(err):
 		c.inDoubt = true
-	case m.commands.changed: // the ID is in force by the change, though not by an Acquire
+	case m.commands.changed: // the take-over has put the ID in force, but it was not acquired
 		m.clean(c)
 	}
 	m.decide(took, err)
 }
 
-// An Acquire that was certainly not granted, because the lease is locked, ends with one of these:
-// the shell returns false without an error. With errPerhapsFree the authority does not know that
-// the lease is still locked: it has no clock, and has not seen the holder renew.
+// An Acquire ends with one of these errors if it was certainly not granted because the lease is locked.
+// The method Acquire then returns (false, nil). With errPerhapsFree, the lease may in fact have
+// expired. The authority has no clock, and has not seen a renewal by the holder yet.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -219,7 +222,7 @@ func notGranted(res lease.Result) error {
 	return errNotGranted
 }
 
-// decide ends the Acquire in service.
+// decide ends the Acquire in service with the error err.
 func (m *machine) decide(took time.Duration, err error) {
 	c := m.commands.serving
 	m.commands.serving = ticket{}
@@ -236,8 +239,8 @@ func (m *machine) decide(took time.Duration, err error) {
 	m.answer(c, err)
 }
 
-// abandoned takes the answer to an Acquire that no call waits for. Its ID is pending already: it
-// is settled if it was certainly not granted.
+// abandoned handles the answer to an abandoned Acquire, for which no call waits. The ID is already
+// pending. If the Acquire was certainly not granted, the ID is settled.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
@@ -248,8 +251,8 @@ func (m *machine) abandoned(c *claim, err error) {
 	}
 }
 
-// refused says what it means that the lease is held. An authority that does not disclose IDs may
-// be showing one of ours.
+// refused returns the error of an Acquire that was refused because the lease is locked. If the
+// authority does not disclose IDs, the lease may be locked under an ID of this machine.
 func (m *machine) refused(res lease.Result) error {
 	rec := res.Record
 	c := m.ledger.find(rec.ID)
@@ -261,7 +264,7 @@ func (m *machine) refused(res lease.Result) error {
 	switch {
 	case c == nil || c.phase == proposed:
 		if m.o.TakeOver && rec.State != lease.Breaking && rec.ID.IsZero() && (rec.Owner == "" || rec.Owner == m.o.Owner) {
-			return fmt.Errorf("the authority does not tell the ID to take over: %w", errors.ErrUnsupported)
+			return fmt.Errorf("the authority does not disclose the ID to take over: %w", errors.ErrUnsupported)
 		}
 		return notGranted(res)
 	case c.phase == deferred:
@@ -271,15 +274,15 @@ func (m *machine) refused(res lease.Result) error {
 	return errUnsettled
 }
 
-// takesOver reports whether the lease belongs to an earlier holder of the same owner. One
-// Acquire takes over once.
+// takesOver reports whether the lease belongs to an earlier holder with the same owner and can be
+// taken over. Each Acquire tries a take-over at most once.
 func (m *machine) takesOver(rec lease.Record) bool {
 	return m.o.TakeOver && !m.commands.tookOver && rec.State == lease.Leased && rec.Owner == m.o.Owner &&
 		!rec.ID.IsZero() && m.ledger.find(rec.ID) == nil
 }
 
-// tookOver goes on with the Acquire that the change was for. If the change was refused another
-// request was faster, and the lease may be free by now.
+// tookOver handles the answer to a take-over, and continues with the Acquire that the take-over was
+// for. If the authority refused the take-over, the lease has changed in between and may be free.
 func (m *machine) tookOver(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if !certain(err) && err != nil && c != nil {
@@ -299,10 +302,13 @@ func (m *machine) tookOver(r request, now time.Time, err error) {
 
 // --- Release
 
-// released takes the answer to a release. A refusal settles the ID: it is not in force. But an
-// Acquire that is in doubt may still arrive. What it acquires ends by itself; if it is infinite,
-// acquiring and releasing the ID leaves nothing to swap for a request that has arrived and was
-// not carried out yet. One that arrives later still is found by a refusal, or by the next Release.
+// released handles the answer to a release. If the release is refused, its ID is not in force, and
+// is settled. But an Acquire of the ID that is in doubt may still arrive. A finite lease that it
+// acquires ends by itself.
+//
+// If the Duration is infinite, the machine once acquires the ID and releases it again. The record
+// changes by this. So a request that has arrived but was not carried out yet fails to swap the
+// record. If a request arrives even later, a refused Acquire or the next Release finds its lease.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	switch {
@@ -316,13 +322,13 @@ func (m *machine) released(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// wasProbed takes the answer to the acquire of an ID that is in doubt.
+// wasProbed handles the answer to the Acquire of an ID that is in doubt.
 func (m *machine) wasProbed(r request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
 	case err != nil && !code.Refusal():
 		m.releaseFailed(r.Proposed, r.call, err)
-	case err != nil && code != lease.ErrBreaking: // another has the lease
+	case err != nil && code != lease.ErrBreaking: // another holder has the lease
 		m.ledger.settle(c)
 		m.report(ReleaseInfo{ID: r.Proposed})
 	default:
@@ -333,8 +339,8 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	}
 }
 
-// releaseFailed ends the calls that waited for a release when it was sent. If others have come
-// since, the release is tried again for them.
+// releaseFailed answers the calls that already waited for the release when it was sent. If new calls
+// wait for it now, the release is retried for them.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.failed("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})
@@ -342,8 +348,8 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.commands.cleaning = m.commands.last() > 0
 }
 
-// handedOver takes the answer to a hand-over. A lease that could not be given is released: one
-// that is breaking is still locked.
+// handedOver handles the answer to a hand-over. If the authority refused it, the lease is released.
+// This is necessary because a lease that is breaking cannot be handed over but is still locked.
 func (m *machine) handedOver(r request, now time.Time, err error) {
 	from, c := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}

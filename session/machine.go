@@ -9,55 +9,59 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A machine is a holder without a clock, a lock and a goroutine. It decides everything that a
-// Session decides: which request goes next, what an answer means, what is believed, what is
-// released and when, which call is answered, who is notified, and when to wake up.
+// A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. It decides
+// which request is sent next and what an answer means. It decides which calls are answered and which
+// handlers are called. It also decides when a lease is released, and when the Session must call the
+// machine again.
 //
-// Each method is one input. It is given the time, and leaves in effects what the shell has to
-// do. The shell is session.go and the files around it.
+// Each input is a method that gets the current time. It leaves actions in effects, and the Session
+// performs them. The Session is called the shell of the machine.
 //
-// TestExplore runs a machine through every order of inputs, and TestPlantedBugs replaces texts of
-// this package, each of which must occur once. CONTRIBUTING.md lists what a change has to touch.
+// TestExplore runs a machine through every order of inputs. TestPlantedBugs replaces texts of this
+// package, and each of these texts must occur exactly once. CONTRIBUTING.md lists the places that a
+// change has to touch.
 //
 // # Order of commands
 //
-// At most one command is in flight, besides at most one renewal. When a command has been
-// answered, the next one is the first of these that there is:
+// At most one command and one renewal are in flight at the same time. When a command has been
+// answered, the machine sends the first command of this list that there is:
 //
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
 //  3. the Acquire that was called first.
 //
-// So an Acquire never overtakes the release of an ID of ours that might be in its way. A release
-// without a certain outcome is not repeated by itself: it waits for the next Release, Close, or
-// refusal that names the ID, and keeps no Acquire from being sent.
+// So no Acquire is sent before the release of an own ID that may still be in force. If the outcome
+// of a release is unknown, the machine does not retry it at once. The next Release or Close retries
+// it. An Acquire that is refused because the ID is still in force retries it too. Other Acquires are
+// sent all the same.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
 	random   dice.Random
 	ledger   ledger
-	term     term // the incarnation that is held, or was held last
+	term     term // the incarnation that is held, or the last one that was held
 	commands commands
 	failing  streak
-	unique   bool // no other holder has this owner
+	unique   bool // the owner was made at random, so no other holder has it
 	closed   bool
-	out      *effects // nil: none
+	out      *effects // nil if there are none
 }
 
-// commands are the calls that wait, and the command that is in flight for one of them.
+// commands has the calls that wait, and the command that is in flight for one of them.
 type commands struct {
-	inFlight *request // nil: none
-	serving  ticket   // the Acquire or HandOver that inFlight is for; zero if it was abandoned
-	waiting  []call   // in the order of their calls
-	cleaning bool     // pending IDs are to be released now
+	inFlight *request // nil if none is in flight
+	serving  ticket   // the Acquire or HandOver that inFlight belongs to; zero if it was abandoned
+	waiting  []call   // in the order in which they were called
+	cleaning bool     // pending IDs have to be released now
 	tookOver bool     // the Acquire in service has tried to take the lease over
-	changed  bool     // and the authority has changed the ID in force to its own
-	stuck    int      // requests that were given up and have not returned
+	changed  bool     // the take-over has put our ID in force
+	stuck    int      // number of stuck requests
 }
 
-// mostStuck is how many requests may be outstanding that were given up. With so many the
-// authority is asked nothing more until one of them returns. There can be one more: with one
-// stuck, a command and a renewal may be in flight, and both may get stuck.
+// mostStuck limits the number of stuck requests, which were given up and have not returned. At the
+// limit, the machine sends nothing until one of them returns. The number can be one above the limit,
+// because a command and a renewal can be in flight while one request is stuck, and both can get
+// stuck.
 const mostStuck = 2
 
 var (
@@ -69,7 +73,7 @@ var (
 
 // --- Calls
 
-// acquire begins an Acquire.
+// acquire is the input that begins an Acquire.
 func (m *machine) acquire(now time.Time, n uint64) {
 	m.tick(now)
 	c := call{ticket: ticket{n, opAcquire}}
@@ -84,7 +88,8 @@ func (m *machine) acquire(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// release begins a Release: it supersedes every Acquire and gives up whatever may be in force.
+// release begins a Release. It ends every Acquire that has no answer yet, and releases every ID that
+// may be in force.
 func (m *machine) release(now time.Time, n uint64) {
 	m.tick(now)
 	m.supersede()
@@ -97,14 +102,14 @@ func (m *machine) release(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// close is a Release after which every Acquire is refused.
+// close is like release, and makes every later Acquire fail.
 func (m *machine) close(now time.Time, n uint64) {
 	m.closed = true
 	m.release(now, n)
 }
 
-// settle begins a release of what an Acquire of unknown outcome may have been granted. It leaves
-// alone what is held, and what other calls are trying.
+// settle begins to release what Acquires with an unknown outcome may have acquired. It does not end
+// the held incarnation or the Acquires of other calls.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
@@ -112,8 +117,8 @@ func (m *machine) settle(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// handOver begins a HandOver. The incarnation ends before the request is sent: once the
-// authority has carried it out the receiver may hold.
+// handOver begins a HandOver. The incarnation ends before the request is sent, because the receiver
+// may hold the lease as soon as the authority has carried out the request.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
 	c := call{ticket: ticket{n, opHandOver}, to: to}
@@ -133,7 +138,8 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.advance(now)
 }
 
-// await begins a Wait. The shell looks at the record; Release, HandOver and Close end the call.
+// await begins a Wait. While the Wait is not answered, the Session reads the record. Release,
+// HandOver and Close answer it.
 func (m *machine) await(now time.Time, n uint64) {
 	c := call{ticket: ticket{n, opWait}}
 	if m.closed {
@@ -144,8 +150,8 @@ func (m *machine) await(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// cancel answers a call whose caller waits no longer. Its request is undone, if it is an
-// Acquire, and goes on otherwise.
+// cancel answers a call whose caller no longer waits. If the call is an Acquire, its request is
+// undone. The request of any other call continues.
 func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.tick(now)
 	q := &m.commands
@@ -171,8 +177,8 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// disclose returns the ID that is held, or else the one that the next Acquire proposes, and
-// notes that others may hand the lease over to it. A closed holder has none.
+// disclose returns the ID that is held, or the ID that the next Acquire proposes. It records that
+// another holder may hand the lease over to this ID. For a closed machine it returns the zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -186,8 +192,8 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // --- Work
 
-// bind counts a context of WhileHeld, and returns the ID that its work is under. If the work must
-// not begin the error says why, and nothing is counted.
+// bind counts a context of WhileHeld, and returns the ID of its incarnation. If work must not begin
+// now, bind returns the reason as an error, and does not count the context.
 func (m *machine) bind(now time.Time) (lease.ID, error) {
 	m.tick(now)
 	defer m.advance(now)
@@ -202,8 +208,8 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind notes that the work under a context has stopped. With the last of it a deferred release
-// is due.
+// unbind records that the work under a context has stopped. If this was the last context of a lost
+// incarnation, its deferred release is sent.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
@@ -217,15 +223,16 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 
 // --- Time
 
-// advance notices what the passing of time has done, and sends what can be sent. Every input
-// ends with it.
+// advance handles everything that is due at the time now, and then sends the next requests. Every
+// input ends with a call of advance.
 func (m *machine) advance(now time.Time) {
 	m.tick(now)
 	m.next(now)
 }
 
-// tick notices what the passing of time has done. Every input begins with it, so that what is
-// held is certain and an answer that comes too late changes nothing.
+// tick handles everything that is due at the time now. Every input begins with a call of tick, so
+// that a belief that has ended is dropped before the input is handled. So a late answer cannot
+// extend it.
 func (m *machine) tick(now time.Time) {
 	m.term.tick(m, now)
 	for i := range m.ledger {
@@ -235,7 +242,8 @@ func (m *machine) tick(now time.Time) {
 	}
 }
 
-// sleep is how long the shell may sleep until it calls advance again; lease.Infinite: forever.
+// sleep returns how long the Session may wait before it calls advance again. The result
+// lease.Infinite means forever.
 func (m *machine) sleep(now time.Time) time.Duration {
 	wait := m.term.sleep(m, now)
 	for i := range m.ledger {
@@ -246,7 +254,7 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take returns the effects of the inputs since the last call.
+// take returns the effects of the inputs since the last call of take.
 func (m *machine) take() effects {
 	var out effects
 	if m.out != nil {
@@ -255,7 +263,7 @@ func (m *machine) take() effects {
 	return out
 }
 
-// effects returns where an input leaves its effects.
+// effects returns the effects of the current input, to which the input adds its own.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = new(effects)
@@ -263,8 +271,9 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// takes reports whether an Acquire may be granted although the record is locked: it shows an ID of
-// ours, or the lease can be taken over. Work that has not stopped keeps a deferred ID locked.
+// takes reports whether an Acquire may be granted although the record is locked. This is so if the
+// record has an ID of this machine, or if the lease can be taken over. It is not so for an ID whose
+// release is deferred, because its work has not stopped.
 func (m *machine) takes(rec lease.Record) bool {
 	if c := m.ledger.find(rec.ID); c != nil {
 		return c.phase != deferred
@@ -274,7 +283,7 @@ func (m *machine) takes(rec lease.Record) bool {
 
 // --- The parts of decisions
 
-// proposal returns the claim that is held or proposed, and makes one if there is none.
+// proposal returns the claim that is held or proposed. If there is none, it proposes a new ID.
 func (m *machine) proposal() *claim {
 	for _, p := range []phase{held, proposed} {
 		if c := m.ledger.newest(p); c != nil {
@@ -284,7 +293,7 @@ func (m *machine) proposal() *claim {
 	return m.ledger.propose(m.random.ID())
 }
 
-// clean makes an ID pending, to be released now.
+// clean makes an ID pending, and begins to release pending IDs.
 func (m *machine) clean(c *claim) {
 	c.phase = pending
 	m.commands.cleaning = true
@@ -303,8 +312,9 @@ func (m *machine) answerAll(o op, err error) {
 	}
 }
 
-// abandon ends the Acquire in service. Its ID is pending, and is released after the request that
-// is in flight was answered: a release that overtook it would do nothing.
+// abandon ends the Acquire in service. Its ID becomes pending, and is released once the request in
+// flight is answered. If the release were sent earlier, it could reach the authority before the
+// Acquire, and would then release nothing.
 func (m *machine) abandon(err error) {
 	c := m.commands.serving
 	if c.op != opAcquire {
@@ -315,10 +325,10 @@ func (m *machine) abandon(err error) {
 	m.answer(c, err)
 }
 
-// wait puts a call at the end of the line.
+// wait puts a call at the end of the queue.
 func (m *machine) wait(c call) { m.commands.waiting = append(m.commands.waiting, c) }
 
-// answer ends a call. An Acquire without an error holds if anything is held.
+// answer ends a call. If err is nil and an incarnation is held, an Acquire returns its token.
 func (m *machine) answer(c ticket, err error) {
 	if c.number == 0 {
 		return
@@ -330,10 +340,11 @@ func (m *machine) answer(c ticket, err error) {
 	m.effects().answers = append(m.effects().answers, o)
 }
 
-// report adds an event.
+// report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// pop takes the first call of a kind out of the line.
+// pop removes the first call with operation o from the queue, and returns it. It skips a refused
+// hand-over, which waits until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
 	for i, c := range q.waiting {
 		if c.op == o && c.refused == nil {
@@ -344,7 +355,8 @@ func (q *commands) pop(o op) (call, bool) {
 	return call{}, false
 }
 
-// last returns the number of the last call that waits until pending IDs are released, or 0.
+// last returns the number of the last call that waits for the release of pending IDs. If there is
+// none, it returns 0.
 func (q *commands) last() (number uint64) {
 	for _, c := range q.waiting {
 		if c.cleans() {
@@ -354,10 +366,10 @@ func (q *commands) last() (number uint64) {
 	return number
 }
 
-// tooManyStuck reports whether so many requests are stuck that nothing may be sent.
+// tooManyStuck reports whether nothing may be sent because too many requests are stuck.
 func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }
 
-// remove takes a call out of the line. An empty line keeps no memory.
+// remove removes call number i of the queue. An empty queue uses no memory.
 func (q *commands) remove(i int) {
 	if q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...); len(q.waiting) == 0 {
 		q.waiting = nil
