@@ -34,8 +34,8 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 }
 
 // Advance raises the mark to tok. A new holder calls Advance before its first read. Once Advance has
-// returned nil, no function of an older holder is running or will run. So the data can be changed by
-// this holder and by newer ones, and by no older one. Advance returns the same errors as Do.
+// returned nil, no function of an older holder is running or will run. From then on, the data is
+// changed by the holder of tok or by a newer holder. Advance returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
@@ -48,8 +48,8 @@ func (g *Guard) Advance(tok lease.Token) error {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
 // A Guard runs one function at a time, and Do waits for its turn. So f must not call Do or Advance
-// of the same Guard. Do raises the mark before it waits. So older holders that are also waiting are
-// refused at their turn, and a new holder waits for at most one function.
+// of the same Guard. Do raises the mark before it waits. If older holders are waiting too, Do
+// refuses them at their turn. So a new holder waits for at most one function.
 //
 // If f fails or panics, the mark stays raised, because f may have written before it failed. A
 // transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in it

@@ -18,9 +18,9 @@ const DefaultMax = 1 << 16
 // Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. It is
 // safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first used. It is not removed automatically, because writers
-// that it has refused would then be admitted. To bound the memory, Guards accepts at most Max
-// resources. Each guard takes about 200 bytes in addition to its name.
+// A guard is made when its resource is first used. Guards keeps it, because a new guard would admit
+// writers that the old one has refused. To bound the memory, Guards accepts at most Max resources,
+// and refuses more with [ErrFull]. Each guard takes about 200 bytes in addition to its name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -67,7 +67,7 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 }
 
 // Forget removes the guard of a resource together with its mark. Call Forget after the resource
-// itself was deleted. No goroutine that still has the removed Guard may write to the resource again.
+// itself was deleted. After Forget, no goroutine may use the removed Guard to write to the resource.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +88,9 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. The function calls key with the request
-// to get the name of a resource, and returns the guard of this resource. For panics if key is nil.
+// For returns a function for the field Guard of [Options]. The returned function calls key with the
+// request to get the name of a resource, and returns the guard of this resource. For panics if key
+// is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For of a nil key")

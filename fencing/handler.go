@@ -9,14 +9,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options are the options of a [Handler]. Nil Options mean the defaults. A field with the zero value
-// means the default of that field.
+// Options are the options of a [Handler]. Nil Options mean the defaults. If a field is zero, its
+// default is used.
 type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
 	// Guard returns the guard of the resource that a request writes to. [Guards.For] returns such a
-	// function. It is called if the token of the request is well-formed. If it returns an error,
+	// function. It is called if the token of the request is well-formed. If Guard returns an error,
 	// [Header.Refuse] answers the request. Default: one new Guard for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
@@ -31,16 +31,16 @@ type Options struct {
 // [Header.Refuse] answers every other request. If next is nil, or if [Header.Validate] refuses the
 // Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
 //
-// Put the handler behind authentication. It refuses malformed tokens, but a client can invent a
-// well-formed token. The handler does not check that an authority has issued the token.
+// Put the handler behind authentication. The handler refuses malformed tokens, but a client can
+// invent a well-formed one. The handler does not check that an authority has issued the token.
 //
-// The handler holds the guard until next returns, because next may write until then. So
-// requests for one resource run one at a time, and a new holder waits for at most one of them. If
-// the context of a request ends while the request waits, the request is refused. If next panics, the
-// guard is released and its mark stays raised.
+// The handler holds the guard until next returns, because next may write until then. So requests for
+// one resource run one at a time, and a new holder waits for at most one of them. If the context of
+// a request ends while the request waits, the request is refused. If next panics, the guard is
+// released and its mark stays raised.
 //
-// The handler does not buffer answers. So a client that does not read its answer can block the
-// guard. Set a write timeout in the server to prevent this.
+// The handler does not buffer answers. A client that does not read its answer can therefore block
+// the guard. Set a write timeout in the server to prevent this.
 //
 // Use the handler for reads too. Then the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {

@@ -13,8 +13,8 @@ import (
 // A Header is the name of the HTTP header that carries a fencing token. The empty Header means
 // [DefaultHeader].
 //
-// A request has this header exactly once, with the token as its value. If an answer refuses a stale
-// token, it has a second header with the mark. The name of the second header is the name of the
+// A request must have the header exactly once, with the token as its value. An answer that refuses a
+// stale token has the mark in a second header. The name of the second header is the name of the
 // first one with "-Seen" appended.
 type Header string
 
@@ -30,8 +30,8 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved has the headers that net/http handles itself, in canonical form. A handler may not see
-// the values that the client has set for them, in HTTP/1.1 or in HTTP/2.
+// reserved is the set of headers that net/http handles itself, in canonical form. In HTTP/1.1, in
+// HTTP/2 or in both, a handler does not get these headers as the client has set them.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -54,9 +54,8 @@ func (h Header) Validate() error {
 	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: bound, Code: lease.ErrOption}
 }
 
-// Token returns the token in the headers of a request. It returns a [*lease.FieldError] with the
-// code [lease.ErrToken] in two cases. The first is that the header does not occur exactly once. The
-// second is that its value is not a well-formed token.
+// Token returns the token in the headers of a request. If the header does not occur exactly once, or
+// if its value is malformed, Token returns a [*lease.FieldError] with the code [lease.ErrToken].
 func (h Header) Token(from http.Header) (lease.Token, error) {
 	values := from.Values(h.name())
 	if len(values) != 1 {
@@ -71,7 +70,7 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 
 // Set sets the token in the headers of a request, and replaces an earlier token. If the token is
 // empty or malformed, if to is nil, or if [Header.Validate] refuses the Header, Set changes nothing.
-// In these cases it returns a [*lease.FieldError].
+// Set then returns a [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -117,10 +116,9 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, text, status)
 }
 
-// Check returns a [*StaleError] if the server has refused the request because of a stale token. It
-// detects an answer that [Header.Refuse] has written, and returns nil for any other answer. It does
-// not read the body. If resp is nil, Check returns a [*lease.FieldError] with the code
-// [lease.ErrOption].
+// Check returns a [*StaleError] if resp is the answer of [Header.Refuse] to a stale token. For any
+// other answer, Check returns nil. It does not read the body. If resp is nil, Check returns a
+// [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
 		return lease.Missing("Header.Check.resp")

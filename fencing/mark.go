@@ -8,7 +8,7 @@ import (
 )
 
 // A Mark is the newest token that a resource has seen, and is stored with the data of the resource.
-// A value of this type is used within one transaction, which also writes the data. So the mark and
+// A value of type Mark is used within one transaction, which also writes the data. So the mark and
 // the data are committed together or not at all.
 type Mark interface {
 	// Advance raises the mark to tok if the mark is older than tok. It returns the mark after that.
@@ -17,8 +17,7 @@ type Mark interface {
 	//
 	// After Advance and until the end of the transaction, no other transaction may raise the same
 	// mark and commit. This rule also applies if the mark was equal to tok and did not change.
-	// Without the rule, a transaction could read the mark, another one could raise it, and the first
-	// one could still commit its stale data.
+	// Otherwise a transaction could commit stale data after another transaction has raised the mark.
 	//
 	// In SQL, a conditional update locks the row that it matches. The row must exist already. At
 	// first, its mark is '' or twenty zeros.
@@ -26,9 +25,9 @@ type Mark interface {
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// Do not replace the UPDATE by a SELECT without FOR UPDATE, followed by an UPDATE for newer
-	// tokens. An equal token would then not lock the row. Updates would be lost at every isolation
-	// level below serializable.
+	// Do not use a SELECT without FOR UPDATE that is followed by an UPDATE if the token is newer. If
+	// the token is equal, this does not lock the row. At an isolation level below serializable,
+	// updates are then lost.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
@@ -43,9 +42,9 @@ type Mark interface {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
 //   - otherwise the error of the mark.
 //
-// A new holder must call Advance before its first read. It may do so in the transaction of the read,
-// or in an earlier one that has committed. If a transaction is rolled back, neither its mark nor its
-// data is stored.
+// A new holder must call Advance before its first read. Advance may be called in the transaction of
+// the first read, or in an earlier transaction that has committed. If a transaction is rolled back,
+// neither its mark nor its data is stored.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

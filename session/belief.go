@@ -33,9 +33,8 @@ func (b *belief) until() time.Time {
 	return b.sent.Add(b.budget)
 }
 
-// budget returns how long a holder may believe in a lease that certainly lasts for d at the
-// authority. The time counts from the sending of the request. The result is d(1-e)/(1+e) - margin,
-// rounded down.
+// budget returns how long a holder may believe that it holds a lease of duration d. The time counts
+// from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
 func (o *Options) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite

@@ -13,7 +13,7 @@ type caller struct {
 	answer func(outcome) // is called once, and must not block
 }
 
-// An input is an input of the machine that begins or ends the call with number n.
+// An input passes the call with number n to the machine.
 type input func(m *machine, now time.Time, n uint64)
 
 // needContext panics if ctx is nil. A method calls it before it changes anything.
@@ -61,14 +61,14 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 
 // AcquireWithToken is like Acquire, and also returns the fencing token of the held incarnation.
 //
-// Concurrent calls are served one after the other. An abandoned call is released before the next
-// call is served. A call is abandoned if its context ends, or if Release, HandOver or Close is
-// called. It then returns at once. If the authority grants an abandoned call, the Session releases
-// the lease as soon as it knows of the grant.
+// Concurrent calls are served one after the other. Before the next call is served, the Session
+// releases the lease that an abandoned call may have acquired. A call is abandoned if its context
+// ends, or if Release, HandOver or Close is called. It then returns at once. If the authority grants
+// an abandoned call, the Session releases the lease as soon as it knows of the grant.
 //
-// If the authority does not answer this release, the next Release or Close sends it again. An
-// Acquire that is refused because of the unreleased lease also sends it again. A finite lease also
-// ends by itself.
+// If the authority does not answer a release, the next Release or Close sends it again. The next
+// Acquire also sends the release again, if the authority refuses the Acquire because the lease is
+// still locked. A finite lease also ends by itself.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -95,15 +95,15 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	return "", false, s.opError("acquire", o.err)
 }
 
-// Release gives the lease up, as [lease.Lease] describes. It also releases what earlier calls with
-// an unknown outcome may have acquired. If [Session.ID] has disclosed an ID, another holder may have
-// handed the lease over to this ID. Release releases the lease in this case too.
+// Release gives the lease up, as [lease.Lease] describes. Release also releases the lease if an
+// earlier call with an unknown outcome may have acquired it. If [Session.ID] has disclosed an ID,
+// another holder may have handed the lease over to this ID. Release releases the lease in this case
+// too.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
 // Release returns the error of ctx. If the answer has arrived at the same time, Release may return
-// the answer instead. A context of [Session.WhileHeld] ends because Release is called. With such a
-// context, Release still waits for the answer. If Release abandons an Acquire, it waits until the
-// Acquire was undone.
+// the answer instead. If ctx is a context of [Session.WhileHeld], Release itself ends ctx, and still
+// waits for the answer. If Release abandons an Acquire, it waits until the Acquire was undone.
 //
 // Take care with an infinite lease. An Acquire with an unknown outcome may reach the authority after
 // Release has returned nil. If it is granted then, the lease is an orphan. Call Release again later,
@@ -113,29 +113,33 @@ func (s *Session) Release(ctx context.Context) error {
 }
 
 // Settle releases the lease in case an Acquire with an unknown outcome was granted. Unlike Release,
-// Settle does not end the lease that is held or the Acquires of other calls. If a program stops
-// contending after such an Acquire, it should call Settle. Otherwise an orphan may keep the lease
-// locked. [Run] and [AcquireWait] call Settle themselves.
+// Settle does not end the lease that is held or the Acquires of other calls. A program that stops
+// contending after an Acquire with an unknown outcome should call Settle. Otherwise an orphan may
+// keep the lease locked. [Run] and [AcquireWait] call Settle themselves.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
 
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
 // the receiver. The authority changes the ID in force in one step, so no other holder can acquire
-// the lease in between. The receiver's next Acquire is granted, with a newer token. Until then, the
-// lease stays locked under the label of the old owner. If the receiver crashes before that Acquire,
-// a finite lease stays locked until it expires. An infinite lease stays locked until it is broken.
+// the lease in between. The receiver's next Acquire is granted, with a newer token. Until the
+// receiver's next Acquire, the lease stays locked under the label of the old owner. If the receiver
+// crashes before this Acquire, a finite lease stays locked until it expires. An infinite lease stays
+// locked until it is broken.
 //
-// HandOver ends the incarnation as Release does, even if HandOver returns an error. The reason is
-// that the receiver may hold the lease as soon as the authority has changed the ID. From the call
-// on, CheckAlive returns false. The handlers of OnLost are not called.
+// HandOver ends the incarnation as Release does. It ends the incarnation even if it returns an
+// error, because the receiver may already hold the lease. From the call on, CheckAlive returns
+// false. The handlers of OnLost are not called.
 //
 // If the authority refuses the hand-over, the Session releases the lease. A lease that is breaking
 // is refused, for example. After any other error, call HandOver again with the same ID, or call
 // Release. An Acquire that finds the old ID still in force releases it too.
 //
-// HandOver returns an error and changes nothing in three cases: ctx is already done, to is not the
-// ID of another Session, or the lease is not held ([lease.ErrNotHeld]).
+// HandOver returns an error and changes nothing in three cases:
+//
+//   - ctx is already done;
+//   - the parameter to is zero, or is the ID of this Session;
+//   - the lease is not held ([lease.ErrNotHeld]).
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	needContext(ctx, "hand over")
 	if err := ctx.Err(); err != nil {
@@ -165,8 +169,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // this ID.
 //
 // The ID changes after a release, after a loss, and after an abandoned Acquire. A lease that is
-// handed over to an earlier ID is an orphan. The next Acquire that is refused because of this orphan
-// releases it. After Close, ID returns the zero ID, which HandOver does not accept.
+// handed over to an earlier ID is an orphan. If the authority refuses the next Acquire because of
+// this orphan, the Session releases the orphan. After Close, ID returns the zero ID, which HandOver
+// does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id
@@ -184,8 +189,9 @@ func (s *Session) ID() (id lease.ID) {
 // stops, the context of the program is often done when its deferred functions run. In both cases,
 // call Close with a new context.
 //
-// No client can undo a request that reaches the authority after Close. If such a request acquires a
-// finite lease, this lease ends by itself. An infinite lease does not, so prefer a finite Duration.
+// No client can undo a request that reaches the authority after Close. If a request acquires a
+// finite lease after Close, the lease ends by itself. An infinite lease does not, so prefer a finite
+// Duration.
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()

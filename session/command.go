@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// next sends the next command if no command is in flight. The documentation of machine describes the
-// order of the commands.
+// next sends the next command if no command is in flight. The comment of the type machine describes
+// the order of the commands.
 func (m *machine) next(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {
@@ -101,7 +101,7 @@ func (m *machine) cleaned(upTo uint64, err error) {
 }
 
 // answered handles the answer to a request. If the request was given up, its outcome is unknown and
-// stuck is true. In this case, the Session calls the method returned when the request returns.
+// stuck is true. When a stuck request returns, the Session calls the method returned.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
@@ -207,9 +207,10 @@ func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 	m.decide(took, err)
 }
 
-// An Acquire ends with one of these errors if it was certainly not granted because the lease is locked.
-// The method Acquire then returns (false, nil). With errPerhapsFree, the lease may in fact have
-// expired. The authority has no clock, and has not seen a renewal by the holder yet.
+// If an Acquire was certainly not granted because the lease is locked, its outcome has one of these
+// errors. The method Acquire then returns (false, nil). The error errPerhapsFree means that the
+// lease may have expired. It comes from an authority without a clock that has not yet seen the
+// holder renew the lease.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -306,9 +307,10 @@ func (m *machine) tookOver(r request, now time.Time, err error) {
 // is settled. But an Acquire of the ID that is in doubt may still arrive. A finite lease that it
 // acquires ends by itself.
 //
-// If the Duration is infinite, the machine once acquires the ID and releases it again. The record
-// changes by this. So a request that has arrived but was not carried out yet fails to swap the
-// record. If a request arrives even later, a refused Acquire or the next Release finds its lease.
+// If the Duration is infinite, the machine acquires the ID once and releases it again, in order to
+// change the record. A request that has already read the old record then fails to swap it. If a
+// request arrives even later, its lease is released by the next Release, or after it has caused an
+// Acquire to be refused.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	switch {
@@ -349,7 +351,7 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 }
 
 // handedOver handles the answer to a hand-over. If the authority refused it, the lease is released.
-// This is necessary because a lease that is breaking cannot be handed over but is still locked.
+// For example, a lease that is breaking cannot be handed over, but is still locked.
 func (m *machine) handedOver(r request, now time.Time, err error) {
 	from, c := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}

@@ -7,16 +7,16 @@
 //	defer s.Release(ctx)
 //	... while s.CheckAlive() ...
 //
-// [Run] does everything that a holder needs in one call. It waits until it has acquired the lease,
-// and then calls a function. The context of this function ends before another holder can have the
+// [Run] does everything that a holder needs in one call. Run waits until it has acquired the lease,
+// and then calls a function. The context of the function ends before another holder can have the
 // lease. Run renews the lease until the function has returned, and then releases it. [TryRun] does
 // the same, but gives up if another holder has the lease. [AcquireWait] waits until it has acquired
 // the lease, and then returns.
 //
-// The directory examples of the module has programs to start with. The program cron is a job that
-// every machine starts and that one machine does. The program daemon works on one of many machines.
-// It handles the loss of its lease and a request to stop in different ways. The program quickstart
-// shows how one holder loses its lease and another one takes its place.
+// The directory examples of the module contains complete programs. The program cron is started on
+// every machine, and does its job on one of them. The program daemon works on one of many machines.
+// It distinguishes the loss of its lease from a request to stop. The program quickstart shows how
+// one holder loses its lease and another one takes its place.
 //
 // # Belief
 //
@@ -27,19 +27,18 @@
 // The terms of this formula are:
 //
 //   - sent is the time just before the last granted request was sent.
-//   - D is the duration that was requested, or the duration that the authority guarantees if that
-//     is shorter.
+//   - D is the duration that was requested, or the duration that the authority guarantees if that is
+//     shorter.
 //   - e is the largest error of the rates of both clocks ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
 //
 // CheckAlive compares the clock with U, and does nothing else. It returns false from U on, even if
 // the process was suspended and none of its goroutines has run since.
 //
-// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] therefore end before U, at
-// the start of a stop window ([Options.StopWindow]). Work that stops within the stop window has
-// stopped before another holder can begin. If the lease is lost, the Session waits for the work
-// before it releases the lease. It waits until the work has stopped or the lease has ended by
-// itself.
+// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before U, at the start
+// of a stop window ([Options.StopWindow]). Work that stops within the stop window has stopped before
+// another holder can begin. After a loss, the Session does not release the lease until the work has
+// stopped or the lease has ended by itself.
 //
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
 // the write that follows it. Send the fencing token with each write, so that the resource can refuse
@@ -49,8 +48,8 @@
 //
 // This package and CONTRIBUTING.md use the following terms:
 //
-//   - authority: what decides about a lease, and answers requests: a store, or a server in front
-//     of one.
+//   - authority: what decides about a lease, and answers requests: a store, or a server in front of
+//     one.
 //   - holder: a client that acquires a lease; a Session is one.
 //   - owner: the label of a holder, which the record of the lease carries. It proves nothing.
 //   - lease ID: the ID under which one incarnation is held. Each incarnation has its own.
@@ -66,13 +65,11 @@
 //   - break: the end of a lease that somebody else asked for, at once or after a grace period.
 //   - unknown: the outcome of a request that was neither granted nor certainly refused.
 //   - in doubt: said of an ID whose acquire has an unknown outcome: the request may still arrive.
-//   - disclosed: said of an ID that Session.ID has returned: another holder may hand the lease
-//     over to it.
+//   - disclosed: said of an ID that Session.ID has returned: another holder may hand the lease over
+//     to it.
 //   - orphan: a lease in force under an ID that no holder believes in.
-//   - pending release: a release that still has to be sent, so that an ID does not become an
-//     orphan.
-//   - deferred release: a pending release that waits until the work of its incarnation has
-//     stopped.
+//   - pending release: a release that still has to be sent, so that an ID does not become an orphan.
+//   - deferred release: a pending release that waits until the work of its incarnation has stopped.
 //   - stuck request: a request that was given up because the authority does not return.
 //
 // # Goroutines
@@ -84,14 +81,15 @@
 // When Release or Run returns, some requests and handlers may still be running. They end by
 // themselves. [Session.Close] waits for the requests, and does not wait for the handlers. A program
 // that keeps running need not call Close. A program that exits should call Close, because the
-// Session may still have to release a late grant of an abandoned Acquire. Without this release, the
-// lease stays locked for its whole Duration. A test in a bubble of testing/synctest must call Close.
+// Session may still have to release a late grant of an abandoned Acquire. A lease that is not
+// released stays locked for its whole Duration. A test in a bubble of testing/synctest must call
+// Close.
 //
 // # Panics
 //
 // If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
 // ([Options.Logger]), and still calls every other handler. The Session recovers from no other panic.
-// It calls the Authority on goroutines of its own, so a panic in the Authority ends the process. The
-// same is true of most hooks of a [Trace]. If the function that [Run] calls panics, Run first
-// releases the lease. The panic then continues on the goroutine that called Run.
+// The Session calls the Authority on goroutines of its own, so a panic in the Authority ends the
+// process. The same is true of most hooks of a [Trace]. If the function that [Run] calls panics, Run
+// first releases the lease. The panic then continues on the goroutine that called Run.
 package session

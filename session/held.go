@@ -20,15 +20,15 @@ import (
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
 //   - [lease.ErrNotHeld]: the lease was not held at the call.
 //
-// If a renewal is granted within the StopWindow, the ended context stays ended. A program that
-// acquires the lease in a loop must call Release before it calls Acquire again. Otherwise Acquire
-// returns the same incarnation, whose context has ended.
+// If a renewal is granted within the StopWindow, the context stays ended. A program that acquires
+// the lease in a loop must call Release before it calls Acquire again. Until Release is called,
+// Acquire returns the same incarnation, whose context has ended.
 //
 // Until the returned function is called, the Session assumes that the work is running. If the lease
-// is lost meanwhile, the Session does not release it at once, because another holder could then
-// begin while the work is running. It releases the lease when the function is called, unless the
-// lease has ended by itself. Call the function even if the context has ended. It may be called more
-// than once.
+// is lost while the work is running, the Session does not release it at once. An immediate release
+// would let another holder begin while the work is running. The Session waits until the function is
+// called or the lease has ended by itself. Call the function even if the context has ended. It may
+// be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := cancel.New(ctx)
 	var (

@@ -104,9 +104,9 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll makes every claim pending whose ID may be in force, even if it is being handed over. A
-// settled claim of a finite lease stays settled, because a finite lease ends by itself if it comes
-// into force late. A claim of an infinite lease that is in doubt is released again at each call.
+// releaseAll makes each claim pending if its ID may be in force, even during a hand-over. A settled
+// claim of a finite lease stays settled, because a finite lease ends by itself if it comes into
+// force late. If the lease is infinite, each call of releaseAll releases the claims in doubt again.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

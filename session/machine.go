@@ -10,12 +10,12 @@ import (
 )
 
 // A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. It decides
-// which request is sent next and what an answer means. It decides which calls are answered and which
-// handlers are called. It also decides when a lease is released, and when the Session must call the
-// machine again.
+// which request is sent next and what an answer means. The machine decides which calls are answered
+// and which handlers are called. It also decides when a lease is released, and when the Session must
+// call the machine again.
 //
-// Each input is a method that gets the current time. It leaves actions in effects, and the Session
-// performs them. The Session is called the shell of the machine.
+// Each input is a method that gets the current time. An input adds actions to the effects, and the
+// Session performs them. The Session is called the shell of the machine.
 //
 // TestExplore runs a machine through every order of inputs. TestPlantedBugs replaces texts of this
 // package, and each of these texts must occur exactly once. CONTRIBUTING.md lists the places that a
@@ -30,10 +30,10 @@ import (
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
 //  3. the Acquire that was called first.
 //
-// So no Acquire is sent before the release of an own ID that may still be in force. If the outcome
-// of a release is unknown, the machine does not retry it at once. The next Release or Close retries
-// it. An Acquire that is refused because the ID is still in force retries it too. Other Acquires are
-// sent all the same.
+// In this order, an Acquire does not overtake the release of an earlier ID of the same machine. If
+// the outcome of a release is unknown, the machine does not retry it at once. The next Release or
+// Close retries the release. If an Acquire is refused because the ID is still in force, the machine
+// also retries the release. Until then, Acquires are sent all the same.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -59,9 +59,9 @@ type commands struct {
 }
 
 // mostStuck limits the number of stuck requests, which were given up and have not returned. At the
-// limit, the machine sends nothing until one of them returns. The number can be one above the limit,
-// because a command and a renewal can be in flight while one request is stuck, and both can get
-// stuck.
+// limit, the machine sends nothing until one of them returns. The number of stuck requests can be
+// one above the limit. While one request is stuck, a command and a renewal can be in flight, and
+// both can get stuck.
 const mostStuck = 2
 
 var (
@@ -88,8 +88,8 @@ func (m *machine) acquire(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// release begins a Release. It ends every Acquire that has no answer yet, and releases every ID that
-// may be in force.
+// release begins a Release, which ends every unanswered Acquire and releases every ID that may be in
+// force.
 func (m *machine) release(now time.Time, n uint64) {
 	m.tick(now)
 	m.supersede()
@@ -108,8 +108,8 @@ func (m *machine) close(now time.Time, n uint64) {
 	m.release(now, n)
 }
 
-// settle begins to release what Acquires with an unknown outcome may have acquired. It does not end
-// the held incarnation or the Acquires of other calls.
+// settle begins to release what Acquires with an unknown outcome may have acquired. Unlike release,
+// it does not end the held incarnation or the Acquires of other calls.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
@@ -177,8 +177,9 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// disclose returns the ID that is held, or the ID that the next Acquire proposes. It records that
-// another holder may hand the lease over to this ID. For a closed machine it returns the zero ID.
+// disclose returns the ID that is held, or the ID that the next Acquire proposes. disclose records
+// that another holder may hand the lease over to this ID. For a closed machine it returns the zero
+// ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -263,7 +264,7 @@ func (m *machine) take() effects {
 	return out
 }
 
-// effects returns the effects of the current input, to which the input adds its own.
+// effects returns the effects of the current input, so that the input can add to them.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = new(effects)
@@ -271,9 +272,9 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// takes reports whether an Acquire may be granted although the record is locked. This is so if the
-// record has an ID of this machine, or if the lease can be taken over. It is not so for an ID whose
-// release is deferred, because its work has not stopped.
+// takes reports whether an Acquire may be granted although the record is locked. An Acquire may be
+// granted if the record has an ID of this machine whose release is not deferred. It may also be
+// granted if the lease can be taken over. A deferred ID stays locked until its work has stopped.
 func (m *machine) takes(rec lease.Record) bool {
 	if c := m.ledger.find(rec.ID); c != nil {
 		return c.phase != deferred
@@ -343,7 +344,7 @@ func (m *machine) answer(c ticket, err error) {
 // report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// pop removes the first call with operation o from the queue, and returns it. It skips a refused
+// pop removes the first call with operation o from the queue, and returns it. pop skips a refused
 // hand-over, which waits until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
 	for i, c := range q.waiting {

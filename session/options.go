@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// Options configure a [Session]. A nil *Options means the defaults. A field with the zero value
-// means the default of that field.
+// Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default
+// is used.
 //
-// New returns an error if a field is out of range. It also returns an error if the fields together
+// New returns an error if a field is out of range. New also returns an error if the fields together
 // leave no time to retry a failed renewal. The sum RenewInterval + 2 RequestTimeout + RetryDelay +
 // StopWindow must be at most the time from the sending of a granted request to U.
 type Options struct {
@@ -32,21 +32,21 @@ type Options struct {
 	// Owner is empty. If the authority does not disclose the ID of the earlier holder, Acquire fails
 	// with errors.ErrUnsupported.
 	//
-	// TakeOver turns Watch on. If the earlier holder is alive after all and has the same Options,
-	// its own Watch then reports the loss soon.
+	// TakeOver turns Watch on. If the earlier holder is still alive and has the same Options, its
+	// own Watch soon reports the loss.
 	TakeOver bool
 
 	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite
 	// duration, because a finite lease ends by itself. If the holder of an infinite lease crashes,
-	// no other holder can acquire the lease until it is broken. The same is true if a late request
-	// acquires an infinite lease after Close.
+	// no other holder can acquire the lease until it is broken. An infinite lease also stays locked
+	// if a late request acquires it after Close.
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next. Each time it is shortened at random by
 	// up to a tenth. The first renewal comes after a random time, from a tenth of the interval to
-	// the whole interval. So leases that were acquired at the same time are not renewed at the same
-	// time. The renewals of an infinite lease find out whether it was broken. Default: Duration/3,
-	// or 10 s for an infinite lease.
+	// the whole interval. Leases that were acquired at the same time are therefore renewed at
+	// different times. An infinite lease is renewed in order to find out whether it was broken.
+	// Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration
 
 	// RequestTimeout is the time limit of one request to the authority. Default: Duration/6, but at
@@ -61,16 +61,16 @@ type Options struct {
 	// contexts of [Session.WhileHeld] and [Run] end one StopWindow before U. CheckAlive stays true
 	// until U. A negative StopWindow means none.
 	//
-	// The default is Duration/6, but at most 5 s. The default is shorter if the sum of
-	// RenewInterval, 2 RequestTimeout and RetryDelay leaves less time. The default for an infinite
-	// lease is 5 s. An infinite lease has a stop window only before the end of a break.
+	// The default is Duration/6, but at most 5 s. If RenewInterval, RequestTimeout and RetryDelay
+	// leave less time before U, the default is that time. The default for an infinite lease is 5 s.
+	// An infinite lease has a stop window only before the end of a break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
 	// effect if the authority is not a [lease.Watcher]. If the record reports a break or another
-	// holder, the Session renews at once. So the Session learns of the change after one read of the
-	// record and one renewal. If a renewal is already in flight, the Session sends a second one
-	// after it. Without Watch, the Session learns of the change at its next regular renewal.
+	// holder, the Session renews at once. If a renewal is already in flight, the Session sends
+	// another one after it. With Watch, the Session learns of a break after one read of the record
+	// and one renewal. Without Watch, the Session learns of a break at its next regular renewal.
 	//
 	// Watch costs one goroutine and one watch for as long as the lease is held. It also costs one
 	// read of the record for each signal. Some stores signal each renewal. If the record has not
@@ -92,7 +92,7 @@ type Options struct {
 	// MaxClockJump is how far the wall clock may advance beyond the monotonic clock within one
 	// belief. If the wall clock advances further, the Session concludes that the machine was
 	// suspended, and measures the time with the wall clock. If the wall clock is set forward by more
-	// than MaxClockJump, the belief therefore ends earlier than necessary. Default: 1 s.
+	// than MaxClockJump, the belief ends earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
 	// Clock is the source of time. Default: package time.
@@ -133,12 +133,12 @@ const (
 	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
-// Complete returns a copy of o with the defaults filled in. It leaves an empty Owner empty, because
-// each Session makes an Owner of its own. The receiver o may be nil.
+// Complete returns a copy of o with the defaults filled in. Complete leaves an empty Owner empty,
+// because each Session makes an Owner of its own. The receiver o may be nil.
 //
-// Complete returns the same errors for an option as New. Each violated rule is a [*lease.FieldError]
-// in the tree of the error. A FieldError names a field that the caller has set, and never a default
-// that was computed from that field.
+// Complete returns the same errors for an option as New. The error wraps a [*lease.FieldError] for
+// each violated rule. A FieldError names a field that the caller has set, and never a default that
+// was computed from that field.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -219,10 +219,10 @@ func (o *Options) inRange() error {
 	return errors.Join(errs...)
 }
 
-// leaveTime checks that a failed renewal can be retried before the stop window of a grant. If it
-// cannot, the error names one of the fields that the caller has set. It names the first field for
-// which a lower value alone would be enough, and says which value. If there is no such field, the
-// error names the first field that the caller has set.
+// leaveTime checks that a failed renewal can be retried before the stop window of a grant. Its error
+// names one of the fields that the caller has set. The error names the first field whose reduction
+// alone is enough, and the largest allowed value. If no such field is set, the error names the first
+// field that is set.
 func (o *Options) leaveTime(given *Options) error {
 	window := max(0, given.StopWindow)
 	room := o.room() - window

@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// take takes the effects of the last input, and returns them as functions to call once mu is
-// unlocked. The functions in acts are called first, and are in the order of their urgency. The
-// functions in answers answer calls. The functions wait for nothing except the hooks of the Trace.
-// The caller of take holds mu.
+// take returns the effects of the last input as functions to call once mu is unlocked. The functions
+// in acts are sorted by urgency, and are called before those in answers. The functions in answers
+// answer calls. The functions wait for nothing except the hooks of the Trace. The caller of take
+// holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }

@@ -19,7 +19,7 @@ import (
 // does not recover from a panic in a hook. Most hooks run on goroutines of the Session, so the panic
 // ends the process.
 type Trace struct {
-	// Acquire is called after every attempt to acquire the lease that has sent a request. A
+	// Acquire is called after an attempt to acquire the lease, if the attempt has sent a request. A
 	// take-over is one attempt with several requests.
 	Acquire func(AcquireInfo)
 
@@ -33,8 +33,8 @@ type Trace struct {
 	// Lost is called once for every incarnation that ends by a loss.
 	Lost func(*lease.LostError)
 
-	// Released is called after every release and after every hand-over, with its outcome. This
-	// includes releases that undo an Acquire or a renewal because its answer came too late.
+	// Released is called after every release and after every hand-over, with its outcome. Released
+	// is also called if a release undoes an Acquire or a renewal that was granted too late.
 	Released func(ReleaseInfo)
 }
 
@@ -86,14 +86,15 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 
 // OnBreaking registers f to be called when the Session learns that its lease is breaking. The
 // argument until is the time, on the Session's clock, at which the lease will be lost. The program
-// should finish its work and call Release before that time. The contexts of [Session.WhileHeld] end
-// a StopWindow before that time. If the break is then shortened by more than Margin, f is called
-// again. The function stop and the goroutines of f are those of OnLost.
+// should finish its work and call Release before the lease is lost. The contexts of
+// [Session.WhileHeld] end one StopWindow before until. If the break is shortened by more than
+// Margin, f is called again. Each call of f runs in a goroutine of its own. The function stop
+// unregisters f, as for OnLost.
 //
 // The Session learns of a break at its next renewal, after RenewInterval plus RequestTimeout at
-// most. With Options.Watch, it learns of a break after one read of the record and one renewal. If
-// the grace period of the break is shorter than that, the lease ends before the Session knows of the
-// break. Then only the fencing token protects the data that the holder writes.
+// most. With Options.Watch, the Session learns of a break after one read of the record and one
+// renewal. A break with a shorter grace period ends the lease before the Session knows of the break.
+// Against writes after such a break, only the fencing token protects the data.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	s.step((*machine).advance)
 	return s.onBreak.Add(f)

@@ -15,38 +15,38 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. A
-// field with the zero value means the default of that field.
+// RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a
+// field is zero, its default is used.
 type RunOptions struct {
 	// AcquireInterval is the time from one attempt to acquire the lease to the next. Each time it is
-	// shortened at random by up to half. It is used if the Lease is not a [lease.Waiter], or after
-	// an attempt that failed. While the same error repeats, the time doubles, up to 10 s. If
-	// AcquireInterval is longer than 10 s, the time does not double. Default: 1 s.
+	// shortened at random by up to half. Run waits for this time if the Lease is not a
+	// [lease.Waiter], or if the last attempt failed. While the same error repeats, the time doubles,
+	// up to 10 s. If AcquireInterval is longer than 10 s, the time does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
-	// WakeJitter spreads the attempts of contenders that were woken at the same time. After it is
-	// woken, each contender waits for a random time of at most WakeJitter. Default:
+	// WakeJitter spreads the attempts of contenders that were woken at the same time. A contender
+	// that was woken waits for a random time of at most WakeJitter before its next attempt. Default:
 	// AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout bounds the Release after the function has returned. It also bounds the release
-	// that Run sends when it ends after an attempt with an unknown outcome. These bounds require
-	// that the Lease respects its context. Default: 10 s.
+	// ReleaseTimeout bounds the Release after the function has returned. If Run ends after an
+	// attempt with an unknown outcome, ReleaseTimeout bounds the release of this attempt too. These
+	// bounds require that the Lease respects its context. Default: 10 s.
 	ReleaseTimeout time.Duration
 
 	// Again reports whether Run contends again after a term. A term is the time from a grant to its
-	// release, and err is the error that Run would otherwise return. If Again returns true, Run
-	// waits for an AcquireInterval, so that other holders get their turn, and contends again.
+	// release. The argument err is the error that Run would otherwise return. If Again returns true,
+	// Run waits for an AcquireInterval, so that other holders get their turn, and contends again.
 	//
-	// Run does not call Again if the context is done. Run does not call it after a loss with the
-	// Reason [lease.ErrTakenOver] either. Otherwise two processes could take the lease from each
-	// other forever. TryRun and AcquireWait do not use Again. By default, Run does not contend
-	// again.
+	// Run does not call Again if the context is done. Run does not call Again after a loss with the
+	// Reason [lease.ErrTakenOver], because two processes could take the lease from each other
+	// forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
 	Again func(err error) bool
 
-	// Logger receives a record at Info when a term begins, and one when it ends, with the error of
-	// the function. A slow Logger does not delay Run, even if it never returns. Default:
-	// slog.Default() at the time of each record. Use slog.DiscardHandler to turn logging off.
+	// Logger receives a record at level Info when a term begins and when a term ends. The second
+	// record has the error of the function. A slow Logger does not delay Run, even if it never
+	// returns. Default: slog.Default() at the time of each record. Use slog.DiscardHandler to turn
+	// logging off.
 	Logger *slog.Logger
 
 	Clock lease.Clock // source of time; default: package time
@@ -79,33 +79,34 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 }
 
 // Run contends for the lease until it is held, and then calls f. The context of f ends before
-// another holder can have the lease, as that of [lease.WhileHeld] does. The lease is renewed until f
-// has returned. Run then releases the lease. After that, Run returns, or contends again if Again
+// another holder can have the lease (see [lease.WhileHeld]). The lease is renewed until f has
+// returned. Run then releases the lease. After the release, Run returns, or contends again if Again
 // returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
 //
 // The function f should return soon after its context has ended. If f returns within the StopWindow
 // of the Session, no other holder can begin before f has returned. Run waits until f has returned,
 // however long that takes.
 //
-// Run returns the error of f. If the lease was lost or about to end, and the context of f has ended
-// for this reason, Run adds a [*lease.LostError]. It adds the LostError even if f returned nil. For
-// this error, errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the error of the
-// release. If f panics, Run releases the lease, and the panic continues.
+// Run returns the error of f. If the context of f has ended because the lease was lost or about to
+// end, Run adds a [*lease.LostError]. It adds the LostError even if f returned nil. For this error,
+// errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the error of the release. If
+// f panics, Run releases the lease, and the panic continues.
 //
 // If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
-// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). This error also
-// matches the error of the last attempt, or [lease.ErrHeldByOther] if another holder had the lease.
-// If there was an earlier term that failed, this error also matches the error of that term.
+// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). The returned
+// error also matches the error of the last attempt, or [lease.ErrHeldByOther] if another holder had
+// the lease. If an earlier term has failed, the returned error also matches the error of that term.
 //
-// While Run contends, it retries after a temporary error. If an error says that no Acquire can ever
-// be granted, Run returns it at once. A malformed owner is such an error. A store can mark an error
-// with [lease.Permanent], for example because a table is missing. Run returns a marked error if it
-// has repeated unchanged for 30 s. While the lease is held, no such error stops its renewals.
+// While Run contends, it retries after a temporary error. Run returns an error at once if no Acquire
+// can ever be granted, for example because the owner is malformed. A store can mark an error with
+// [lease.Permanent], for example because a table is missing. Run returns an error that is marked as
+// permanent once it has repeated unchanged for 30 s. While the lease is held, no permanent error
+// stops its renewals.
 //
 // The context of f also ends if f itself gives the lease up. Even so, f may call HandOver or Release
 // with this context. For Close, f needs a context that does not end, such as that of
-// context.WithoutCancel. Two calls of Run with the same Lease are one holder, and the first call
-// that ends releases the lease. So use a separate Lease for each call of Run.
+// context.WithoutCancel. Two calls of Run with the same Lease act as one holder, and the first call
+// that ends releases the lease for both. So use a separate Lease for each call of Run.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
@@ -130,19 +131,19 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	}
 }
 
-// TryRun calls f as Run does if the lease can be acquired now, and returns true. It is for a job
-// that a scheduler starts on many machines, and that one machine should do. On the other machines,
-// TryRun returns (false, nil). If TryRun returns false and an error, it could not find out whether
-// the lease can be acquired. In that case, it releases the lease if the authority has granted it
+// TryRun calls f as Run does if the lease can be acquired now, and returns true. Use TryRun for a
+// job that a scheduler starts on many machines and that one machine should do. On the other
+// machines, TryRun returns (false, nil). If TryRun returns false and an error, it is unknown whether
+// the lease can be acquired. TryRun has then released the lease in case the authority has granted it
 // after all.
 //
 // TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
-// authority has a clock, TryRun knows this at the first refusal. If it has none, TryRun waits until
-// the other holder renews the lease (see [Session.TryAcquire]).
+// authority has a clock, TryRun knows this at the first refusal. If the authority has no clock,
+// TryRun waits until the other holder renews the lease (see [Session.TryAcquire]).
 //
 // A lease alone does not make a job run once. A process that starts after the job is finished
-// acquires the lease and runs the job again. To prevent this, store with the data of the job that
-// the job is done, and guard this write too.
+// acquires the lease and runs the job again. To run a job once, store a record of the finished job
+// with its data, under the same guard.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -202,10 +203,10 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 }
 
 // AcquireWait contends until the lease is held, and returns its fencing token. It returns an error
-// in the same cases as Run while Run contends. If an attempt had an unknown outcome, AcquireWait
-// then releases the lease in case it was granted. If the Lease has no method Settle, unlike a
-// [Session], AcquireWait calls Release. This also ends the lease and the attempts of other callers
-// with the same Lease.
+// in the same cases as Run while Run contends. If AcquireWait fails after an attempt with an unknown
+// outcome, it releases the lease in case it was granted. For this purpose it calls the method Settle
+// of a [Session], or the method Release of another Lease. The method Release also ends the lease and
+// the attempts of other callers with the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -284,8 +285,8 @@ func (r *runner) bounded(ctx context.Context, f func(context.Context) error) err
 	return f(ctx)
 }
 
-// settle releases the lease in case an attempt with an unknown outcome was granted. A Session does
-// so without ending the lease or the attempts of other callers.
+// settle releases the lease in case an attempt with an unknown outcome was granted. A Session
+// settles an attempt without ending the lease or the attempts of other callers.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
@@ -362,7 +363,7 @@ const (
 )
 
 // tried records the error of an attempt that was not granted. A nil error means that the lease is
-// locked. tried reports whether every further attempt would fail too.
+// locked. It reports whether every further attempt would fail too.
 func (c *contention) tried(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval
@@ -405,7 +406,7 @@ func also(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
-// hopeless reports whether a call that returned err would return it again each time.
+// hopeless reports whether every retry of a call that returned err would return err again.
 func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
 	case 0:

@@ -28,8 +28,8 @@ import (
 // incarnation does not affect another one.
 //
 // The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
-// reads the clock, and passes the input to the machine. It then takes the effects, unlocks the
-// mutex, and performs the effects.
+// reads the clock, and passes the input to the machine. The Session then takes the effects, unlocks
+// the mutex, and performs the effects.
 type Session struct {
 	o         *Options // with every default filled in
 	authority lease.Authority
@@ -115,10 +115,11 @@ func (s *Session) Until() (time.Time, bool) {
 	return b.until(), held
 }
 
-// LastConfirmed returns when the Session sent the last request whose answer confirmed the lease. If
-// nothing is held, it returns false. While the authority answers, this time is at most RenewInterval
-// plus RequestTimeout ago. During a break, U follows from the answer to one request. LastConfirmed
-// then returns when that request was sent.
+// LastConfirmed returns the time at which the last confirmed request was sent. A request is
+// confirmed if its answer says that the Session holds the lease. If nothing is held, LastConfirmed
+// returns false. While the authority answers, the returned time is at most RenewInterval plus
+// RequestTimeout ago. During a break, U follows from the answer to one request. LastConfirmed then
+// returns when that request was sent.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.sent, held

@@ -24,7 +24,7 @@ type renewal struct {
 
 	// at is when the next renewal is due. After a granted request, the method pace computes at.
 	// After a failed renewal, the method retry sets at. After a signal of a watch, the method hasten
-	// sets at to the current time, even if the renewal was due earlier.
+	// makes the renewal due at the current time, even if it was due earlier.
 	at time.Time
 
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
@@ -78,10 +78,10 @@ func (m *machine) stopping() *lease.LostError {
 }
 
 // lose ends the incarnation with a loss. A renewal, or an earlier Acquire, may have been granted
-// although its answer did not come. The ID is then released, so that the lease does not stay locked
-// for a whole Duration. If work under a context of WhileHeld has not stopped, this release is
-// deferred. It is sent when the last of these contexts is given back. It is also sent when a grant
-// of the last renewal must have expired.
+// although no answer came. The ID is then released, so that the lease does not stay locked for a
+// whole Duration. If work under a context of WhileHeld has not stopped, this release is deferred. A
+// deferred release is sent when the last of these contexts is given back. It is also sent when a
+// grant of the last renewal must have expired.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -138,14 +138,14 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 	return wait
 }
 
-// pace returns when the next renewal is due after a request that was sent at the time sent. The
-// delay is the RenewInterval, or half of the believed time if that is shorter. It is shortened at
-// random by up to the given part. For the first renewal, this part is nine tenths, so that leases
-// that were acquired at the same time are not renewed at the same time. For every other renewal,
-// this part is one tenth.
+// pace returns when the next renewal is due. The argument sent is the time at which the last granted
+// request was sent. The delay is the RenewInterval, or half of the believed time if that is shorter.
+// It is shortened at random by up to the given part. For the first renewal, this part is nine
+// tenths, so that leases that were acquired at the same time are not renewed at the same time. For
+// every other renewal, this part is one tenth.
 //
-// Half of the believed time counts as at least one Margin. Without this minimum, ever shorter delays
-// could follow each other without end, because a store may assume more clock drift than the Session.
+// Half of the believed time counts as at least one Margin. A store that assumes more clock drift
+// than the Session could otherwise cause shorter and shorter delays without end.
 func (m *machine) pace(sent time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
 	return sent.Add(m.random.Shorten(d, shorten))
@@ -205,8 +205,8 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 }
 
 // breaking records that the lease ends when a break is over. The belief ends with the earliest end
-// that any answer has reported. The handlers are called again if the break now ends earlier than
-// they know.
+// that any answer has reported. The handlers are called again if the end of the break has moved to
+// an earlier time.
 func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
@@ -226,10 +226,9 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 }
 
 // moved reports whether an answer reports an earlier end of the break, by more than margin. It
-// compares the end with the end that the handlers know. Some authorities do not know the end. So
-// moved also compares the time that is left with the time that was left at the last answer. The
-// rates of the two clocks may differ. To allow for this, moved tolerates an eighth of the time
-// between the answers.
+// compares the end in the answer with the end that the handlers know. Some authorities do not know
+// the end, so moved also compares the remaining times of the last two answers. To allow for
+// different clock rates, moved tolerates an eighth of the time between the two answers.
 func (n *notice) moved(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin

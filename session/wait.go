@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/internal/follow"
 )
 
-// Wait blocks until it may be worth calling Acquire. It does not acquire the lease, and another
+// Wait blocks until it may be worth calling Acquire. Wait does not acquire the lease, so another
 // holder may be faster. Wait returns nil in each of these cases:
 //
 //   - the lease is not locked;
@@ -31,7 +31,7 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// errAnswered is the cause of the end of the context of a Wait that was answered.
+// errAnswered is the cause with which the context of a Wait ends when the Wait is answered.
 var errAnswered = errors.New("the lease was given up")
 
 // wait is like Wait, but returns ErrReleased if Release, HandOver or Close was called. If the record
@@ -69,9 +69,9 @@ func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (boo
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld watches the record until ctx ends. It reads the record at the beginning and after each
-// signal of the watch, and gives the record to the machine. If the watch is lost, watchHeld begins a
-// new one after a RenewInterval.
+// watchHeld watches the record until ctx ends. watchHeld reads the record at the beginning and after
+// each signal of the watch, and gives the record to the machine. If the watch is lost, watchHeld
+// begins a new one after a RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -85,7 +85,7 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. Its requests are not commands. So the Session sends its
+// follower returns a reader of the record. Reads and watches are not commands, so the Session sends
 // commands even if a read or a watch hangs.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
