@@ -34,8 +34,9 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 }
 
 // Advance raises the mark to tok. A new holder calls Advance before its first read. Once Advance has
-// returned nil, no function of an older holder is running or will run. From then on, the data is
-// changed by the holder of tok or by a newer holder. Advance returns the same errors as Do.
+// returned nil, no function of an older holder is running or will run. After that, the holder of tok
+// and newer holders can change the data, and older holders cannot. Advance returns the same errors
+// as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }

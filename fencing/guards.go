@@ -18,9 +18,10 @@ const DefaultMax = 1 << 16
 // Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. It is
 // safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first used. Guards keeps it, because a new guard would admit
-// writers that the old one has refused. To bound the memory, Guards accepts at most Max resources,
-// and refuses more with [ErrFull]. Each guard takes about 200 bytes in addition to its name.
+// A guard is made when its resource is first used. Guards keeps every guard, because a new guard
+// would admit writers that the old one has refused. To bound the memory, Guards accepts at most Max
+// resources, and refuses more with [ErrFull]. Each guard takes about 200 bytes in addition to its
+// name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -40,8 +41,8 @@ type Guards struct {
 
 // Guard returns the guard of a resource. It returns the same guard each time. Use the name of the
 // lease as the name of the resource, because tokens of different leases cannot be compared. If the
-// set is full and the resource is new, Guard returns [ErrFull]. If the name is malformed, it returns
-// the error of [lease.CheckName].
+// set is full and the resource is new, Guard returns [ErrFull]. If the name is malformed, Guard
+// returns the error of [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err

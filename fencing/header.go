@@ -30,8 +30,8 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved is the set of headers that net/http handles itself, in canonical form. In HTTP/1.1, in
-// HTTP/2 or in both, a handler does not get these headers as the client has set them.
+// reserved is the set of headers that net/http handles itself, in canonical form. In HTTP/1.1 or in
+// HTTP/2, these headers do not reach a handler as the client has set them.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,

@@ -25,9 +25,9 @@ type Mark interface {
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// Do not use a SELECT without FOR UPDATE that is followed by an UPDATE if the token is newer. If
-	// the token is equal, this does not lock the row. At an isolation level below serializable,
-	// updates are then lost.
+	// A SELECT without FOR UPDATE does not lock the row. So a SELECT must not replace the UPDATE if
+	// the token is equal to the mark. Without the lock, updates are lost below the isolation level
+	// serializable.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 

@@ -66,9 +66,9 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // ends, or if Release, HandOver or Close is called. It then returns at once. If the authority grants
 // an abandoned call, the Session releases the lease as soon as it knows of the grant.
 //
-// If the authority does not answer a release, the next Release or Close sends it again. The next
-// Acquire also sends the release again, if the authority refuses the Acquire because the lease is
-// still locked. A finite lease also ends by itself.
+// If the authority does not answer a release, the next Release or Close sends it again. An Acquire
+// also sends the release again if it is refused because the lease is still locked. A finite lease
+// also ends by itself.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -115,7 +115,7 @@ func (s *Session) Release(ctx context.Context) error {
 // Settle releases the lease in case an Acquire with an unknown outcome was granted. Unlike Release,
 // Settle does not end the lease that is held or the Acquires of other calls. A program that stops
 // contending after an Acquire with an unknown outcome should call Settle. Otherwise an orphan may
-// keep the lease locked. [Run] and [AcquireWait] call Settle themselves.
+// keep the lease locked. [Run], [TryRun] and [AcquireWait] call Settle themselves.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
@@ -127,13 +127,13 @@ func (s *Session) Settle(ctx context.Context) error {
 // crashes before this Acquire, a finite lease stays locked until it expires. An infinite lease stays
 // locked until it is broken.
 //
-// HandOver ends the incarnation as Release does. It ends the incarnation even if it returns an
+// HandOver ends the incarnation as Release does. HandOver ends the incarnation even if it returns an
 // error, because the receiver may already hold the lease. From the call on, CheckAlive returns
 // false. The handlers of OnLost are not called.
 //
 // If the authority refuses the hand-over, the Session releases the lease. A lease that is breaking
 // is refused, for example. After any other error, call HandOver again with the same ID, or call
-// Release. An Acquire that finds the old ID still in force releases it too.
+// Release. An Acquire that is refused because the old ID is still in force releases the old ID too.
 //
 // HandOver returns an error and changes nothing in three cases:
 //
@@ -169,9 +169,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // this ID.
 //
 // The ID changes after a release, after a loss, and after an abandoned Acquire. A lease that is
-// handed over to an earlier ID is an orphan. If the authority refuses the next Acquire because of
-// this orphan, the Session releases the orphan. After Close, ID returns the zero ID, which HandOver
-// does not accept.
+// handed over to an earlier ID is an orphan. If the authority refuses an Acquire because of such an
+// orphan, the Session releases the orphan. After Close, ID returns the zero ID, which HandOver does
+// not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id

@@ -207,10 +207,9 @@ func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 	m.decide(took, err)
 }
 
-// If an Acquire was certainly not granted because the lease is locked, its outcome has one of these
-// errors. The method Acquire then returns (false, nil). The error errPerhapsFree means that the
-// lease may have expired. It comes from an authority without a clock that has not yet seen the
-// holder renew the lease.
+// These errors mean that an Acquire was certainly not granted because the lease is locked. The
+// method Acquire then returns (false, nil). The error errPerhapsFree is used if the authority has no
+// clock and has not yet seen a renewal. Such an authority cannot know whether the lease has expired.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -309,8 +308,8 @@ func (m *machine) tookOver(r request, now time.Time, err error) {
 //
 // If the Duration is infinite, the machine acquires the ID once and releases it again, in order to
 // change the record. A request that has already read the old record then fails to swap it. If a
-// request arrives even later, its lease is released by the next Release, or after it has caused an
-// Acquire to be refused.
+// request arrives even later, the next Release releases its lease. An Acquire that is refused
+// because of this lease also releases it.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	switch {

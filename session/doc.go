@@ -14,8 +14,8 @@
 // the lease, and then returns.
 //
 // The directory examples of the module contains complete programs. The program cron is started on
-// every machine, and does its job on one of them. The program daemon works on one of many machines.
-// It distinguishes the loss of its lease from a request to stop. The program quickstart shows how
+// every machine, and does its job on one of them. The program daemon works on one of many machines,
+// and distinguishes the loss of its lease from a request to stop. The program quickstart shows how
 // one holder loses its lease and another one takes its place.
 //
 // # Belief
@@ -32,8 +32,8 @@
 //   - e is the largest error of the rates of both clocks ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
 //
-// CheckAlive compares the clock with U, and does nothing else. It returns false from U on, even if
-// the process was suspended and none of its goroutines has run since.
+// CheckAlive compares the clock with U, and does nothing else. CheckAlive returns false from U on,
+// even if the process was suspended and none of its goroutines has run since.
 //
 // Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before U, at the start
 // of a stop window ([Options.StopWindow]). Work that stops within the stop window has stopped before

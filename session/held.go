@@ -20,9 +20,9 @@ import (
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
 //   - [lease.ErrNotHeld]: the lease was not held at the call.
 //
-// If a renewal is granted within the StopWindow, the context stays ended. A program that acquires
-// the lease in a loop must call Release before it calls Acquire again. Until Release is called,
-// Acquire returns the same incarnation, whose context has ended.
+// If a renewal is granted within the StopWindow, the context stays ended. Once the context has
+// ended, a program must call Release before it calls Acquire again. Until Release is called, Acquire
+// returns the same incarnation, whose context has ended.
 //
 // Until the returned function is called, the Session assumes that the work is running. If the lease
 // is lost while the work is running, the Session does not release it at once. An immediate release

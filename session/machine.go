@@ -11,8 +11,8 @@ import (
 
 // A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. It decides
 // which request is sent next and what an answer means. The machine decides which calls are answered
-// and which handlers are called. It also decides when a lease is released, and when the Session must
-// call the machine again.
+// and which handlers are called. The machine also decides when a lease is released, and when the
+// Session must call the machine again.
 //
 // Each input is a method that gets the current time. An input adds actions to the effects, and the
 // Session performs them. The Session is called the shell of the machine.
@@ -30,10 +30,10 @@ import (
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
 //  3. the Acquire that was called first.
 //
-// In this order, an Acquire does not overtake the release of an earlier ID of the same machine. If
-// the outcome of a release is unknown, the machine does not retry it at once. The next Release or
-// Close retries the release. If an Acquire is refused because the ID is still in force, the machine
-// also retries the release. Until then, Acquires are sent all the same.
+// An Acquire never overtakes the release of an earlier ID of the same machine. If the outcome of a
+// release is unknown, the machine does not retry it at once. The next Release or Close retries the
+// release. If an Acquire is refused because the ID is still in force, the machine also retries the
+// release. Until then, Acquires are sent all the same.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -108,8 +108,8 @@ func (m *machine) close(now time.Time, n uint64) {
 	m.release(now, n)
 }
 
-// settle begins to release what Acquires with an unknown outcome may have acquired. Unlike release,
-// it does not end the held incarnation or the Acquires of other calls.
+// settle begins to release what Acquires with an unknown outcome may have acquired. Unlike a
+// Release, it does not end the held incarnation or the Acquires of other calls.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
@@ -177,9 +177,8 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// disclose returns the ID that is held, or the ID that the next Acquire proposes. disclose records
-// that another holder may hand the lease over to this ID. For a closed machine it returns the zero
-// ID.
+// disclose returns the ID that is held, or the ID that the next Acquire proposes. It records that
+// another holder may hand the lease over to this ID. For a closed machine it returns the zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -209,8 +208,8 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind records that the work under a context has stopped. If this was the last context of a lost
-// incarnation, its deferred release is sent.
+// unbind records that the work under a context has stopped. When the last context of a lost
+// incarnation is given back, the deferred release of its ID is sent.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
@@ -344,8 +343,8 @@ func (m *machine) answer(c ticket, err error) {
 // report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// pop removes the first call with operation o from the queue, and returns it. pop skips a refused
-// hand-over, which waits until the lease is released.
+// pop removes the first call with operation o from the queue, and returns it. A refused hand-over
+// stays in the queue until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
 	for i, c := range q.waiting {
 		if c.op == o && c.refused == nil {

@@ -43,8 +43,8 @@ type Options struct {
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next. Each time it is shortened at random by
-	// up to a tenth. The first renewal comes after a random time, from a tenth of the interval to
-	// the whole interval. Leases that were acquired at the same time are therefore renewed at
+	// up to a tenth. The first renewal comes after a random time between a tenth of RenewInterval
+	// and RenewInterval. Leases that were acquired at the same time are therefore renewed at
 	// different times. An infinite lease is renewed in order to find out whether it was broken.
 	// Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration
@@ -62,8 +62,8 @@ type Options struct {
 	// until U. A negative StopWindow means none.
 	//
 	// The default is Duration/6, but at most 5 s. If RenewInterval, RequestTimeout and RetryDelay
-	// leave less time before U, the default is that time. The default for an infinite lease is 5 s.
-	// An infinite lease has a stop window only before the end of a break.
+	// leave less time before U, StopWindow is that time by default. The default for an infinite
+	// lease is 5 s. An infinite lease has a stop window only before the end of a break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
@@ -74,8 +74,7 @@ type Options struct {
 	//
 	// Watch costs one goroutine and one watch for as long as the lease is held. It also costs one
 	// read of the record for each signal. Some stores signal each renewal. If the record has not
-	// changed at one signal, the read for the next signal is delayed by up to a tenth of
-	// RenewInterval.
+	// changed at a signal, the Session delays the next read by up to a tenth of RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
@@ -86,7 +85,7 @@ type Options struct {
 	MaxClockDrift float64
 
 	// Margin is an additional safety time. CheckAlive turns false at least one Margin before the
-	// authority could end the lease, even at the largest clock drift. Default: 1 ms.
+	// authority could end the lease, even if both clocks drift by MaxClockDrift. Default: 1 ms.
 	Margin time.Duration
 
 	// MaxClockJump is how far the wall clock may advance beyond the monotonic clock within one
@@ -181,8 +180,8 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// part returns the nth part of d, limited to the valid range from 1 to longest. So if d is invalid,
-// New reports an error for d, and no further error for a default that was computed from d.
+// part returns the nth part of d, limited to the valid range from 1 to longest. If d is invalid, New
+// therefore reports no error for a default that was computed from d.
 func part(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
 
 func badOption(field string, value any, bound string) error {
@@ -220,9 +219,9 @@ func (o *Options) inRange() error {
 }
 
 // leaveTime checks that a failed renewal can be retried before the stop window of a grant. Its error
-// names one of the fields that the caller has set. The error names the first field whose reduction
-// alone is enough, and the largest allowed value. If no such field is set, the error names the first
-// field that is set.
+// names one of the fields that the caller has set. If a smaller value of one field alone is enough,
+// the error names this field and its largest allowed value. Otherwise the error names the first
+// field that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
 	window := max(0, given.StopWindow)
 	room := o.room() - window

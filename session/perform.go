@@ -11,8 +11,8 @@ import (
 
 // take returns the effects of the last input as functions to call once mu is unlocked. The functions
 // in acts are sorted by urgency, and are called before those in answers. The functions in answers
-// answer calls. The functions wait for nothing except the hooks of the Trace. The caller of take
-// holds mu.
+// answer calls. None of these functions blocks, except that hooks of the Trace may block. The caller
+// of take holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }

@@ -14,10 +14,10 @@ import (
 // nil. The Session calls a hook after the event, and holds no lock during the call. Several hooks of
 // one Session may run at the same time.
 //
-// A slow hook delays the call that it reports. So a hook must not block, and must not make the
-// Session send a request. Use the handlers of OnLost and OnBreaking for such actions. The Session
-// does not recover from a panic in a hook. Most hooks run on goroutines of the Session, so the panic
-// ends the process.
+// A slow hook delays the call that it reports. A hook must not block, and must not make the Session
+// send a request. Use the handlers of OnLost and OnBreaking for such actions. The Session does not
+// recover from a panic in a hook. Most hooks run on goroutines of the Session, so the panic ends the
+// process.
 type Trace struct {
 	// Acquire is called after an attempt to acquire the lease, if the attempt has sent a request. A
 	// take-over is one attempt with several requests.
@@ -78,7 +78,7 @@ type failure struct {
 }
 
 // OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If f panics,
-// the Session logs the panic, and nothing else stops.
+// the Session logs the panic and continues.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	s.step((*machine).advance) // detects an earlier loss, for which f must not be called
 	return s.onLost.Add(f)
@@ -87,14 +87,14 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 // OnBreaking registers f to be called when the Session learns that its lease is breaking. The
 // argument until is the time, on the Session's clock, at which the lease will be lost. The program
 // should finish its work and call Release before the lease is lost. The contexts of
-// [Session.WhileHeld] end one StopWindow before until. If the break is shortened by more than
-// Margin, f is called again. Each call of f runs in a goroutine of its own. The function stop
+// [Session.WhileHeld] end one StopWindow before the time until. If the break is shortened by more
+// than Margin, f is called again. Each call of f runs in a goroutine of its own. The function stop
 // unregisters f, as for OnLost.
 //
 // The Session learns of a break at its next renewal, after RenewInterval plus RequestTimeout at
 // most. With Options.Watch, the Session learns of a break after one read of the record and one
 // renewal. A break with a shorter grace period ends the lease before the Session knows of the break.
-// Against writes after such a break, only the fencing token protects the data.
+// After such a break, only the fencing token protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	s.step((*machine).advance)
 	return s.onBreak.Add(f)

@@ -134,8 +134,8 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // TryRun calls f as Run does if the lease can be acquired now, and returns true. Use TryRun for a
 // job that a scheduler starts on many machines and that one machine should do. On the other
 // machines, TryRun returns (false, nil). If TryRun returns false and an error, it is unknown whether
-// the lease can be acquired. TryRun has then released the lease in case the authority has granted it
-// after all.
+// the lease can be acquired. In case the authority has granted the lease after all, TryRun releases
+// it.
 //
 // TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
 // authority has a clock, TryRun knows this at the first refusal. If the authority has no clock,
@@ -202,11 +202,11 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	return lease.AcquireWithToken(ctx, l)
 }
 
-// AcquireWait contends until the lease is held, and returns its fencing token. It returns an error
-// in the same cases as Run while Run contends. If AcquireWait fails after an attempt with an unknown
-// outcome, it releases the lease in case it was granted. For this purpose it calls the method Settle
-// of a [Session], or the method Release of another Lease. The method Release also ends the lease and
-// the attempts of other callers with the same Lease.
+// AcquireWait contends until the lease is held, and returns its fencing token. AcquireWait returns
+// the same errors as Run returns while it contends. If AcquireWait fails after an attempt with an
+// unknown outcome, it releases the lease in case it was granted. AcquireWait calls Settle for this
+// purpose if the Lease is a [Session], and Release otherwise. Release also ends the lease and the
+// attempts of other callers with the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -406,7 +406,7 @@ func also(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
-// hopeless reports whether every retry of a call that returned err would return err again.
+// hopeless reports whether it is useless to retry a call that has returned err.
 func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
 	case 0:

@@ -80,8 +80,8 @@ func (m *machine) stopping() *lease.LostError {
 // lose ends the incarnation with a loss. A renewal, or an earlier Acquire, may have been granted
 // although no answer came. The ID is then released, so that the lease does not stay locked for a
 // whole Duration. If work under a context of WhileHeld has not stopped, this release is deferred. A
-// deferred release is sent when the last of these contexts is given back. It is also sent when a
-// grant of the last renewal must have expired.
+// deferred release is sent when the last context of WhileHeld is given back. A deferred release is
+// also sent once any grant of the last renewal has expired.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -140,9 +140,9 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 
 // pace returns when the next renewal is due. The argument sent is the time at which the last granted
 // request was sent. The delay is the RenewInterval, or half of the believed time if that is shorter.
-// It is shortened at random by up to the given part. For the first renewal, this part is nine
-// tenths, so that leases that were acquired at the same time are not renewed at the same time. For
-// every other renewal, this part is one tenth.
+// It is shortened at random by up to the given part. This part is nine tenths for the first renewal
+// and one tenth for every other renewal. Because of the large part, leases that were acquired at the
+// same time are first renewed at different times.
 //
 // Half of the believed time counts as at least one Margin. A store that assumes more clock drift
 // than the Session could otherwise cause shorter and shorter delays without end.
@@ -226,8 +226,8 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 }
 
 // moved reports whether an answer reports an earlier end of the break, by more than margin. It
-// compares the end in the answer with the end that the handlers know. Some authorities do not know
-// the end, so moved also compares the remaining times of the last two answers. To allow for
+// compares the end in the answer with the end that was reported to the handlers. Some authorities do
+// not know the end, so moved also compares the remaining times of the last two answers. To allow for
 // different clock rates, moved tolerates an eighth of the time between the two answers.
 func (n *notice) moved(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)

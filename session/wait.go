@@ -69,9 +69,9 @@ func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (boo
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld watches the record until ctx ends. watchHeld reads the record at the beginning and after
-// each signal of the watch, and gives the record to the machine. If the watch is lost, watchHeld
-// begins a new one after a RenewInterval.
+// watchHeld watches the record until ctx ends. It reads the record at the beginning and after each
+// signal of the watch, and gives the record to the machine. If the watch is lost, watchHeld begins a
+// new one after a RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
