@@ -96,9 +96,8 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 }
 
 // Release gives the lease up, as [lease.Lease] describes. Release also releases the lease if an
-// earlier call with an unknown outcome may have acquired it. If [Session.ID] has disclosed an ID,
-// another holder may have handed the lease over to this ID. Release releases the lease in this case
-// too.
+// earlier call with an unknown outcome may have acquired it. If another holder may have handed the
+// lease over to the ID that [Session.ID] has returned, Release also releases that lease.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
 // Release returns the error of ctx. If the answer has arrived at the same time, Release may return

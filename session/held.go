@@ -20,8 +20,8 @@ import (
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
 //   - [lease.ErrNotHeld]: the lease was not held at the call.
 //
-// If a renewal is granted within the StopWindow, the context stays ended. Once the context has
-// ended, a program must call Release before it calls Acquire again. Until Release is called, Acquire
+// If a renewal is granted within the StopWindow, the context stays ended. If the context has ended
+// but the lease is still held, call Release before the next Acquire. Without the Release, Acquire
 // returns the same incarnation, whose context has ended.
 //
 // Until the returned function is called, the Session assumes that the work is running. If the lease
