@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// breakIn breaks the lease in a period. If the answer does not tell whether the lease is still breaking, a read
-// does.
+// breakIn breaks the lease after the period p. The answer may report no remaining time although p is
+// not zero. In that case, breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -36,16 +36,17 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 		if _, props, err := o.load(lease.ID{}); err != nil {
 			return lease.Result{}, unknown(err)
 		} else if props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
-			state = lease.Broken // and perhaps somebody else has the lease by now
+			state = lease.Broken // another holder may have acquired the lease since
 		}
 		most = time.Second
 	}
 	return result(lease.ID{}, state, o.last(answer.ETag), least, most), nil
 }
 
-// left returns the bounds of the time for which a lease stays locked, from the answer to a break. The
-// service calls its answer approximate. It cuts off parts of a second, and the emulator Azurite rounds
-// them. A period that was used is exact.
+// left returns the least and the most time for which a lease stays locked. It computes both from the
+// answer to a break. The service documents the time in its answer as approximate. The service drops
+// fractions of a second, and the emulator Azurite rounds them. If the break had a period, the lease
+// stays locked for at most that period.
 func left(answered int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(answered) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -55,11 +56,15 @@ func left(answered int32, p lease.Period) (least, most time.Duration) {
 	return least, most
 }
 
-// breaking returns what is left of a lease that cannot be renewed because it was broken. The service
-// tells that only in the answer to another break, with a period that is longer than what is left and
-// so changes nothing. The lease was breaking under id just before. If another holder has followed
-// since, the condition on the ETag stops the break, unless that holder has not written its token yet:
-// then its lease breaks in a minute, or at its end.
+// breaking returns the remaining time of a lease that cannot be renewed because it was broken. The
+// service reports the remaining time only in the answer to a break. To learn the remaining time,
+// breaking sends another break with the longest allowed period. A break period has no effect if it is
+// longer than the remaining time.
+//
+// The lease was breaking under id a moment ago, but a new holder may have acquired the lease since.
+// When the new holder writes its token, the ETag of the blob changes, and the service refuses the
+// break. If the new holder has not written its token yet, the break applies to the lease of the new
+// holder. That lease then lasts for another minute at most.
 func (o operation) breaking(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.load(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -71,36 +76,39 @@ func (o operation) breaking(client *azl.BlobClient, id lease.ID) lease.Result {
 	if err != nil || answer.LeaseTime == nil {
 		return lease.Result{}
 	}
-	least, most := o.breaks.told(o.name, digest(id), *answer.LeaseTime, asked)
+	least, most := o.breaks.remaining(o.name, digest(id), *answer.LeaseTime, asked)
 	return result(id, lease.Breaking, v.grant, least, most)
 }
 
-// breaks remembers what the service told of breaks. It tells whole seconds, so that of two answers about
-// one break the second may show up to a second less than has passed. Without a memory a holder would
-// give away a second at each renewal, and would be warned again each time.
+// breaks remembers the remaining times that the service reported for breaks. The service reports whole
+// seconds, so two answers that are 0.1 s apart can differ by a second. Without a record of earlier
+// answers, a holder would lose up to a second of its grace period at each renewal. The holder would
+// also be warned of the break again at each renewal.
 type breaks struct {
 	most int
 
 	mu sync.Mutex
-	m  map[string]told
+	m  map[string]lockedTime
 }
 
-// told is what is known of one break.
-type told struct {
+// A lockedTime holds the known bounds of the time at which a broken lease ends.
+type lockedTime struct {
 	holder      string
-	least, most time.Time // the lease stays locked until least, and until most at most
+	least, most time.Time // the lease ends at least or later, and at most or earlier
 }
 
-// told returns the bounds of the time that is left of a break, from the answer in seconds to a question
-// that was asked at that time. It keeps to what it returned before as long as the answer allows that.
-func (b *breaks) told(name, holder string, seconds int32, asked time.Time) (least, most time.Duration) {
+// remaining returns the least and the most time that is left of a break. The argument seconds is the
+// answer of the service to a request that was sent at the time asked. A bound from an earlier answer
+// moves to an earlier time only if the new answer contradicts it.
+func (b *breaks) remaining(name, holder string, seconds int32, asked time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	least, most = left(seconds, lease.Grace(limits.MaxPeriod))
-	t := told{holder, asked.Add(least), now.Add(most)}
+	t := lockedTime{holder, asked.Add(least), now.Add(most)}
 	if last, known := b.m[name]; known && last.holder == holder {
-		if !last.least.After(asked.Add(time.Duration(seconds) * time.Second)) { // a certain time, since seconds are cut off
+		// The service drops fractions of a second, so the lease is locked for at least this many seconds.
+		if !last.least.After(asked.Add(time.Duration(seconds) * time.Second)) {
 			t.least = later(t.least, last.least)
 		}
 		if last.most.Before(t.most.Add(2 * time.Second)) {
@@ -111,7 +119,7 @@ func (b *breaks) told(name, holder string, seconds int32, asked time.Time) (leas
 		clear(b.m)
 	}
 	if b.m == nil {
-		b.m = map[string]told{}
+		b.m = map[string]lockedTime{}
 	}
 	b.m[name] = t
 	return max(0, t.least.Sub(asked)), t.most.Sub(now)
@@ -124,7 +132,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget forgets the break of a lease that was released or granted again.
+// forget removes what is known of a break, because the lease was released or acquired again.
 func (b *breaks) forget(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,21 +13,21 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Container]. A nil *Options and zero fields have the defaults stated
-// here.
+// Options are the settings of a [Container]. A nil *Options stands for the zero Options. A zero field
+// stands for the default value that its comment states.
 type Options struct {
-	// Names is the number of names whose last known metadata a Container remembers, some 500 bytes
-	// each. A renewal or an acquire of a name that it has forgotten takes one exchange more.
-	// Default: 65,536.
+	// Names is the maximum number of names for which a Container remembers the last known metadata.
+	// Each name takes about 500 bytes. If a Container has forgotten a name, the next renewal or
+	// acquire of that name takes one more request to the service. Default: 65,536.
 	Names int
 }
 
 // DefaultNames is the default of [Options.Names].
 const DefaultNames = 65_536
 
-// A Container grants the leases of the blobs in one container. It is a [lease.Authority] and a
-// [lease.Lister]. Its methods may be called by several goroutines at once. It needs no closing; the
-// client belongs to its maker.
+// A Container grants leases on the blobs in one Azure container. It is a [lease.Authority] and a
+// [lease.Lister]. Its methods may be called by several goroutines at once. A Container does not have
+// to be closed. Its client still belongs to the caller of [New].
 type Container struct {
 	client *container.Client
 	known  known
@@ -35,11 +35,12 @@ type Container struct {
 	floor  floor
 }
 
-// New makes a Container of a client. It sends no request. If client is nil or an option is out of
-// range, it returns a [*lease.FieldError].
+// New returns a Container that uses the given client. It sends no request. If client is nil or an
+// option is out of range, it returns a [*lease.FieldError].
 //
-// The container must exist. The Container never retries a request, whatever the options of the client
-// say: the answer to a second attempt would say nothing about the first.
+// The container must exist. A Container sends each request only once, even if the options of its
+// client allow retries. The answer to a retry would not show whether the first attempt was carried
+// out.
 func New(client *container.Client, o *Options) (*Container, error) {
 	if client == nil {
 		return nil, &lease.FieldError{Field: "New.client", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -57,11 +58,12 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	return c, nil
 }
 
-// Lease returns a holder of the lease under a name, which is the name of a blob. Nil options mean the
-// defaults of a [session.Session].
+// Lease returns a holder of the lease with the given name. The name of a lease is the name of its
+// blob. If o is nil, the holder has the default options of a [session.Session].
 //
-// The service grants 15 to 60 seconds, or infinite leases, so another Duration is a
-// [*lease.FieldError] here. So is TakeOver: the service does not tell the lease ID to take over.
+// The service grants leases of 15 to 60 seconds, and infinite leases. For any other Duration, Lease
+// returns a [*lease.FieldError]. It also returns a [*lease.FieldError] if TakeOver is set. TakeOver
+// needs the lease ID in force, and the service does not report lease IDs.
 func (c *Container) Lease(name string, o *session.Options) (*session.Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -80,28 +82,29 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 // Authority returns c.
 func (c *Container) Authority() lease.Authority { return c }
 
-// Fence returns the condition of a write to the blob: the service accepts the write only while the
-// lease is in force under id. It refuses any other with status 412 and the code LeaseLost,
-// LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
+// Fence returns an access condition for a write to a blob. The service accepts the write only while
+// the lease of the blob is in force under id. It refuses any other write with status 412. The error
+// code of a refusal is LeaseLost, LeaseIdMismatchWithBlobOperation or
+// LeaseNotPresentWithBlobOperation.
 //
-// The ID of a session is session.Session.ID while the lease is held. An upload replaces the metadata of
-// the blob, and with it the token of the grant. The lease stays as it is, and the next token is newer
-// all the same: see [FloorBlob].
+// While a Session holds the lease, its method ID returns the ID to pass to Fence. An upload replaces
+// the metadata of the blob, including the token of the current grant. The upload does not end the
+// lease. The token of the next grant is still newer; see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}
 }
 
-// limits are the durations and break periods of the service.
+// limits are the limits of the service for durations and break periods.
 var limits = lease.AzureLimits
 
-// leaseClient returns the SDK's client for lease operations on the blob, under id.
+// leaseClient returns the SDK's client for lease operations on a blob under the lease ID id.
 func (c *Container) leaseClient(name string, id lease.ID) (*azl.BlobClient, error) {
 	text := id.String()
 	return azl.NewBlobClient(c.client.NewBlobClient(name), &azl.BlobClientOptions{LeaseID: &text})
 }
 
-// once makes every request under ctx be sent once.
+// once returns a context with which the SDK sends each request only once.
 func once(ctx context.Context) context.Context {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 }

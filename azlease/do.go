@@ -7,16 +7,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do implements [lease.Authority]. Each action is the operation of the service with that name. A read
-// gets the properties of the blob, and a write writes its metadata as it is.
+// Do implements [lease.Authority]. Each action is the operation of the service with the same name. A
+// read gets the properties of the blob. A write stores the metadata of the blob again without changes.
 //
-// A grant shows the record with the ID of the request. No answer shows an ID that the request did not
-// have, because the service does not tell it. A read shows the state, and the owner, the duration and
-// the token of the last grant, but not how much time is left: Until is what it can be at most. A
-// refusal shows nothing, but for a renewal of a lease that is breaking, which shows the time that is
-// left.
+// The result of a grant contains the ID of the request. No result contains an ID that the request did
+// not have, because the service does not report lease IDs. The result of a read contains the state of
+// the lease. It also contains the owner, the duration and the token of the last grant. A read does not
+// report the remaining time, so Until is the latest time at which the lease can end.
 //
-// Seconds are the unit of the service: parts of a second in a duration or a period are dropped.
+// The result of a refusal is empty, with one exception. If the renewal of a breaking lease is refused,
+// the result contains the remaining time, provided that the service reports it.
+//
+// The service counts time in whole seconds. Do drops fractions of a second in a duration or a break
+// period.
 func (c *Container) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := c.do(ctx, name, req)
 	if err != nil {
@@ -57,15 +60,15 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	return o.read(req.ID)
 }
 
-// An operation is one request under way.
+// An operation is a call of Do in progress.
 type operation struct {
 	*Container
 	ctx  context.Context // of this call of Do
 	name string
 }
 
-// failed returns the error for the answer to the first exchange of an action: a Code, if the service
-// refused it.
+// failed returns the error for the answer to the first request of an action. If the service refused
+// the action, the error is a [lease.Code].
 func (o operation) failed(a lease.Action, err error) error {
 	if code := refusal(a, err); code != 0 {
 		return code
@@ -77,13 +80,14 @@ func (o operation) explain(what string, err error) error {
 	return explain(what, o.client.NewBlobClient(o.name).URL(), err)
 }
 
-// held returns the result for a lease that was granted or renewed for the duration of g.
+// held returns the result for a lease that was just granted or renewed with the duration of g.
 func held(id lease.ID, g grant) lease.Result {
 	return result(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// result returns a result that shows a locked or unlocked record. The lease stays locked for at least
-// least and at most most. The time is that of this machine: the service shows its own in whole seconds.
+// result returns a result whose record has the given state. For a locked state, the arguments least
+// and most are the bounds of the time for which the lease stays locked. The result has the time of
+// this machine, because the service reports its own time in whole seconds only.
 func result(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {

@@ -1,97 +1,111 @@
-// Package azlease grants leases of blobs in Azure Storage.
+// Package azlease grants leases on blobs in Azure Storage.
 //
 //	client, err := container.NewClient(url, credential, nil)
 //	leases, err := azlease.New(client, nil)
 //	l, err := leases.Lease("jobs/nightly", nil)
 //
-// From there on it is any other [lease.Lease]. The Blob service itself grants the leases: acquire, renew,
-// change, release and break are its operations with these names, and it alone decides. So azlease excludes
-// every program that leases the same blob, whatever client it uses. A [Container] is a [lease.Authority]
-// and a [lease.Lister]. It is not a [lease.Store].
+// The value l is used like any other [lease.Lease]. The Blob service itself grants the leases.
+// Acquire, renew, change, release and break are operations of the service. Therefore a lease also
+// excludes programs that lease the same blob through another client. A [Container] is a
+// [lease.Authority] and a [lease.Lister]. It is not a [lease.Store].
 //
-// The name of a lease is the name of its blob in one container. If there is no such blob, the first
-// acquire makes an empty one. A blob with data can be leased too; see Fence below.
+// The name of a lease is the name of a blob in the container. If the blob does not exist, the first
+// acquire creates an empty blob. A blob with data can be leased too; see Fence below.
 //
 // # What the service grants
 //
-// A lease lasts for 15 to 60 seconds, or is infinite. A break period has up to 60 seconds. Anything else is
-// refused before a request is sent. Parts of a second in a duration or a period are dropped.
+// A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. A request
+// with any other duration or period is refused before it is sent. Fractions of a second in a duration
+// or a period are dropped.
 //
-// The service tells neither the ID in force nor how much time is left. So answers hide both: a read and a
-// list show the state, and of the last grant the owner, the duration and the token, but no ID, and
-// [lease.Result.MaxRemaining] is the whole duration. A session.Session needs no more: it knows its own ID,
-// and counts from its own requests. What it cannot do is to take over the lease of an earlier process with
-// the same owner, for which it would have to know the ID. Container.Lease refuses that option.
+// The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
+// list therefore return no lease ID. They return the state of the lease, and the owner, the duration
+// and the token of the last grant. For a leased blob, [lease.Result.MaxRemaining] is the whole
+// duration.
 //
-// A renewal of a lease that is breaking is refused, and the refusal shows how much time is left, so that a
-// Session works until the end of its grace. The service tells that in whole seconds, and calls them
-// approximate. Up to two seconds of a grace period are given away.
+// A session.Session does not need this information, because it knows its own ID and measures time from
+// its own requests. A Session over azlease cannot take over the lease of an earlier process with the
+// same owner. It would have to know the lease ID of that process. Container.Lease therefore refuses
+// the option TakeOver.
 //
-// There are no signals. A waiting process looks every RenewInterval.
+// The service refuses to renew a breaking lease. The refusal from azlease reports the remaining time,
+// so a Session can continue its work until the grace period ends. The service rounds that time down to
+// whole seconds, and documents it as approximate. A Session may therefore lose up to two seconds of a
+// grace period.
+//
+// The service sends no notifications. A waiting process reads the lease every RenewInterval.
 //
 // # Tokens
 //
-// The service has no fencing tokens. The metadata of the blob has one:
+// The service has no fencing tokens. The metadata of the blob stores the token of the last grant:
 //
 //	leaseepoch     4294967297                         the number of the last grant, which is its token
 //	leaseowner     worker-1                           escaped as in a URL
 //	leaseduration  30s
 //	leaseholder    5b6f0d2a9c3e4f708192a3b4c5d6e7f8   a digest of the lease ID
 //
-// A grant has two steps. The first acquires the lease. The second writes the next epoch, under the lease and
-// on the condition that the blob is what was read. Only then is the grant answered. If the second step
-// fails, the outcome is unknown, and the lease is released. So no two grants have the same token. A write
-// whose answer was lost leaves a gap. Between the two steps a read shows the lease as leased, with the owner
-// and the token of the grant before.
+// A grant takes two steps. The first step acquires the lease. The second step writes the next epoch to
+// the metadata. The service accepts that write only while the lease is in force and the blob has not
+// changed since it was read. An acquire returns only after the second step. If the second step fails,
+// the lease is released, and the outcome of the acquire is unknown. Therefore no two grants have the
+// same token. If the answer to a write is lost, a token may be skipped. Between the two steps, a read
+// returns the state Leased with the owner and the token of the previous grant.
 //
-// An upload replaces the metadata of a blob, and a deletion removes it. Tokens rise all the same: the next
-// grant then takes a number from another blob of the container, [FloorBlob].
+// An upload replaces the metadata of a blob, and a deletion removes it. Tokens continue to rise,
+// because the next grant then takes a number from another blob of the container, [FloorBlob].
 //
-// An ID should keep its duration. If a process acquires again under an ID that it has, with a shorter
-// duration, then a renewal by another process at the same time may be answered with the longer one. A
-// Session never does that.
+// A program should always use a lease ID with the same duration. Suppose that a process acquires a
+// lease again under the same ID, with a shorter duration. If another process renews under that ID at
+// the same time, the answer may contain the longer duration. A Session never changes the duration of
+// an ID.
 //
 // # When the promises do not hold
 //
-//   - Tokens fall if the container is deleted, or restored to an earlier time, or if the floor blob is
-//     deleted together with the blob of a lease, or either is edited by hand.
-//   - A lease ends early if the container is deleted, which the service allows even while blobs in it are
-//     leased.
-//   - After a failover of the account to its secondary region, writes of the last minutes may be missing.
-//     The documents do not say what becomes of leases. Do not count on leases or tokens across a failover.
+//   - Tokens can fall if the container is deleted or restored to an earlier time.
+//   - Tokens can also fall if the floor blob is deleted together with the blob of a lease, or if
+//     either blob is edited by hand.
+//   - A lease ends early if its container is deleted. The service allows this even while blobs in the
+//     container are leased.
+//   - After a failover of the account to its secondary region, writes of the last minutes may be
+//     missing. The documentation does not say whether leases survive a failover. Do not rely on leases
+//     or tokens across a failover.
 //
 // # Fence
 //
-// Data in the leased blob itself needs no other guard. The service refuses a write with status 412 once the
-// lease under whose ID it was sent is not in force:
+// Data in the leased blob itself needs no other guard. If a write carries a lease ID, the service
+// accepts it only while the lease is in force under that ID. It refuses any other write with status
+// 412:
 //
 //	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
 //
-// Data elsewhere needs the token: see package fencing.
+// Data elsewhere needs a guard that checks the token; see package fencing.
 //
-// # Exchanges
+// # Requests to the service
 //
-// A renewal is one exchange, and two after each write of the blob. A release, a refusal and a read are one.
-// An acquire is two if this process wrote the last token of the name, and otherwise three. The first acquire
-// of a name is six. A list is one for each page of 5,000 blobs.
+// A renewal takes one request to the service. After each write of the blob, the next renewal takes
+// two. A release, a refusal and a read take one request each. An acquire takes two requests if this
+// process wrote the last token of the name. Otherwise an acquire takes three. The first acquire of a
+// name takes six. A list takes one request for each page of up to 5,000 blobs.
 //
 // # What was tested, and what was not
 //
-// The tests run against blobtest, the double of the service in this repository, and against the emulator
-// Azurite 3.37.0. They do not run against the service itself, which cannot be reached from where they run.
-// What azlease relies on was taken from these sources:
+// The tests run against blobtest, the double of the service in this repository. They also run against
+// the emulator Azurite 3.37.0. They do not run against the service itself, which the machines that run
+// the tests cannot reach. The behavior of the service was taken from these sources:
 //
-//   - The document Lease Blob: the operations and their outcomes in each state, the durations and periods,
-//     that a lease operation changes neither ETag nor Last-Modified, and that a period longer than the time
-//     that is left has no effect.
-//   - Microsoft's error code tables and client tests that run in the cloud: the error codes, and that a use
-//     with a wrong ID is answered 412.
-//   - Recordings of the service that Microsoft's SDK teams publish: the headers of each answer, the code
-//     LeaseLost, that the time left is truncated to whole seconds, and that a lease ID is compared by value.
-//   - The document Naming and Referencing Containers, Blobs, and Metadata: the names of blobs.
-//   - The documents Create a service SAS and the table of RBAC actions: the permissions.
+//   - The document Lease Blob describes the operations and their outcomes in each state, the durations
+//     and the periods. It says that a lease operation changes neither ETag nor Last-Modified. It also
+//     says that a break period has no effect if it is longer than the remaining time.
+//   - Microsoft's error code tables, and client tests that run in the cloud, list the error codes.
+//     They show that a read or a write with a wrong lease ID is answered 412.
+//   - Recordings of the service that Microsoft's SDK teams publish show the headers of each answer and
+//     the code LeaseLost. They show that the service truncates the remaining time to whole seconds and
+//     compares lease IDs by value.
+//   - The document Naming and Referencing Containers, Blobs, and Metadata states the rules for names
+//     of blobs.
+//   - The document Create a service SAS and the table of RBAC actions list the permissions.
 //
-// Not confirmed by any of them: that conditional headers are evaluated on every lease operation in the same
-// way as in the emulators. Only a break that asks for the time left and a release after a failed grant
-// depend on that.
+// None of these sources confirms that the service evaluates conditional headers on every lease
+// operation in the same way as the emulators. Two requests depend on this behavior. One is the break
+// that asks for the remaining time, and the other is the release after a failed grant.
 package azlease

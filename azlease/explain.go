@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A failure is an error of the service or the client, with a text of its own. It unwraps to what the
-// SDK returned, which bloberror.HasCode understands.
+// A failure wraps an error of the SDK with a text of its own. It unwraps to the error of the SDK, so
+// bloberror.HasCode also works on a failure.
 type failure struct {
 	text string
 	err  error
@@ -23,7 +23,7 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.err }
 
-// advice is what to do about an answer of the service that no retry mends.
+// advice maps error codes of the service to advice for the user. A retry cannot fix these errors.
 var advice = map[string]string{
 	codeContainerNotFound:               "the container does not exist: create it",
 	"ContainerBeingDeleted":             "the container is being deleted: create it again, or use another",
@@ -52,10 +52,11 @@ var advice = map[string]string{
 
 const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
 
-// explain returns an error that says what is wrong with which blob, and what to do. An error of the
-// context stays one. An answer that no retry mends is permanent.
+// explain returns an error that names the failed operation and its blob, and says how to fix the
+// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. Errors of the
+// context and errors with a [lease.Code] are returned unchanged.
 func explain(what, address string, err error) error {
-	address, _, _ = strings.Cut(address, "?") // a signature must not be in a log
+	address, _, _ = strings.Cut(address, "?") // the query may contain a signature, which must not be logged
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -77,8 +78,8 @@ func explain(what, address string, err error) error {
 	return &failure{text, err}
 }
 
-// withoutQuery returns the text of an error of net/http without the query of its URL, which may be a
-// signature.
+// withoutQuery returns the text of err. If err is a [*url.Error], the text omits the query of the URL,
+// because the query may contain a signature.
 func withoutQuery(err error) string {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -88,8 +89,8 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// unknown returns err without its Code if that is a refusal. It is for a request that follows another:
-// the first one was carried out, so nothing was refused.
+// unknown returns err without its Code if that Code is a refusal. It is used for errors of a second
+// request. The first request was already carried out, so the operation as a whole was not refused.
 func unknown(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

@@ -14,16 +14,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the blob in each container that keeps tokens from falling. Its metadata has a number
-// that only rises, the generation. Where the metadata of a lease's blob has no epoch, because the blob
-// is new or an upload has replaced its metadata, the next grant takes a new generation, and the epoch
-// goes on from that generation times 1<<32.
+// FloorBlob is the name of a blob in each container. With this blob, fencing tokens continue to rise
+// even if the metadata of a lease is lost. The metadata of FloorBlob holds the generation, which is a
+// number that only rises. A lease has no epoch if its blob is new or if an upload has replaced the
+// metadata of its blob. In that case, the next grant takes a new generation. The next epoch is that
+// generation times 1<<32, plus 1.
 //
-// A grant takes the generation after it has seen that the epoch is missing, and writes its epoch only
-// if the blob has not changed since. So every generation that was used for an earlier epoch is smaller.
+// A grant takes a generation only after it has found that the epoch is missing. The grant then writes
+// its epoch only if the blob has not changed since that check. Therefore the new generation is larger
+// than the generation of every earlier epoch.
 //
-// Do not delete this blob. If it is deleted together with the blob of a lease, the tokens of that lease
-// begin again.
+// Do not delete this blob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
+// lease start over.
 const FloorBlob = "lease-floor"
 
 const (
@@ -32,16 +34,17 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A floor takes generations from the floor blob. Callers that come while one is taken share the next,
-// so that a process that acquires a thousand new names takes a few generations and not a thousand.
-// Names may share a generation; grants of one name do not, because each writes on a version of its own.
+// A floor takes generations from the floor blob. Callers that arrive while a generation is being taken
+// share the next generation. A process that acquires a thousand new names therefore takes only a few
+// generations. Different names may share a generation. Two grants of one name never get the same
+// epoch, because each write is conditional on the ETag of the blob.
 type floor struct {
 	client *blockblob.Client
 	slot   chan struct{} // holds a value while a caller takes a generation
 
 	mu    sync.Mutex
-	asked uint64 // callers so far
-	serve uint64 // of which so many asked before generation was taken
+	asked uint64 // the number of callers so far
+	serve uint64 // the number of callers that asked before last was taken
 	last  uint64 // the generation that was taken last
 }
 
@@ -49,7 +52,7 @@ func (f *floor) init(client *blockblob.Client) {
 	f.client, f.slot = client, make(chan struct{}, 1)
 }
 
-// take returns a generation that was taken after the call.
+// take returns a generation that was taken from the floor blob after the call of take began.
 func (f *floor) take(ctx context.Context) (uint64, error) {
 	f.mu.Lock()
 	f.asked++
@@ -76,7 +79,7 @@ func (f *floor) take(ctx context.Context) (uint64, error) {
 	return generation, err
 }
 
-// raise adds one to the number of the floor blob, and returns it.
+// raise adds one to the generation in the floor blob and returns the new generation.
 func (f *floor) raise(ctx context.Context) (uint64, error) {
 	for {
 		props, err := f.client.GetProperties(ctx, nil)

@@ -16,11 +16,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// tries bounds how often a step is repeated because somebody else was faster.
+// tries is how often a step is attempted if other clients keep changing the blob.
 const tries = 5
 
-// acquire takes the lease, and then writes its token under it. If the token cannot be written, the
-// lease is released, and the outcome is unknown.
+// acquire acquires the lease and then writes a new token to the blob under that lease. If the token
+// cannot be written, acquire releases the lease and returns an error that means an unknown outcome.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -50,20 +50,21 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	return held(req.Proposed, g), nil
 }
 
-// undo releases a lease that was acquired and has no token, unless the context has ended. The release
-// is conditional on the ETag, because it may arrive late: the holder may acquire the lease again under
-// the same ID, and then writes the blob. If the release fails, the lease ends by itself, or is released
-// by its holder, which has the ID.
+// undo releases a lease that was acquired but has no token. If the context has ended, it does nothing.
+// The release may arrive late, after the holder has acquired the lease again under the same ID. That
+// later acquire has changed the ETag of the blob. The release is conditional on the old ETag, so it
+// cannot end the later lease. If the release fails, the holder can still release the lease by its ID.
+// Otherwise a finite lease expires.
 func (o operation) undo(client *azl.BlobClient, id lease.ID) {
 	if o.ctx.Err() != nil {
 		return
 	}
-	if v, _, _ := o.load(id); v.etag != "" { // which is known even if the metadata is corrupt
+	if v, _, _ := o.load(id); v.etag != "" { // load returns the ETag even if the metadata is corrupt
 		_, _ = client.ReleaseLease(o.ctx, &azl.BlobReleaseOptions{ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	}
 }
 
-// whole returns d in whole seconds.
+// whole returns d truncated to whole seconds.
 func whole(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return d
@@ -73,7 +74,7 @@ func whole(d time.Duration) time.Duration {
 
 func empty() io.ReadSeekCloser { return streaming.NopCloser(strings.NewReader("")) }
 
-// create makes an empty blob, if there is none.
+// create creates an empty blob if the blob does not exist.
 func (o operation) create() error {
 	any := azcore.ETagAny
 	answer, err := o.client.NewBlockBlobClient(o.name).Upload(o.ctx, empty(), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
@@ -82,17 +83,19 @@ func (o operation) create() error {
 		o.known.put(o.name, version{etag: *answer.ETag})
 	}
 	if code := serviceCode(err); code == codeBlobAlreadyExists || code == codeConditionNotMet || refusals[code] != 0 {
-		return nil // another was faster
+		return nil // another client has created the blob
 	}
 	return err
 }
 
-// errUpToDate says that the metadata is already what it should be.
+// errUpToDate reports that the metadata of the blob needs no change.
 var errUpToDate = errors.New("up to date")
 
-// issue issues a new token to id, under which the lease is in force: it writes the grant that next
-// returns for the last one, with the next epoch. The write is conditional on the lease and on what was
-// read, so two grants never get the same epoch. A write whose answer was lost leaves a gap.
+// issue writes a new grant with the next epoch to the blob and returns that grant. The lease must be
+// in force under id. The function next makes the new grant from the last one. If the function next
+// returns errUpToDate, issue keeps and returns the last grant. The write is conditional on the lease
+// and on the ETag that was read, so two grants never get the same epoch. If the answer to a write is
+// lost, an epoch may be skipped.
 func (o operation) issue(etag azcore.ETag, id lease.ID, next func(last grant) (grant, error)) (g grant, err error) {
 	v := o.known.get(o.name)
 	for range tries {
@@ -129,12 +132,13 @@ func (o operation) issue(etag azcore.ETag, id lease.ID, next func(last grant) (g
 	return grant{}, o.busy()
 }
 
-// busy is the error for a blob that is written all the time.
+// busy returns the error for a blob that other clients changed during every attempt.
 func (o operation) busy() error {
 	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, tries)
 }
 
-// load reads the blob, under the lease of id unless that is zero.
+// load reads the properties of the blob. If id is not zero, the read succeeds only while the lease is
+// in force under id.
 func (o operation) load(id lease.ID) (version, blob.GetPropertiesResponse, error) {
 	var options blob.GetPropertiesOptions
 	if !id.IsZero() {
@@ -148,8 +152,8 @@ func (o operation) load(id lease.ID) (version, blob.GetPropertiesResponse, error
 	return version{*props.ETag, m}, props, err
 }
 
-// store writes the metadata of v if the blob is still at its ETag, under the lease of id unless that is
-// zero. It returns the new ETag, or the error of the SDK.
+// store writes the metadata of v if the blob still has the ETag of v. If id is not zero, the lease
+// must also be in force under id. The result is the new ETag, or the error of the SDK.
 func (o operation) store(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
@@ -166,8 +170,9 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// change gives the lease to another ID, and then issues a token to that. If the lease was given to the
-// ID before, by a request whose answer was lost, it has its token already or gets it now.
+// change gives the lease a new ID and then issues a token to that ID. An earlier request may already
+// have set the new ID, even if its answer was lost. The new ID then keeps the token that it has. If it
+// has no token yet, it gets one now.
 func (o operation) change(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.ID)
 	if err != nil {
@@ -197,12 +202,12 @@ func (o operation) change(req lease.Request) (lease.Result, error) {
 	if err != nil {
 		return lease.Result{}, unknown(err)
 	}
-	least := time.Duration(0) // of a finite lease the service does not tell how much is left
+	least := time.Duration(0) // the service does not report the remaining time of a finite lease
 	if g.duration == lease.Infinite {
 		least = lease.Infinite
 	}
 	return result(req.Proposed, lease.Leased, g, least, g.duration), nil
 }
 
-// errNoToken is the error for an ID that is in force although no token was issued to it.
+// errNoToken is the error for a lease ID that is in force but has no token.
 var errNoToken = errors.New("azlease: the lease is in force under an ID that was not acquired here to its end, so it has no token; release it and acquire it again")

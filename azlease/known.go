@@ -6,16 +6,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// A version is the metadata of a blob at an ETag. The ETag changes with every write of the blob, and
-// not with lease operations, whose answers have it. So an answer with the same ETag shows that the
-// metadata is still the same.
+// A version is the metadata of a blob together with the ETag of the blob. Every write of the blob
+// changes the ETag. Lease operations do not change the ETag, but their answers contain it. If an
+// answer contains the ETag of a version, the blob still has the metadata of that version.
 type version struct {
 	etag azcore.ETag
 	metadata
 }
 
-// known remembers the last version that was seen of each name, to save the exchange that would read
-// it. Nothing is decided from it alone: its ETag must be in an answer, or in a condition.
+// known remembers the last known version of each name. It saves the request that would read that
+// version again. No decision relies on a remembered version alone. The service must also have
+// confirmed the ETag of the version, in an answer or by accepting it as the condition of a request.
 type known struct {
 	most int
 
@@ -23,14 +24,14 @@ type known struct {
 	m  map[string]version
 }
 
-// get returns the last version of name. It is zero if none is remembered.
+// get returns the last known version of name, or the zero version.
 func (k *known) get(name string) version {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.m[name]
 }
 
-// put remembers a version. If there are too many, it forgets any other.
+// put remembers a version of name. If the limit is reached, it forgets another name.
 func (k *known) put(name string, v version) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

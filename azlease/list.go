@@ -9,9 +9,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List implements [lease.Lister]. It shows every blob that is leased or has been granted here, with what
-// a read shows: no ID, and an Until that is the latest possible. Each page of the service's list, of up
-// to 5,000 blobs, is one exchange.
+// List implements [lease.Lister]. It returns an entry for every blob that is leased, or that was
+// granted before by this package. Each entry has the data that a read returns. An entry therefore has
+// no lease ID, and its Until is the latest time at which the lease can end. The service sends the list
+// in pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -40,7 +41,7 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	}
 }
 
-// entry returns the entry of a blob. Its name is empty if the blob is no lease.
+// entry returns the entry for a blob. If the blob is not a lease, the entry has an empty name.
 func entry(item *container.BlobItem) (lease.Entry, error) {
 	if item.Name == nil || item.Properties == nil || *item.Name == FloorBlob {
 		return lease.Entry{}, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The metadata of a blob that says what the service does not keep of a lease. The names have no
-// underscore, because some proxies drop headers with one.
+// These metadata names store the data of a lease that the service itself does not store. The names
+// have no underscore, because some proxies drop headers whose names contain an underscore.
 const (
 	metaEpoch    = "leaseepoch"    // of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
@@ -21,7 +21,8 @@ const (
 	metaDuration = "leaseduration" // such as 30s, or infinite
 )
 
-// A grant is what the metadata says of the last grant under a name. The zero grant is none.
+// A grant holds the data that azlease stores about the last grant of a lease. It is stored in the
+// metadata of the blob. The zero grant means that there is none.
 type grant struct {
 	epoch    uint64
 	holder   string
@@ -29,8 +30,8 @@ type grant struct {
 	duration time.Duration
 }
 
-// digest identifies a lease ID in metadata without disclosing it: readers of the blob must not be able
-// to act as the holder.
+// digest returns a hash that identifies a lease ID in metadata. The metadata does not contain the ID
+// itself, because a reader of the blob could use the ID to act as the holder.
 func digest(id lease.ID) string {
 	sum := sha256.Sum256(id[:])
 	return hex.EncodeToString(sum[:16])
@@ -39,14 +40,15 @@ func digest(id lease.ID) string {
 // of reports whether g was granted to id.
 func (g grant) of(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
-// metadata is the metadata of a blob: the grant, and what others have put there.
+// metadata is the metadata of a blob. It consists of the last grant and the metadata of other
+// programs.
 type metadata struct {
 	grant
 	others map[string]*string
 }
 
-// readMetadata reads the metadata of a blob. The names are compared without regard to case, because
-// net/http changes it.
+// readMetadata parses the metadata of a blob. It ignores the case of names, because net/http changes
+// their case.
 func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	var ours = map[string]string{}
 	for key, value := range all {
@@ -85,7 +87,7 @@ func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	return m, nil
 }
 
-// write returns the metadata to be stored.
+// write returns the metadata in the form that the SDK stores.
 func (m metadata) write() map[string]*string {
 	all := map[string]*string{}
 	for key, value := range m.others {

@@ -10,13 +10,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// CheckName returns nil if name can be the name of a lease in a container. Otherwise it returns a
+// CheckName returns nil if a lease in a container can have the given name. Otherwise it returns a
 // [*lease.FieldError] with the Code [lease.ErrName].
 //
-// The name of a lease is the name of its blob. So besides [lease.CheckName] it must be one that the
-// service, and every client on the way, keeps as it is. It has at most 1024 UTF-16 units and 254
-// segments between slashes. No segment is empty, or ends with a dot. There is no backslash, no control
-// character, and no white space at the beginning or the end. [FloorBlob] is taken.
+// The name of a lease is also the name of its blob. CheckName accepts only names that the service and
+// all its clients leave unchanged. In addition to [lease.CheckName], these rules apply:
+//
+//   - The name has at most 1024 UTF-16 units, and at most 254 segments between slashes.
+//   - No segment is empty or ends with a dot.
+//   - The name does not begin or end with white space.
+//   - The name has no backslash, no control character and no noncharacter of Unicode.
+//   - The name is not [FloorBlob].
 func CheckName(name string) error {
 	if err := lease.CheckName(name); err != nil {
 		return err
@@ -31,7 +35,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// broken returns the rule for names of blobs that name breaks, or "".
+// broken returns the naming rule that the given name violates. It returns "" if the name is valid.
 func broken(name string) string {
 	segments := strings.Split(name, "/")
 	switch {

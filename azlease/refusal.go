@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Codes of the service that are no refusals of a lease.
+// These error codes of the service do not depend on the state of the lease.
 const (
 	codeBlobNotFound      = "BlobNotFound"
 	codeBlobAlreadyExists = "BlobAlreadyExists"
@@ -16,7 +16,7 @@ const (
 	codeContainerNotFound = "ContainerNotFound"
 )
 
-// refusals are the codes with which the service refuses a request because of the state of the lease.
+// refusals lists the error codes that depend on the state of the lease, each with its Code.
 var refusals = map[string]lease.Code{
 	"LeaseAlreadyPresent":                lease.ErrHeldByOther,
 	"LeaseIsBreakingAndCannotBeAcquired": lease.ErrBreaking,
@@ -30,8 +30,8 @@ var refusals = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrOver,
 }
 
-// withoutBlob are the refusals of a request about a blob that does not exist, which is a lease that
-// nobody ever had.
+// withoutBlob lists how each action is refused if the blob does not exist. A lease without a blob was
+// never granted.
 var withoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,
@@ -41,7 +41,7 @@ var withoutBlob = map[lease.Action]lease.Code{
 	lease.ActionWrite:   lease.ErrNotPresent,
 }
 
-// serviceCode returns the error code with which the service answered, or "".
+// serviceCode returns the error code in the answer of the service, or "" if err has none.
 func serviceCode(err error) string {
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {
@@ -50,8 +50,8 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusal returns the Code for the answer of the service to the first request of an action, or 0 if the
-// answer is no refusal.
+// refusal returns the Code for the answer to the first request of an action. It returns 0 if the
+// answer is not a refusal.
 func refusal(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {

@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renew starts the duration anew. That is one exchange. If the blob was written since this Container
-// last saw it, the metadata is read again, which makes two.
+// renew starts the duration of the lease again. Usually this takes one request. If the blob was
+// written since this Container last read it, a second request reads the metadata again.
 func (o operation) renew(id lease.ID) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, id)
 	if err != nil {
@@ -39,7 +39,7 @@ func (o operation) renew(id lease.ID) (lease.Result, error) {
 	return held(id, v.grant), nil
 }
 
-// release gives the lease up.
+// release releases the lease.
 func (o operation) release(id lease.ID) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o operation) release(id lease.ID) (lease.Result, error) {
 	return result(id, lease.Available, o.last(answer.ETag), 0, 0), nil
 }
 
-// last returns the last grant, if it is known at that ETag.
+// last returns the last grant if the Container remembers it for this ETag.
 func (o operation) last(etag *azcore.ETag) grant {
 	if v := o.known.get(o.name); etag != nil && v.etag == *etag {
 		return v.grant

@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// read reads the blob, under the lease of id unless that is zero.
+// read reads the blob. If id is not zero, the read succeeds only while the lease is in force under id.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.load(id)
 	switch {
@@ -26,7 +26,8 @@ var states = map[azl.StateType]lease.State{
 	azl.StateTypeBroken:    lease.Broken,
 }
 
-// seen returns the result for properties of a blob. They do not tell how much time is left.
+// seen returns the result for the properties of a blob. The properties do not contain the remaining
+// time.
 func seen(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) lease.Result {
 	s := lease.Available
 	if state != nil {
@@ -38,25 +39,26 @@ func seen(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) le
 		g.duration = lease.Infinite
 		return result(id, s, g, lease.Infinite, lease.Infinite)
 	case g.duration == 0 || s.Renewable() && g.duration == lease.Infinite:
-		g.duration = limits.MaxDuration // the last grant is not the one in force, which is finite
+		g.duration = limits.MaxDuration // the lease in force is finite, and is not the last grant
 	}
 	return result(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
-// write writes the metadata as it is, under the lease of id unless that is zero.
+// write stores the metadata of the blob again without changes. If id is not zero, the write succeeds
+// only while the lease is in force under id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range tries {
 		v, props, err := o.load(id)
 		switch {
 		case err == lease.ErrNotPresent && id.IsZero():
-			return result(id, lease.Available, grant{}, 0, 0), nil // there is nothing to forget
+			return result(id, lease.Available, grant{}, 0, 0), nil // without a blob there is no lease to forget
 		case err != nil:
 			return lease.Result{}, err
 		}
 		etag, err := o.store(v, id)
 		switch {
 		case err == nil:
-			if v.etag = etag; v.epoch > 0 { // or what is remembered says more
+			if v.etag = etag; v.epoch > 0 { // otherwise keep the remembered version, which may have an epoch
 				o.known.put(o.name, v)
 			}
 			if id.IsZero() {

@@ -1,3 +1,4 @@
 // Package azuretest tests package azlease against blobtest, a double of the Blob service, and against
-// the emulator Azurite. It is a module of its own so that users of azlease do not depend on either.
+// the emulator Azurite. This package is a separate module, so users of azlease depend on neither
+// blobtest nor Azurite.
 package azuretest

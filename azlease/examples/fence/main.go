@@ -1,5 +1,5 @@
-// Fence shows how the service itself refuses a write to a blob by a holder that has lost its lease. It
-// creates the container if there is none.
+// Fence shows how the Blob service refuses a write from a holder that has lost its lease. The program
+// creates the container if the container does not exist.
 //
 //	go run ./examples/fence
 package main
@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 	fmt.Println("a write under the lease is accepted")
 
 	id := l.ID()
-	if _, err := lease.Break(ctx, leases, *name, lease.Grace(0)); err != nil { // as an operator does
+	if _, err := lease.Break(ctx, leases, *name, lease.Grace(0)); err != nil { // an operator can do the same
 		return err
 	}
 	_, err = client.NewBlockBlobClient(*name).UploadBuffer(ctx, []byte("after it was broken"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)})

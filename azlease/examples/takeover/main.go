@@ -1,5 +1,6 @@
-// Takeover runs two copies of itself that want the lease of the same blob, kills the one that holds it,
-// and shows how the other takes over with a newer token. It creates the container if there is none.
+// Takeover runs two copies of itself that compete for the lease of one blob. It kills the copy that
+// holds the lease, and shows how the other copy takes over with a newer token. The program creates the
+// container if the container does not exist.
 //
 //	go run ./examples/takeover
 package main
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// work is a copy: it waits for the lease and keeps it.
+// work runs in a copy of the program. It waits for the lease and then holds it.
 func work() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {
@@ -67,7 +68,7 @@ func work() error {
 	}, nil)
 }
 
-// watch starts the copies, and kills the first.
+// watch starts the copies and kills the first.
 func watch() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {
@@ -108,13 +109,13 @@ func watch() error {
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy of the program, with a scanner for its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns when it has begun to wait.
+// start starts a copy of the program and returns when the copy begins to wait for the lease.
 func start(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
