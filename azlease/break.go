@@ -94,7 +94,7 @@ type breaks struct {
 // A lockedTime holds the known bounds of the time at which a broken lease ends.
 type lockedTime struct {
 	holder      string
-	least, most time.Time // the lease ends at least or later, and at most or earlier
+	least, most time.Time // the lease ends no earlier than least, and no later than most
 }
 
 // remaining returns the least and the most time that is left of a break. The argument seconds is the

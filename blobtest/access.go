@@ -6,26 +6,26 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// access is what a client is allowed to do.
+// access holds the permissions of a client.
 type access struct {
-	all         bool          // the owner of the account
+	all         bool          // the client is the owner of the account
 	permissions string        // the letters of a shared access signature
 	version     lease.Version // of the signature
 }
 
 func (a access) any(letters string) bool { return a.all || strings.ContainsAny(a.permissions, letters) }
 
-// mayBreak reports whether a lease may be broken: "For version 2017-07-29 and later, the Delete
-// permission also allows breaking a lease on a blob."
+// mayBreak reports whether the client may break a lease. The documentation says: "For version
+// 2017-07-29 and later, the Delete permission also allows breaking a lease on a blob."
 func (a access) mayBreak() bool {
 	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
 }
 
-// mayReplace reports whether an existing blob may be overwritten. Permission c only allows to create
-// one.
+// mayReplace reports whether the client may overwrite an existing blob. The permission c only allows
+// the client to create a blob.
 func (a access) mayReplace() bool { return a.any("w") }
 
-// The failures of requests that are not authorized.
+// These failures answer requests that are not authorized.
 var (
 	errNoAuthentication = (&failure{status: 401, code: "NoAuthenticationInformation", text: "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}).withHeader("WWW-Authenticate", "SharedKey")
 	errAuthentication   = &failure{status: 403, code: "AuthenticationFailed", text: "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}
@@ -39,8 +39,8 @@ var (
 	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
 )
 
-// admit authorizes the request, or returns why it is not authorized. A shared access signature needs
-// one of the permissions of the operation.
+// admit authorizes the request. If the request is not authorized, it returns the failure that says
+// why. A shared access signature must have at least one of the permissions of the operation.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -55,7 +55,7 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns a failure whose body has the reason, as the service writes it.
+// unauthenticated returns a failure whose body contains the reason in the format of the service.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

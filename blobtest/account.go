@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// getServiceProperties is Get Blob Service Properties: the settings of a new account, and the rules
-// for cross-origin requests that the server has.
+// getServiceProperties serves Get Blob Service Properties. It returns the settings of a new account
+// and the CORS rules of the server.
 func getServiceProperties(c *call) (*reply, error) {
 	b := startXML()
 	b.WriteString("<StorageServiceProperties>")
@@ -44,8 +44,8 @@ func (u *CORSRule) writeXML(b *bytes.Buffer) {
 	b.WriteString("</CorsRule>")
 }
 
-// getAccountInformation is Get Account Information. It is served at the address of any container or
-// blob, whether that exists or not.
+// getAccountInformation serves Get Account Information. The request may name any container or blob,
+// even one that does not exist.
 func getAccountInformation(*call) (*reply, error) {
 	rep := newReply(http.StatusOK)
 	rep.header.Set("x-ms-sku-name", "Standard_LRS")

@@ -5,9 +5,9 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// newAuthority returns an authority over a store of its own, with the limits of the service. It reads
-// the clock once for each request, so a request is decided, committed and answered at one time.
+// newAuthority returns an authority in memory with the limits of the service. The authority reads the
+// clock once for each request. So it decides, commits and answers a request at one time.
 func newAuthority(clock *Clock) lease.Authority {
-	// The service never forgets an ID, so the longest retention is the right one.
+	// The service never forgets a lease ID, so the retention is longer than any test.
 	return memory.New(&memory.Options{Clock: clock, Limits: lease.AzureLimits, Retention: century}).Authority()
 }

@@ -16,8 +16,8 @@ const (
 	maxCommitted   = 50_000
 )
 
-// putBlock is Put Block. It keeps a block for a later Put Block List. From then on the blob can be
-// leased, even if it does not exist otherwise.
+// putBlock serves Put Block. It stores a block for a later Put Block List. From then on the blob can
+// be leased, even if it has no committed content.
 func putBlock(c *call) (*reply, error) {
 	if v := c.header("x-ms-copy-source"); v != "" { // Put Block From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", v)
@@ -54,7 +54,7 @@ func putBlock(c *call) (*reply, error) {
 			grows += placeSize
 		}
 		return plan{grows, func(time.Time) (*entry, *reply) {
-			e.blocks = append(e.blocks, added) // a reader of the old entry sees only its length
+			e.blocks = append(e.blocks, added) // readers of the old entry do not see the new block
 			rep := newReply(http.StatusCreated)
 			rep.header.Set("x-ms-request-server-encrypted", "false")
 			if c.header("Content-MD5") != "" {
@@ -65,7 +65,7 @@ func putBlock(c *call) (*reply, error) {
 	}})
 }
 
-// decodedLength is the number of bytes that a block ID encodes, or 0 if it is not base64.
+// decodedLength returns the number of bytes that a block ID encodes, or 0 if the ID is not base64.
 func decodedLength(id string) int {
 	raw, err := base64.StdEncoding.DecodeString(id)
 	if err != nil {
@@ -74,13 +74,13 @@ func decodedLength(id string) int {
 	return len(raw)
 }
 
-// putBlockList is Put Block List. It makes a blob of blocks that were put before.
+// putBlockList serves Put Block List. It makes a blob from blocks that were stored before.
 func putBlockList(c *call) (*reply, error) {
 	v, err := c.parseContent()
 	if err != nil {
 		return nil, err
 	}
-	v.props.contentType = c.header("x-ms-blob-content-type") // the Content-Type of the request is that of its XML
+	v.props.contentType = c.header("x-ms-blob-content-type") // the Content-Type of the request describes its XML
 	if v.props.contentType == "" {
 		v.props.contentType = "application/octet-stream"
 	}
@@ -122,11 +122,11 @@ func putBlockList(c *call) (*reply, error) {
 	})
 }
 
-// A wanted block is an item of a block list: the ID of a block, and where to take it from.
+// A wanted block is an item of a block list. It names a block and the list that contains the block.
 type wanted struct{ from, id string }
 
-// parseBlockList reads token by token, because a body can have millions of elements. It ends at the
-// first error, or when the list is too long.
+// parseBlockList parses a block list token by token, because the list can have millions of elements.
+// It stops at the first error, or when the list is too long.
 func parseBlockList(body []byte) (list []wanted, err error) {
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
 	var id []byte
@@ -167,7 +167,7 @@ func parseBlockList(body []byte) (list []wanted, err error) {
 	}
 }
 
-// getBlockList is Get Block List. It also serves a blob that has only uncommitted blocks.
+// getBlockList serves Get Block List. The blob may have only uncommitted blocks.
 func getBlockList(c *call) (*reply, error) {
 	which := strings.ToLower(c.query.Get("blocklisttype"))
 	if which == "" {
@@ -197,7 +197,8 @@ func getBlockList(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// latestBlocks returns the uncommitted blocks. Of blocks with the same ID only the last is there.
+// latestBlocks returns the uncommitted blocks. If several blocks have the same ID, it returns only the
+// last of them.
 func (e *entry) latestBlocks() (list []block) {
 	at := map[string]int{}
 	for _, b := range e.blocks {
@@ -222,7 +223,7 @@ func writeBlocks(b *bytes.Buffer, name string, blocks []block) {
 	b.WriteString("</" + name + ">")
 }
 
-// startXML begins a document with a byte order mark, as the service does.
+// startXML begins an XML document with a byte order mark, like the service.
 func startXML() *bytes.Buffer {
 	return bytes.NewBufferString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
 }

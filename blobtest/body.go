@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// body reads the body of a request and verifies the checksums that came with it.
+// body reads the body of the request and verifies its checksums.
 func (c *call) body() ([]byte, error) {
 	n := c.r.ContentLength
 	switch {
@@ -24,9 +24,9 @@ func (c *call) body() ([]byte, error) {
 	if err := c.reserve(n); err != nil {
 		return nil, err
 	}
-	// A read that hangs does not end with the context, but with a deadline of the connection.
+	// The context cannot interrupt a read of the body, so the connection gets a read deadline.
 	deadline, _ := c.ctx.Deadline()
-	_ = c.conn.SetReadDeadline(deadline) // the connection of a test may not have deadlines
+	_ = c.conn.SetReadDeadline(deadline) // in a test the connection may not support deadlines
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.r.Body, n); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil {
@@ -34,7 +34,7 @@ func (c *call) body() ([]byte, error) {
 		}
 		return nil, errBody
 	}
-	data := bytes.Clone(b.Bytes()) // the Buffer has allocated more than it holds
+	data := bytes.Clone(b.Bytes()) // the buffer has allocated more memory than it needs
 	if err := c.checkMD5(data); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *call) checkMD5(data []byte) error {
 	return nil
 }
 
-// azurePolynomial is the polynomial of the header x-ms-content-crc64.
+// azurePolynomial is the CRC-64 polynomial of the header x-ms-content-crc64.
 const azurePolynomial = 0x9A6C9329AC4BC9B5
 
 func (c *call) checkCRC64(data []byte) error {
@@ -75,7 +75,7 @@ func (c *call) checkCRC64(data []byte) error {
 	return nil
 }
 
-// noBody refuses a body, unless it is empty.
+// noBody returns a failure if the request has a body that is not empty.
 func (c *call) noBody() error {
 	if c.r.ContentLength != 0 && c.r.Body != nil && c.r.Body != http.NoBody {
 		var one [1]byte

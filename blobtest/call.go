@@ -13,14 +13,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A call is one request while it is served.
+// A call is a request in progress.
 type call struct {
 	*Handler
 	ctx      context.Context
 	r        *http.Request
-	conn     *http.ResponseController // of the connection of the request; nil for the source of a copy
-	query    url.Values               // names are in lower case, since the service ignores case; the first value of a name counts
-	badQuery bool                     // a part of it could not be parsed and is missing in query
+	conn     *http.ResponseController // for the connection of the request; nil if no client sent the call
+	query    url.Values               // by names in lower case, because the service ignores case; only the first value of a name is used
+	badQuery bool                     // a part of the raw query could not be parsed and is missing in query
 	version  lease.Version
 
 	account   *account
@@ -56,8 +56,9 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	return c
 }
 
-// reserve makes sure that n bytes are reserved for the call. When something is kept, its size must be
-// subtracted from c.reserved, so that it stays reserved after the answer.
+// reserve makes sure that at least n bytes of the quota are reserved for the call. The bytes in
+// c.reserved are released after the answer. If the call stores data, it must subtract the size of the
+// data from c.reserved, so that these bytes stay reserved.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -67,7 +68,7 @@ func (c *call) reserve(n int64) error {
 	return nil
 }
 
-// A reply is the answer of a request that succeeds.
+// A reply is the answer to a request that succeeds.
 type reply struct {
 	status int
 	header http.Header
@@ -76,8 +77,8 @@ type reply struct {
 
 func newReply(status int) *reply { return &reply{status: status, header: http.Header{}} }
 
-// locate parses the address of the resource. A path is /account/container/blob, or /container/blob if
-// the account is the first label of the host.
+// locate parses the address of the resource. The path is /account/container/blob. If the account is
+// the first label of the host, the path is /container/blob.
 func (c *call) locate() error {
 	path := c.r.URL.Path
 	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery {
@@ -126,8 +127,8 @@ func (c *call) locate() error {
 	return c.locateSnapshot()
 }
 
-// The containers that the service has uses of its own for. A blob whose address names no container
-// is in $root.
+// These containers have a special meaning in the service. A blob whose address names no container is in
+// $root.
 const (
 	rootContainer = "$root"
 	webContainer  = "$web"
@@ -149,14 +150,15 @@ func (c *call) locateSnapshot() (err error) {
 	return nil
 }
 
-// checkContainerName returns an error unless the name has "3 through 63 characters", which are
-// lower-case letters, digits and single dashes between them. If both the length and a character are
-// wrong, the error is about the length.
+// checkContainerName returns an error if the name of a container is not valid. A name must have "3
+// through 63 characters". The characters must be lower-case letters, digits and dashes. A dash must be
+// between two letters or digits. If both the length and a character are wrong, the error is about the
+// length.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
 		return errNameLength
 	}
-	dash := true // a name must not begin with one
+	dash := true // a name must not begin with a dash
 	for _, c := range []byte(s) {
 		switch {
 		case c == '-' && dash:
@@ -172,8 +174,8 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion reads the version of the service that the request asks for: from the header, from the
-// query or from the signature, in this order.
+// chooseVersion sets the version of the service for the request. The version in the header takes
+// precedence over the version in the query, and the query over the shared access signature.
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -199,7 +201,7 @@ func (c *call) chooseVersion() error {
 	return nil
 }
 
-// Versions in which the service changed.
+// These versions of the service changed its protocol.
 const (
 	versionETagQuoted   lease.Version = 2011_08_18 // entity tags have quotes
 	versionStrictLease  lease.Version = 2013_08_15 // a lease ID needs a blob; answers to lease operations have an entity tag
@@ -207,7 +209,8 @@ const (
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime sets a deadline: that of the options, or of the parameter timeout, "expressed in seconds".
+// limitTime sets the deadline of the request. The time limit is the one in the options, or the query
+// parameter timeout if that is shorter. The parameter is "expressed in seconds".
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {
@@ -227,7 +230,7 @@ func (c *call) limitTime() (context.CancelFunc, error) {
 // leaseName returns the name of the lease of the resource.
 func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }
 
-// describe sets the entity tag and the time of the last change in an answer.
+// describe sets the headers ETag and Last-Modified in an answer.
 func (c *call) describe(rep *reply, etag string, modified time.Time) {
 	setHeader(rep.header, "ETag", c.quoteETag(etag))
 	rep.header.Set("Last-Modified", modified.UTC().Format(http.TimeFormat))

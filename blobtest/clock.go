@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A Clock is a clock that a test controls. It stands still until it is moved, or runs at a constant
-// rate. It is a [lease.Clock], so one Clock can drive the store, the server and the sessions of a test.
-// Its methods may be called from any number of goroutines.
+// A Clock is a clock that a test controls. It stands still until the test moves it, or it runs at a
+// constant rate. A Clock is a [lease.Clock], so one Clock can drive the store, the server and the
+// sessions of a test. Its methods may be called from any number of goroutines.
 //
-// A Clock ends some 292 years after its start, since a [time.Duration] cannot hold more. It stands
+// A Clock stops about 292 years after its start, because a [time.Duration] cannot be longer. It stands
 // still from then on.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // the time of the clock at the real time since
+	base    time.Time // what the clock showed at the real time since
 	since   time.Time
-	last    time.Time // the end of the clock
+	last    time.Time // the latest time that the clock can show
 	rate    float64
 	waiters []waiter
 }
@@ -28,11 +28,12 @@ type waiter struct {
 	ch chan time.Time
 }
 
-// NewClock returns a clock that shows start and stands still until it is moved.
+// NewClock returns a clock that stands still at the time start until the test moves it.
 func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
-// NewFastClock returns a clock that shows start and then runs rate times as fast as real time. At rate
-// 60 a minute passes each second, at rate 0 the clock stands still. A negative rate and NaN count as 0.
+// NewFastClock returns a clock that begins at start and runs rate times as fast as real time. At rate
+// 60, the clock moves a minute in each real second. At rate 0, the clock stands still. A negative rate
+// and NaN count as 0.
 func NewFastClock(start time.Time, rate float64) *Clock {
 	start = start.Round(0).UTC()
 	if math.IsNaN(rate) {
@@ -55,7 +56,7 @@ func (c *Clock) now() time.Time {
 		return c.base
 	}
 	run := float64(time.Since(c.since)) * c.rate
-	if run >= math.MaxInt64 { // the conversion would overflow, and time run backward
+	if run >= math.MaxInt64 { // the conversion would overflow, and the clock would run backward
 		return c.last
 	}
 	return c.within(c.base.Add(time.Duration(run)))
@@ -68,8 +69,9 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d. Channels of [Clock.After] whose time has come receive it before
-// Advance returns. A negative d does nothing, because the time of an authority never runs backward.
+// Advance moves the clock forward by d. Before it returns, it sends the time to every channel of
+// [Clock.After] that is due. A negative d counts as 0, because the time of an authority never runs
+// backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +88,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.waiters = rest
 }
 
-// After returns a channel of capacity 1 that receives the time once d has passed on this clock.
+// After returns a channel with capacity 1. The channel receives the time once this clock has moved by
+// d.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +101,7 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// A little late, so that rounding cannot make it early: nothing else wakes this waiter.
+		// The timer fires a little late. If rounding made it fire early, the waiter would never be woken.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

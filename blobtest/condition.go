@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// conditions are the conditional headers of a request, or those of the source of a copy.
+// conditions are the conditional headers of a request or of the source of a copy.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
-	all                            bool // every header counts; otherwise an entity tag overrules a time
+	all                            bool // all headers are evaluated; otherwise an entity tag takes precedence over a time
 }
 
-// readConditions parses the conditional headers of a read: "Beginning with version 2013-08-15, the
-// Get Blob and Get Blob Properties operations support multiple conditional headers." Their names
-// begin with prefix.
+// readConditions parses the conditional headers of a read. The names of the headers begin with prefix.
+// A read may have several of these headers: "Beginning with version 2013-08-15, the Get Blob and Get
+// Blob Properties operations support multiple conditional headers."
 func (c *call) readConditions(prefix string) (conditions, error) {
 	q, err := c.parseConditions(prefix)
 	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.single() {
@@ -25,7 +25,7 @@ func (c *call) readConditions(prefix string) (conditions, error) {
 	return q, err
 }
 
-// writeConditions parses the conditional headers of a write or of a lease operation.
+// writeConditions parses the conditional headers of a write or a lease operation.
 func (c *call) writeConditions() (conditions, error) {
 	q, err := c.parseConditions("")
 	if err == nil && !q.single() {
@@ -34,8 +34,8 @@ func (c *call) writeConditions() (conditions, error) {
 	return q, err
 }
 
-// containerConditions parses the conditional headers of an operation on a container. Containers
-// ignore entity tags.
+// containerConditions parses the conditional headers of an operation on a container. Operations on
+// containers ignore entity tags.
 func (c *call) containerConditions() (conditions, error) {
 	q, err := c.parseConditions("")
 	q.match, q.noneMatch = nil, nil
@@ -67,7 +67,7 @@ func (c *call) parseTime(header string) (time.Time, error) {
 func parseETags(values []string) (tags []string) {
 	for _, v := range values {
 		for _, tag := range strings.Split(v, ",") {
-			if tag = strings.TrimSpace(tag); tag != "" { // "" in quotes is a tag that no blob has
+			if tag = strings.TrimSpace(tag); tag != "" { // the tag "" in quotes is valid, but no blob has it
 				tags = append(tags, strings.Trim(strings.TrimPrefix(tag, "W/"), `"`))
 			}
 		}
@@ -75,9 +75,11 @@ func parseETags(values []string) (tags []string) {
 	return tags
 }
 
-// single reports whether there is at most one conditional header, with one entity tag, or one of the
-// two pairs in which the entity tag decides: "With the exception of the two combinations of
-// conditional headers listed above, a request may specify only a single conditional header."
+// single reports whether the service supports the combination of conditional headers in a write. One
+// header is allowed. If-Match may be combined with If-Unmodified-Since, and If-None-Match with
+// If-Modified-Since. Each header may have only one entity tag. The documentation says: "With the
+// exception of the two combinations of conditional headers listed above, a request may specify only a
+// single conditional header."
 func (q *conditions) single() bool {
 	if len(q.match) > 1 || len(q.noneMatch) > 1 {
 		return false
@@ -97,7 +99,7 @@ func includes(tags []string, etag string) bool {
 	return slices.Contains(tags, "*") || slices.Contains(tags, etag)
 }
 
-// unchanged reports whether If-Match and If-Unmodified-Since hold.
+// unchanged reports whether the conditions If-Match and If-Unmodified-Since hold.
 func (q *conditions) unchanged(etag string, modified time.Time) bool {
 	if q.match != nil && !includes(q.match, etag) {
 		return false
@@ -108,8 +110,9 @@ func (q *conditions) unchanged(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !seconds(modified).After(q.unmodifiedSince)
 }
 
-// changed reports whether If-None-Match and If-Modified-Since hold. If every header counts, one of
-// them is enough: "If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
+// changed reports whether the conditions If-None-Match and If-Modified-Since hold. If all headers are
+// evaluated, it is enough that one of the two holds. The documentation says: "If-Match &&
+// If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
 func (q *conditions) changed(etag string, modified time.Time) bool {
 	newer := seconds(modified).After(q.modifiedSince)
 	switch {
@@ -121,10 +124,10 @@ func (q *conditions) changed(etag string, modified time.Time) bool {
 	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
-// seconds is a time as the header Last-Modified shows it.
+// seconds returns t in whole seconds, like the header Last-Modified.
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// forRead decides about a blob that is read.
+// forRead evaluates the conditions of a read of an existing blob.
 func (q *conditions) forRead(etag string, modified time.Time) error {
 	switch {
 	case slices.Contains(q.noneMatch, "*"):
@@ -137,7 +140,7 @@ func (q *conditions) forRead(etag string, modified time.Time) error {
 	return nil
 }
 
-// forMissingRead decides about a read of a blob that does not exist.
+// forMissingRead returns the failure of a read if the blob does not exist.
 func (q *conditions) forMissingRead() error {
 	if slices.Contains(q.noneMatch, "*") {
 		return errUnsatisfiable
@@ -145,7 +148,7 @@ func (q *conditions) forMissingRead() error {
 	return q.forMissing()
 }
 
-// forMissing decides about a write or a lease operation that needs a blob which does not exist.
+// forMissing returns the failure of a write or a lease operation if the blob does not exist.
 func (q *conditions) forMissing() error {
 	if q.match != nil {
 		return errCondition
@@ -153,8 +156,8 @@ func (q *conditions) forMissing() error {
 	return errBlobNotFound
 }
 
-// forWrite decides about a resource that is to be changed, or about its lease. The service ignores
-// If-None-Match: * in an operation that needs an existing resource.
+// forWrite evaluates the conditions of a write or a lease operation on an existing resource. The
+// service ignores If-None-Match: * in these operations.
 func (q conditions) forWrite(etag string, modified time.Time) error {
 	if slices.Contains(q.noneMatch, "*") {
 		q.noneMatch = nil
@@ -165,8 +168,8 @@ func (q conditions) forWrite(etag string, modified time.Time) error {
 	return nil
 }
 
-// forCreation decides about a blob that is to be put as a whole. The entity tag is empty if the blob
-// does not exist.
+// forCreation evaluates the conditions of a request that writes a whole blob. The argument etag is
+// empty if the blob does not exist.
 func (q *conditions) forCreation(etag string, modified time.Time) error {
 	switch {
 	case etag == "" && q.match != nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// createContainer is Create Container. A new container has no lease.
+// createContainer serves Create Container. A new container has no lease.
 func createContainer(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -27,7 +27,7 @@ func createContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// create puts a new container under its name, at the time of the authority.
+// create adds a new container to the account. Its Last-Modified is the time of the authority.
 func (c *call) create(attrs *attributes) error {
 	leave, err := c.enter()
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *call) create(attrs *attributes) error {
 	return nil
 }
 
-// publicAccess returns who may read a new container: "container", "blob" or empty. It is kept and
-// shown, but requests without a signature are refused all the same.
+// publicAccess returns the public access of a new container: "container", "blob" or "". The server
+// stores and returns this value, but still refuses requests without a signature.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {
@@ -58,7 +58,7 @@ func (c *call) publicAccess() (string, error) {
 	return s, nil
 }
 
-// getContainer is Get Container Properties and Get Container Metadata.
+// getContainer serves Get Container Properties and Get Container Metadata.
 func getContainer(c *call) (*reply, error) {
 	f, res, leave, err := c.enterContainer(lease.ActionRead)
 	if err != nil {
@@ -79,8 +79,9 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata is Set Container Metadata. The lease of a container protects it from deletion
-// only. So this operation needs no lease ID, but an ID that is sent must match.
+// setContainerMetadata serves Set Container Metadata. The lease of a container protects the container
+// only from deletion. The request therefore needs no lease ID. If it has a lease ID, that ID must
+// match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -103,8 +104,8 @@ func setContainerMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// deleteContainer is Delete Container: "a container may be deleted even if blobs within it
-// have active leases. Use the Lease Container operation to control rights to delete a
+// deleteContainer serves Delete Container. The documentation says: "a container may be deleted even if
+// blobs within it have active leases. Use the Lease Container operation to control rights to delete a
 // container."
 func deleteContainer(c *call) (*reply, error) {
 	_, _, leave, err := c.enterContainer(lease.ActionWrite)
@@ -116,8 +117,8 @@ func deleteContainer(c *call) (*reply, error) {
 	return newReply(http.StatusAccepted), nil
 }
 
-// enterContainer enters the gate of the container, evaluates the conditions and uses its lease. If the
-// error is nil, the caller must call leave.
+// enterContainer enters the gate of the container, evaluates the conditions and checks the lease. If
+// the returned error is nil, the caller must call leave.
 func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {
@@ -154,7 +155,8 @@ func (a *account) addContainer(name string, b *container) {
 	a.containers[name] = b
 }
 
-// removeContainer removes a container and returns its size, which is 0 if it does not exist.
+// removeContainer removes a container and returns the size of the container. The size is 0 if the
+// container does not exist.
 func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,5 +174,5 @@ func (a *account) setAttributes(b *container, attrs *attributes) {
 	b.attrs = attrs
 }
 
-// modifiedText returns a time as lists and headers show it.
+// modifiedText returns t in the format of lists and headers.
 func modifiedText(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

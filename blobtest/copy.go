@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// copied describes the copy that a blob was made by.
+// copied describes the copy that created a blob.
 type copied struct {
 	id        string
 	source    string
@@ -31,12 +31,14 @@ func (k *copied) write(h http.Header) {
 	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
 }
 
-// copyBlob is Copy Blob and, with x-ms-requires-sync, Copy Blob From URL, within an account. A copy is
-// complete when it is answered. It reads the source and writes the destination. In the service a Copy
-// Blob may go on after the answer, so the lease of its destination must be an infinite one.
+// copyBlob serves Copy Blob. With the header x-ms-requires-sync, it serves Copy Blob From URL. The
+// source must be in the same account. A copy reads the source and writes the destination before the
+// request is answered. In the service, a Copy Blob may continue after the answer. Therefore a lease on
+// its destination must be infinite.
 //
-// Before version 2012-02-12 any lease is enough, "a successful operation returns status code 201
-// (Created)", and the destination does not describe the copy.
+// Before version 2012-02-12, the lease of the destination may have any duration. The destination then
+// does not describe the copy. The status of the answer differs too: "a successful operation returns
+// status code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -73,9 +75,9 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy as a call of its own would. The owner of the account may
-// read any source. Other clients must sign the address of the source. A signature in that address is
-// always verified.
+// readSource reads the source of a copy in a call of its own. The owner of the account may read any
+// source. Other clients must sign the address of the source. A signature in that address is always
+// verified.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))
@@ -130,7 +132,8 @@ func (c *call) readSource() (r reading, err error) {
 	return r, nil
 }
 
-// abortCopy is Abort Copy Blob. A copy is never pending, because it is complete when it is answered.
+// abortCopy serves Abort Copy Blob. It always fails, because a copy is complete when its request is
+// answered.
 func abortCopy(c *call) (*reply, error) {
 	if c.query.Get("copyid") == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "copyid")

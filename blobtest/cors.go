@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A CORSRule allows cross-origin requests, as the rules that are set for the service do.
+// A CORSRule allows cross-origin requests, like a CORS rule of the Blob service.
 type CORSRule struct {
 	Origins        []string      // such as "https://example.org"; "*" matches every origin
 	Methods        []string      // such as "PUT"
@@ -31,8 +31,8 @@ func (u *CORSRule) allows(header string) bool {
 	return false
 }
 
-// addCORS adds the headers to a response "if the request includes an Origin header and
-// CORS is enabled with a matching rule".
+// addCORS adds the CORS headers to a response "if the request includes an Origin header and CORS is
+// enabled with a matching rule".
 func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || len(h.o.CORS) == 0 {
@@ -50,9 +50,9 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// write sets Access-Control-Allow-Origin and Access-Control-Allow-Credentials: "This header returns the
-// value of the origin request header in case of a match." "This header will be set to true" if the rule
-// "does not allow all origins".
+// write sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials. The
+// documentation says of the first: "This header returns the value of the origin request header in case
+// of a match." The second "will be set to true" if the rule "does not allow all origins".
 func (u *CORSRule) write(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -64,8 +64,8 @@ func (u *CORSRule) write(header http.Header, origin string) {
 
 var errCORS = &failure{status: 403, code: "CorsPreflightFailure", text: "CORS not enabled or no matching rule found for this request."}
 
-// preflight answers the OPTIONS request that a browser sends before a cross-origin request. It needs no
-// authorization.
+// preflight answers the OPTIONS request that a browser sends before a cross-origin request. The
+// OPTIONS request needs no authorization.
 func (c *call) preflight() (*reply, error) {
 	origin, method := c.header("Origin"), c.header("Access-Control-Request-Method")
 	if origin == "" {

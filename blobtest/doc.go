@@ -1,6 +1,6 @@
-// Package blobtest is a double of the Azure Blob service for programs that use its leases. SDK clients
-// of any language talk to it over HTTP. A test controls its clock, so a lease of 15 seconds expires at
-// once.
+// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
+// clients of any language connect to it over HTTP. The test controls the clock, so a lease of 15
+// seconds can expire at once.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -9,54 +9,57 @@
 //	...                           // create a container and a blob, acquire its lease
 //	srv.Advance(15 * time.Second) // the lease has expired
 //
-// [Handler.RoundTrip] answers without a network, for tests in a bubble of testing/synctest.
+// [Handler.RoundTrip] answers requests without a network, so it works in a bubble of testing/synctest.
 //
-// Programs in other languages start the command
-// github.com/fencedlease/lease/blobtest/cmd/blobtest. The README has examples for several languages.
+// Programs in other languages start the command github.com/fencedlease/lease/blobtest/cmd/blobtest.
+// The README has examples for several languages.
 //
 // # Leases
 //
-// A [lease.Authority] grants the leases. NewServer makes one in memory, or takes any other, wrapped in
-// faults or not. The server parses a request, asks the authority, and answers in the words of the
-// service. The authority alone decides whether a lease is granted and whether a read or a write is
+// A [lease.Authority] grants the leases. NewServer creates an authority in memory, or uses an
+// authority of your own. Your authority may be wrapped to inject faults. The server parses each
+// request and sends it to the authority. It answers with the status codes and error codes of the
+// service. The authority alone decides whether a lease is granted, and whether a read or a write is
 // admitted.
 //
-// For each blob, the answer of the lease and the change of the content are one step: no other request to
-// the server comes between them. A program that acts on the authority directly can.
+// For each blob, the server checks the lease and changes the content in one step. No other request to
+// the server can come between the check and the change. A program that calls the authority directly
+// can come between them.
 //
-// A request has one time. It is decided, committed and answered at one instant of the clock, if the
-// server made the authority.
+// Each request has a single time. If the server made the authority, a request is decided, committed and
+// answered at one instant of the clock.
 //
 // # What is served
 //
-// The server serves all of Lease Blob and Lease Container. Of the other operations it serves those that
-// users of leases need:
+// The server implements all of Lease Blob and Lease Container. It also implements the other operations
+// that users of leases need:
 //
-//   - of the account: List Containers, Get Blob Service Properties, Get Account Information
-//   - of containers: create, list, delete, properties and metadata, also for $root, $web and $logs
-//   - of blobs: Put Blob, Put Block, Put Block List, Get Block List, Get Blob with ranges, Get Blob
+//   - for the account: List Containers, Get Blob Service Properties, Get Account Information
+//   - for containers: create, list, delete, properties and metadata, also for $root, $web and $logs
+//   - for blobs: Put Blob, Put Block, Put Block List, Get Block List, Get Blob with ranges, Get Blob
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
-// It evaluates conditional headers, and verifies Shared Key, Shared Key Lite and the shared access
-// signatures of accounts and services. It keeps and shows the access tier of a blob and the public access
-// of a container, but neither has an effect.
+// The server evaluates conditional headers. It verifies Shared Key, Shared Key Lite and the shared
+// access signatures of accounts and services. It stores and returns the access tier of a blob and the
+// public access of a container, but neither has an effect.
 //
-// Everything else is refused with the codes that the service has for what it does not support: append and
-// page blobs, tags, access policies, batches, and changes to the properties of the account.
+// The server refuses all other requests with the error codes of the service for unsupported features.
+// It does not support append and page blobs, tags, access policies, batches, or changes to the
+// properties of the account.
 //
-// The account is the first segment of the path, as in the emulator. It can also be the first label of the
-// host, as in the service, if ".blob." follows it. http://127.0.0.1:10000/name/box and
+// The account is the first segment of the path, as in the emulator. It can also be the first label of
+// the host, as in the service, if ".blob." follows it. http://127.0.0.1:10000/name/box and
 // http://name.blob.localhost:10000/box are the same container.
 //
-// # Differences to the service
+// # Differences from the service
 //
 //   - The age of a signed request is ignored, because a client does not run on the test's clock.
 //   - A deleted container can be created again at once.
-//   - A copy is complete when it is answered.
-//   - [Options.MaxTotal] limits what a server keeps.
+//   - A copy is complete when its request is answered.
+//   - [Options.MaxTotal] limits how many bytes a server stores.
 //   - Any date from 2009-09-19 on is accepted as a version.
-//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417), without a
-//     body of XML.
-//   - Names of metadata keep their case through [NewServer] and [Handler.Serve] only. In another server,
-//     and in a pipelined request, they come back in lower case.
+//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417),
+//     without a body of XML.
+//   - Names of metadata keep their case through [NewServer] and [Handler.Serve] only. In another
+//     server, and in a pipelined request, they come back in lower case.
 package blobtest

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A failure is the answer of a request that fails, in the words of the service. Its text is the reason
-// phrase of the response and the message in its body. Failures are shared and never changed; with
-// returns a copy.
+// A failure is the answer to a request that fails. It has the status, the error code and the text of
+// the service. The text is the reason phrase of the response, and also the message in the body.
+// Failures are shared and never changed. The method with returns a changed copy.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -24,21 +24,21 @@ type detail struct{ name, value string }
 
 func (f *failure) Error() string { return f.text }
 
-// with returns a copy with one more element in the body.
+// with returns a copy of f with one more element in the body.
 func (f *failure) with(name, value string) *failure {
 	g := *f
 	g.details = append(f.details[:len(f.details):len(f.details)], detail{name, value})
 	return &g
 }
 
-// withHeader returns a copy with one more header.
+// withHeader returns a copy of f with one more header.
 func (f *failure) withHeader(name, value string) *failure {
 	g := *f
 	g.header = append(f.header[:len(f.header):len(f.header)], [2]string{name, value})
 	return &g
 }
 
-// The failures that do not depend on a lease. Those that do are in outcome.go.
+// These failures do not depend on a lease. The failures that depend on a lease are in outcome.go.
 var (
 	errInvalidHeader   = &failure{status: 400, code: "InvalidHeaderValue", text: "The value for one of the HTTP headers is not in the correct format."}
 	errMissingHeader   = &failure{status: 400, code: "MissingRequiredHeader", text: "An HTTP header that's mandatory for this request is not specified."}
@@ -89,7 +89,7 @@ var (
 	errTimedOut = &failure{status: 500, code: "OperationTimedOut", text: "The operation could not be completed within the permitted time."}
 )
 
-// badHeader returns the failure for a header with an invalid value.
+// badHeader returns the failure for a header whose value is not valid.
 func badHeader(r *http.Request, name string) *failure {
 	return errInvalidHeader.with("HeaderName", name).with("HeaderValue", headerOf(r, name))
 }
@@ -97,13 +97,13 @@ func badHeader(r *http.Request, name string) *failure {
 // noHeader returns the failure for a missing header.
 func noHeader(name string) *failure { return errMissingHeader.with("HeaderName", name) }
 
-// badQuery returns the failure f for a query parameter.
+// badQuery returns the failure f with the name and the value of a query parameter.
 func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers an error. Any error that is neither a failure nor a
-// deadline means that the outcome is unknown, and is answered as an internal error.
+// failureOf returns the failure that answers err. An error other than a failure or an expired deadline
+// means that the outcome is unknown. Such an error is answered as an internal error.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -115,8 +115,8 @@ func failureOf(err error) *failure {
 	return errInternal
 }
 
-// body returns the XML of the failure: one line after a byte order mark, with a time of seven
-// fractional digits.
+// body returns the XML document of the failure, which begins with a byte order mark. The time in the
+// document has seven fractional digits.
 func (f *failure) body(requestID string, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error>`)
@@ -129,7 +129,7 @@ func (f *failure) body(requestID string, now time.Time) []byte {
 	return b.Bytes()
 }
 
-// sevenDigits is the format of times in XML and of the names of snapshots.
+// sevenDigits is the format of times in XML and in the names of snapshots.
 const sevenDigits = "2006-01-02T15:04:05.0000000Z"
 
 func element(b *bytes.Buffer, name, value string) {
@@ -138,8 +138,8 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// text writes value and escapes what XML reserves. A line break stays a line break, as in the messages
-// of the service. A character that XML cannot hold becomes U+FFFD.
+// text writes value and escapes the characters that XML reserves. A line break is not escaped, like in
+// the messages of the service. A character that XML does not allow becomes U+FFFD.
 func text(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {

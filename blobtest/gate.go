@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// gates admit one request at a time for each name. The answer of the lease and the change of the
-// resource are therefore one step. A gate is not a mutex: the authority is asked while it is held, so
-// waiting for it must end with the context. A name that no request uses takes no memory.
+// gates admit one request at a time for each name. The check of the lease and the change of the
+// resource are therefore one step. The server calls the authority while it holds a gate, so a wait for
+// the gate must end with the context. For this reason a gate is not a mutex. A name takes memory only
+// while requests use it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate
 }
 
 type gate struct {
-	slot  chan struct{} // holds a value while a request is inside
-	users int           // requests that are inside or wait
+	slot  chan struct{} // holds a value while a request holds the gate
+	users int           // requests that hold the gate or wait for it
 }
 
-// enter waits until no other request is inside the gate of name. If the error is nil, the caller must
-// call leave once.
+// enter waits until no other request holds the gate of the name. If the returned error is nil, the
+// caller must call leave once.
 func (g *gates) enter(ctx context.Context, name string) (leave func(), err error) {
 	t := g.join(name)
 	select {

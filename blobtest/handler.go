@@ -17,9 +17,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Handler serves the Blob protocol as an [http.Handler], for a server of your own. [NewServer] is
-// simpler. A Handler keeps the blobs, and its authority keeps the leases. Its methods may be called
-// from any number of goroutines. Make a Handler with [NewHandler]: the zero Handler panics.
+// A Handler is an [http.Handler] that serves the Blob protocol. It can be used in a server of your
+// own; [NewServer] is simpler. A Handler stores the blobs, and its authority stores the leases. Its
+// methods may be called from any number of goroutines. Create a Handler with [NewHandler], because the
+// methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
 	ownLeases bool // the Handler made the authority, which runs on its clock
@@ -31,10 +32,10 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler makes a Handler over an authority, which may be a wrapper that adds faults. If auth is
-// nil, the Handler makes an authority in memory with the limits of the service, which runs on
-// [Options.Clock]. The error is a [*lease.FieldError], or the error of the authority when it was asked
-// about one of [Options.Containers].
+// NewHandler returns a Handler that uses an authority of your own, which may inject faults. If auth is
+// nil, the Handler creates an authority in memory with the limits of the service. That authority runs
+// on [Options.Clock]. If an option is not valid, the error is a [*lease.FieldError]. Otherwise the
+// error comes from the authority, which is called for each of [Options.Containers].
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -60,8 +61,9 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Authority returns the authority that grants the Handler's leases. A test asks it about a lease, or
-// acts on a lease without a client. [LeaseName] returns the name of the lease of a resource.
+// Authority returns the authority that grants the Handler's leases. A test can use the authority to
+// inspect a lease, or to change a lease without a client. [LeaseName] returns the name of the lease of
+// a resource.
 func (h *Handler) Authority() lease.Authority {
 	h.made()
 	return h.auth
@@ -73,7 +75,7 @@ func (h *Handler) Clock() *Clock {
 	return h.o.Clock
 }
 
-// made panics if h was not made by NewHandler, or by NewServer.
+// made panics if h was not created by NewHandler or NewServer.
 func (h *Handler) made() {
 	if h == nil || h.auth == nil {
 		panic("blobtest: use of a zero Handler or Server: NewHandler and NewServer make them")
@@ -114,7 +116,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the line of a request. It has the error of a server error, which the answer does not have.
+// log writes the log line of a request. For a server error, the line also contains the error, because
+// the answer does not.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -136,7 +139,7 @@ func (c *call) log(status int, code string, err error) {
 	c.o.Logger.LogAttrs(c.ctx, slog.LevelInfo, "request", attrs...)
 }
 
-// blamed returns the header or the parameter that an error names.
+// blamed returns the header or the query parameter that err names, as log attributes.
 func blamed(err error) (attrs []slog.Attr) {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -185,7 +188,7 @@ func (c *call) serve() (*reply, error) {
 	return op.run(c)
 }
 
-// answer writes a success.
+// answer writes the answer to a request that succeeds.
 func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	header := w.Header()
 	for name, values := range rep.header {
@@ -207,7 +210,7 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	}
 }
 
-// fail writes a failure. To a HEAD request it is headers only.
+// fail writes the answer to a request that fails. The answer to a HEAD request has only headers.
 func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header := w.Header()
 	setHeader(header, headerVersion, c.version.String())
@@ -229,8 +232,8 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// visible reports whether a client's request ID is echoed. It must have "no more than 1,024 visible
-// ASCII characters".
+// visible reports whether an answer repeats the request ID of the client. Such an ID must have "no
+// more than 1,024 visible ASCII characters".
 func visible(s string) bool {
 	if s == "" || len(s) > 1024 {
 		return false
@@ -241,7 +244,7 @@ func visible(s string) bool {
 // enter enters the gate of the resource.
 func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
 
-// ask sends a request about the lease of the resource to the authority.
+// ask sends a request for the lease of the resource to the authority.
 func (c *call) ask(req lease.Request) (lease.Result, error) {
 	res, err := c.auth.Do(c.ctx, c.leaseName(), req)
 	if c.ownLeases && !res.Now.IsZero() {
@@ -250,8 +253,9 @@ func (c *call) ask(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// time returns the time of the request. That is when its lease was decided, or now if no lease was
-// involved or the authority may run on another clock.
+// time returns the time of the request. It is the time at which the Handler's own authority decided
+// the request. If no lease was involved or the authority is not the Handler's own, it is the current
+// time.
 func (c *call) time() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -259,7 +263,7 @@ func (c *call) time() time.Time {
 	return c.now
 }
 
-// do asks the authority. It returns the refusal of the authority as a failure.
+// do sends a request to the authority. If the authority refuses the request, the error is a failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
 	res, err := c.ask(req)
@@ -267,14 +271,14 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 		return res, c.refused(req.Action, res, err)
 	}
 	if res.Now.IsZero() {
-		res.Now = c.o.Clock.Now() // the authority shows nothing
+		res.Now = c.o.Clock.Now() // the authority returned no record
 	}
 	return res, nil
 }
 
-// wouldRefuse returns the failure with which the lease would refuse a use, or nil. It is for uses that
-// fail for another reason, which must not change the lease: a failed write is not a modification, so an
-// expired lease can still be renewed after it.
+// wouldRefuse returns the failure with which the lease would refuse a read or a write, or nil. The
+// caller will fail the request for another reason, so the request must not change the lease. For
+// example, a failed write is not a modification, so an expired lease can still be renewed after it.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -286,10 +290,10 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// forget ends the lease that an earlier resource of this name may have left, because a new resource has
-// none. It returns the time of the authority.
+// forget ends the lease that an earlier resource of this name may have left. A new resource must have
+// no lease. The result is the time of the authority.
 func (c *call) forget() (time.Time, error) {
-	for range 3 { // more than once only if the name is leased meanwhile
+	for range 3 { // repeats only if another request leases the name in between
 		res, err := c.ask(lease.Request{Action: lease.ActionWrite})
 		if err == nil {
 			if res.Now.IsZero() {

@@ -23,8 +23,8 @@ const (
 	headerPublic    = "x-ms-blob-public-access"
 )
 
-// canonicalNames are the keys in a http.Header of the headers that a lease operation has. To compute
-// a key costs an allocation, and every request would pay for thirty.
+// canonicalNames maps the header names of lease operations to their keys in an [http.Header].
+// Computing a key allocates memory, and every request would compute about thirty keys.
 var canonicalNames = func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{
@@ -43,8 +43,8 @@ func canonicalName(name string) string {
 	return http.CanonicalHeaderKey(name)
 }
 
-// headerOf returns a header's value without the space around it. A header that was sent more than
-// once has all its values, as they are signed.
+// headerOf returns the value of a header without surrounding white space. If a header was sent more
+// than once, the result has all its values, because clients sign all values.
 func headerOf(r *http.Request, name string) string {
 	switch values := r.Header[canonicalName(name)]; len(values) {
 	case 0:
@@ -58,5 +58,5 @@ func headerOf(r *http.Request, name string) string {
 
 func (c *call) header(name string) string { return headerOf(c.r, name) }
 
-// setHeader sets a header of an answer.
+// setHeader sets a header in an answer.
 func setHeader(h http.Header, name, value string) { h[canonicalName(name)] = []string{value} }

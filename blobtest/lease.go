@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// leaseResource is Lease Blob and Lease Container.
+// leaseResource serves Lease Blob and Lease Container.
 func leaseResource(c *call) (*reply, error) {
 	req, err := c.leaseRequest()
 	if err != nil {
@@ -61,17 +61,21 @@ func leaseResource(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// stopwatch returns a function that returns the time that has elapsed since, on the server's clock or
-// on the machine's, whichever is faster. An authority that was given may run on either.
+// stopwatch returns a function that returns the time elapsed since the call of stopwatch. The elapsed
+// time is measured on the server's clock and on the machine's clock, and the longer time is returned.
+// An authority of the user may run on either clock.
 func (c *call) stopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime returns the "approximate time remaining in the lease period". If the period of the break
-// ends the lease, the service answers that period. Otherwise it answers what is left of the duration,
-// which the caller truncates to seconds. An authority that was given may commit a break later than it
-// decided it, by at most took, so as much of the period may have passed.
+// breakTime returns the "approximate time remaining in the lease period". If the break period ends the
+// lease, the service answers the break period. Otherwise the service answers the remaining duration of
+// the lease. The caller truncates the result to seconds.
+//
+// The argument took is the time that the call of the authority took. An authority may commit a break
+// up to this much later than it decided the break. In that case, as much of the break period has
+// passed already.
 func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {
@@ -88,8 +92,8 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// leased returns the entity tag and the time of the last change of the resource, if it exists and the
-// conditions hold.
+// leased returns the entity tag and the last change of the resource. It returns a failure if the
+// resource does not exist or a condition does not hold.
 func (c *call) leased(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
@@ -157,9 +161,9 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	return req, nil
 }
 
-// "x-ms-proposed-lease-id: Version 2012-02-12 and newer, optional for acquire, required
-// for change. [...] The Blob service returns 400 (Invalid request) if the proposed lease ID
-// is not in the correct format."
+// proposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for
+// acquire, required for change. [...] The Blob service returns 400 (Invalid request) if the proposed
+// lease ID is not in the correct format."
 func (c *call) proposed(a lease.Action) (id lease.ID, err error) {
 	s := c.header(headerProposed)
 	switch {
@@ -174,8 +178,8 @@ func (c *call) proposed(a lease.Action) (id lease.ID, err error) {
 	return id, nil
 }
 
-// "x-ms-lease-duration: [...] only allowed and required on an acquire operation. Specifies
-// the duration of the lease, in seconds, or negative one (-1) for a lease that never
+// duration parses the header x-ms-lease-duration: "only allowed and required on an acquire operation.
+// Specifies the duration of the lease, in seconds, or negative one (-1) for a lease that never
 // expires."
 func (c *call) duration(old bool) (time.Duration, error) {
 	s := c.header(headerDuration)
@@ -190,8 +194,8 @@ func (c *call) duration(old bool) (time.Duration, error) {
 	return c.seconds(headerDuration, s)
 }
 
-// "x-ms-lease-break-period: [...] the proposed duration of seconds that the lease should
-// continue before it is broken, between 0 and 60 seconds."
+// period parses the header x-ms-lease-break-period: "the proposed duration of seconds that the lease
+// should continue before it is broken, between 0 and 60 seconds."
 func (c *call) period() (lease.Period, error) {
 	s := c.header(headerPeriod)
 	if s == "" {
@@ -209,7 +213,7 @@ func (c *call) seconds(header, s string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// owner returns the User-Agent as a label for the holder. The protocol has no other.
+// owner returns the User-Agent as the label of the holder, because the protocol has no other label.
 func owner(r *http.Request) string {
 	s := r.Header.Get(headerOwner)
 	return strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 256)], ""), "\x00", "")
@@ -227,8 +231,8 @@ func (c *call) addLease(rep *reply, r lease.Record) {
 	}
 }
 
-// leaseWords returns how headers and lists describe a lease. The duration is empty unless the lease is
-// in the state Leased.
+// leaseWords returns the words with which headers and lists describe a lease. The word for the
+// duration is empty if the lease is not in the state Leased.
 func leaseWords(r lease.Record) (status, state, duration string) {
 	status = "unlocked"
 	if r.State.Locked() {

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A page is what a list request asks for.
+// A page holds the parameters of a list request.
 type page struct {
 	prefix, delimiter string
 	marker            position // where the page begins
@@ -22,8 +22,8 @@ type page struct {
 	max               int
 }
 
-// A position identifies an item of a list. A blob or a container has a name only. A snapshot also has a
-// time, and comes before its blob.
+// A position identifies an item of a list. The position of a blob or a container is its name. The
+// position of a snapshot also has a time. A snapshot comes before its blob.
 type position struct{ name, snapshot string }
 
 func (p position) compare(q position) int {
@@ -35,8 +35,8 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
-// includable are the values of the parameter include. A server has nothing that the values in the
-// second line would add, except system.
+// includable lists the allowed values of the parameter include. Apart from system, the values in the
+// second line have no effect, because a server does not store such data.
 var includable = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy",
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions", "system",
@@ -76,7 +76,8 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the address of the account, in the form that the request has.
+// endpoint returns the URL of the account. The account is in the host or in the path, as in the
+// request.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {
@@ -88,7 +89,7 @@ func (c *call) endpoint() string {
 	return scheme + "://" + c.r.Host + path
 }
 
-// startList begins the document of a list. It repeats only parameters that the request has.
+// startList begins the document of a list. It repeats only the parameters that the request has.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
@@ -145,7 +146,7 @@ func writeMetadata(b *bytes.Buffer, p page, m metadata) {
 	b.WriteString("</Metadata>")
 }
 
-// writeName writes a name. A name that XML cannot hold is percent-encoded.
+// writeName writes a name. If XML does not allow a character of the name, the name is percent-encoded.
 func writeName(b *bytes.Buffer, name string) {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == utf8.RuneError || r == 0xFFFE || r == 0xFFFF

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listBlobs is List Blobs, flat or by a delimiter. It does not use the lease of the container and
-// ignores a lease ID.
+// listBlobs serves List Blobs, with or without a delimiter. It does not check the lease of the
+// container, and it ignores a lease ID in the request.
 func listBlobs(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {
@@ -53,14 +53,14 @@ func listBlobs(c *call) (*reply, error) {
 	return endList(b, next), nil
 }
 
-// An item is an item of a list of blobs. It has no version if it is a common prefix.
+// An item is a blob, a snapshot or a common prefix in a list of blobs. A common prefix has no version.
 type item struct {
 	position
 	*version
 }
 
-// blobs returns the items of a page, and the item after it if there is one. It returns false if the
-// container does not exist.
+// blobs returns the items of a page and, if there are more, the first item of the next page. It
+// returns false if the container does not exist.
 func (a *account) blobs(container string, p page) (items []item, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +89,8 @@ func (a *account) blobs(container string, p page) (items []item, ok bool) {
 	return items[:min(len(items), p.max+1)], true
 }
 
-// items returns the blob of that name and, if the page includes them, its snapshots.
+// items returns the item of the named blob. If the page includes snapshots, the snapshots of the blob
+// come first.
 func (b *container) items(name string, p page) (items []item) {
 	e := b.blobs[name]
 	if slices.Contains(p.include, "snapshots") && p.delimiter == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listContainers is List Containers.
+// listContainers serves List Containers.
 func listContainers(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {

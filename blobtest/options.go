@@ -10,78 +10,80 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The account of the storage emulator, which every SDK knows.
+// Every SDK knows this account of the storage emulator.
 const (
 	// DefaultAccount is the name of the account.
 	DefaultAccount = "devstoreaccount1"
 
-	// DefaultKey is its key. The key is published, and protects nothing.
+	// DefaultKey is the key of the account. The key is published, and protects nothing.
 	DefaultKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Options are the settings of a server. Nil stands for the zero Options. The zero value of a field
-// stands for the default that the field names.
+// Options are the settings of a Handler or a Server. A nil *Options stands for the zero Options. A
+// zero field stands for the default value that its comment states.
 type Options struct {
-	// Accounts maps the names of accounts to their keys, in base64. Different accounts have
-	// different leases. Default: the emulator's account.
+	// Accounts maps the names of accounts to their keys in base64. Different accounts have different
+	// leases. Default: the emulator's account.
 	Accounts map[string]string
 
-	// Containers are the names of containers that every account has from the start, and again
-	// after [Handler.Reset]. Default: none.
+	// Containers are the names of the containers that every account has from the start.
+	// [Handler.Reset] creates these containers again. Default: none.
 	Containers []string
 
-	// AllowAnyone turns authorization off. Requests need no signature, and a signature or a token is
-	// not verified. Default: requests must be signed.
+	// AllowAnyone turns authorization off. Requests then need no signature, and the server verifies
+	// neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable follows the published table of uses in the three cells where the service
-	// does not. A write or a read with a wrong ID on a leased blob, and a read with a wrong ID on a
-	// breaking blob, are then answered 409. Default: 412, as the service answers.
+	// PublishedTable selects the status of three refusals for which the published table of outcomes
+	// differs from the service. Two of the refusals are for a read and a write of a leased blob with a
+	// wrong ID. The third is for a read of a breaking blob with a wrong ID. If PublishedTable is set,
+	// the server answers 409 as in the table. Default: 412, as the service answers.
 	PublishedTable bool
 
-	// Clock is the time of answers and of shared access signatures, and of the leases if the server
-	// makes its own authority. It must show a time after the zero time. Default: a clock that stands
-	// still at the time at which the server was made.
+	// Clock is used for the time of answers and for checking shared access signatures. If the server
+	// makes its own authority, its leases run on this Clock too. The Clock must show a time after the
+	// zero time. Default: a clock that stands still at the time when the server was made.
 	Clock *Clock
 
-	// DefaultVersion is the service version of a request that names none. Default: 2009-09-19, as in
-	// a new account of the service. That is the old dialect of leases.
+	// DefaultVersion is the service version of a request that names none. Default: 2009-09-19, as in a
+	// new account of the service. In that version, leases follow the older rules of the service.
 	DefaultVersion lease.Version
 
-	// CORS are the rules for cross-origin requests. The first rule that matches a request counts.
-	// Default: none; then no header of cross-origin resource sharing is sent.
+	// CORS are the rules for cross-origin requests. The first rule that matches a request is applied.
+	// Default: none, so the server sends no headers for cross-origin requests.
 	CORS []CORSRule
 
 	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or MaxBlob or
-	// MaxTotal if that is less.
+	// MaxTotal if one of these is less.
 	MaxBody int64
 
 	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is
-	// less, but MaxBody at least.
+	// less. The default is never less than MaxBody.
 	MaxBlob int64
 
-	// MaxTotal limits what the server keeps, in bytes. It counts
+	// MaxTotal limits how much data the server stores, in bytes. These count toward the limit:
 	//
-	//   - contents, including those that snapshots and copies share with their source
+	//   - contents, even if a snapshot or a copy shares its content with the source
 	//   - uncommitted blocks, metadata and properties
 	//   - 4 KiB for every container and blob, 1 KiB for every content, 256 bytes for every block
-	//   - the bodies of requests under way, so replacing a content needs space for both
+	//   - the bodies of requests in progress, so replacing a content needs space for both contents
 	//
-	// It does not count leases, which the authority keeps. A request that would exceed it is
-	// answered 507 InsufficientStorage. The service has no such limit and no such answer. Default:
-	// 1 GiB, or MaxBlob if that is more.
+	// Leases do not count, because the authority stores them. A request that would exceed the limit is
+	// answered 507 InsufficientStorage. The service has no such limit and no such answer. Default: 1
+	// GiB, or MaxBlob if that is more.
 	MaxTotal int64
 
-	// Timeout limits a request until it is answered, including the time to read its body. The query
-	// parameter timeout can only shorten it. A client of a [Server] has as much time again to read
-	// the answer. Default: 30 s.
+	// Timeout limits the time of a request until it is answered, including the time to read its body.
+	// The query parameter timeout can shorten this limit, but not extend it. A client of a [Server]
+	// then has the same time again to read the answer. Default: 30 s.
 	Timeout time.Duration
 
-	// Logger gets one line for every request. Default: none.
+	// Logger receives one line for every request. Default: none.
 	Logger *slog.Logger
 }
 
-// withDefaults returns a copy in which every default is set, or a [*lease.FieldError].
+// withDefaults returns a copy of o with all defaults filled in. If a field is not valid, it returns a
+// [*lease.FieldError].
 func (o *Options) withDefaults() (Options, error) {
 	var r Options
 	if o != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is a kind of resource. Containers and blobs have leases. The service has a text of its own
-// for each kind, and codes of its own for uses.
+// A kind is a kind of resource. Only containers and blobs have leases. Some texts and error codes of
+// the service name the kind of the resource.
 type kind int
 
 const (
@@ -24,8 +24,9 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of the table that maps an action, a state and a code to what the service answers.
-// In name, * stands for Blob or Container; in text, * stands for blob or container.
+// An outcome is a row of a table. The table maps an action, a state and a Code to the answer of the
+// service. In the field name, * stands for Blob or Container. In the field text, * stands for blob or
+// container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -41,8 +42,9 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes is total: the first row that fits is the answer, and the last row fits everything. A lease
-// operation conflicts with the state of the lease (409). A use fails a precondition (412).
+// outcomes is the table of the service. The first row that matches a refusal is the answer. The last
+// row matches every refusal. A lease operation that the state of the lease does not allow is answered
+// 409. A read or a write that the lease does not admit is answered 412.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
@@ -69,8 +71,8 @@ var outcomes = []outcome{
 	{nil, nil, 0, 500, errInternal.code, errInternal.text, ""},
 }
 
-// published are the three cells of the published table of uses that differ from the service. There, an
-// ID that does not match is a conflict.
+// published holds the outcomes of the published table that differ from the service. In these outcomes,
+// a wrong ID is answered 409.
 var published = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
@@ -84,13 +86,13 @@ func (o *outcome) fits(a lease.Action, s lease.State, c lease.Code) bool {
 		(o.code == 0 || o.code == c)
 }
 
-// outcomeOf returns the row for a request that an authority refused.
+// outcomeOf returns the first row of the table that matches a refusal of the authority.
 func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
 	i := slices.IndexFunc(table, func(o outcome) bool { return o.fits(a, s, c) })
 	return table[i]
 }
 
-// failure returns the row as the answer to the request r about a resource of kind k.
+// failure returns the row as the answer to a request for a resource of the given kind.
 func (o *outcome) failure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{
@@ -104,13 +106,14 @@ func (o *outcome) failure(k kind, r *http.Request) *failure {
 	return f
 }
 
-// refused returns the failure for the error with which the authority answered an action.
+// refused returns the failure that answers a refusal of the authority. An error without a Code is
+// returned unchanged.
 func (c *call) refused(a lease.Action, res lease.Result, err error) error {
 	code := lease.CodeOf(err)
 	if code == 0 {
 		return err
 	}
-	state := lease.Leased // the most likely state if the authority shows none
+	state := lease.Leased // the most likely state if the authority returned no record
 	if !res.Now.IsZero() {
 		state = res.Record.At(res.Now).State
 	}

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// properties are the HTTP headers that are kept with a blob. They are never changed.
+// properties are the HTTP headers that the server stores with a blob. They are never changed.
 type properties struct {
 	contentType, encoding, language, disposition, cacheControl string
 	md5                                                        []byte
 }
 
-// parseProperties parses the headers x-ms-blob-*. If fallback is set, a missing content type is that of
-// the request.
+// parseProperties parses the headers x-ms-blob-*. If fallback is set, the Content-Type of the request
+// replaces a missing x-ms-blob-content-type.
 func (c *call) parseProperties(fallback bool) (*properties, error) {
 	p := &properties{
 		contentType:  c.header("x-ms-blob-content-type"),
@@ -40,7 +40,7 @@ func (c *call) parseProperties(fallback bool) (*properties, error) {
 	return p, nil
 }
 
-// write sets the properties in an answer to a read.
+// write sets the headers of a read's answer.
 func (p *properties) write(h http.Header) {
 	for name, v := range map[string]string{
 		"Content-Type": p.contentType, "Content-Encoding": p.encoding, "Content-Language": p.language,
@@ -93,15 +93,15 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// write sets the headers of the metadata. It does not use [http.Header.Set], which would capitalize
-// their names: some clients know the prefix in lower case only.
+// write sets the metadata headers of an answer. It does not use [http.Header.Set], because that
+// capitalizes header names. Some clients recognize the prefix of metadata in lower case only.
 func (m metadata) write(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
 	}
 }
 
-// setMetadata is Set Blob Metadata. It replaces all metadata.
+// setMetadata serves Set Blob Metadata. It replaces all metadata of the blob.
 func setMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -110,7 +110,7 @@ func setMetadata(c *call) (*reply, error) {
 	return c.amend(func(v *version) { v.metadata = m })
 }
 
-// setProperties is Set Blob Properties. It clears every property that is not given.
+// setProperties serves Set Blob Properties. It clears every property that the request does not set.
 func setProperties(c *call) (*reply, error) {
 	for _, name := range []string{"x-ms-blob-content-length", "x-ms-sequence-number-action"} { // of page blobs
 		if v := c.header(name); v != "" {

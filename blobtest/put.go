@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// putBlobOrCopy serves two operations that have the same method and address.
+// putBlobOrCopy serves Put Blob and Copy Blob, which have the same method and address.
 func putBlobOrCopy(c *call) (*reply, error) {
 	if c.header("x-ms-copy-source") != "" {
 		return copyBlob(c)
@@ -17,7 +17,7 @@ func putBlobOrCopy(c *call) (*reply, error) {
 	return putBlob(c)
 }
 
-// putBlob is Put Blob, for block blobs.
+// putBlob serves Put Blob for block blobs.
 func putBlob(c *call) (*reply, error) {
 	switch t := c.header("x-ms-blob-type"); {
 	case t == "":
@@ -55,7 +55,7 @@ func putBlob(c *call) (*reply, error) {
 	return c.replace(v, write{}, http.StatusCreated, nil)
 }
 
-// parseContent parses the headers that describe a new content.
+// parseContent parses the headers that describe the new content of a blob.
 func (c *call) parseContent() (*version, error) {
 	props, err := c.parseProperties(true)
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *call) parseContent() (*version, error) {
 	return &version{props: props, metadata: m, tier: tier}, nil
 }
 
-// accessTier returns the tier of a new content, or empty if the client sets none. It is kept and
-// shown, and has no effect.
+// accessTier returns the access tier for the new content of a blob, or "" if the client sets none. The
+// server stores and returns the tier, but the tier has no effect.
 func (c *call) accessTier() (string, error) {
 	s := c.header(headerTier)
 	for _, tier := range []string{"", "Hot", "Cool", "Cold", "Archive"} {
@@ -84,15 +84,16 @@ func (c *call) accessTier() (string, error) {
 	return "", badHeader(c.r, headerTier)
 }
 
-// replace puts v in place of the content of a blob, if there is one. Snapshots stay. If amend is not
-// nil, it is called last, and may change v and the answer or return a failure.
+// replace replaces the content of a blob with v, or creates the blob. The snapshots of the blob are
+// kept. If the function amend is not nil, it is called last. It may change v and the answer, or return
+// a failure.
 func (c *call) replace(v *version, w write, status int, amend func(f found, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
-	// The service ignores If-None-Match: * in a request with a lease ID, which says that the blob
-	// exists.
+	// A lease ID implies that the blob exists. In a request with a lease ID, the service therefore
+	// ignores If-None-Match: *.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}
@@ -138,7 +139,7 @@ func (c *call) replace(v *version, w write, status int, amend func(f found, rep 
 	return c.writeBlob(w)
 }
 
-// deleteBlob is Delete Blob. It deletes a blob, its snapshots, or one snapshot.
+// deleteBlob serves Delete Blob. It deletes a blob, its snapshots, or one snapshot.
 func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)

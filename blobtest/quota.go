@@ -2,14 +2,15 @@ package blobtest
 
 import "sync/atomic"
 
-// What a thing costs besides the bytes that clients sent, rounded up generously.
+// These sizes are estimates of the memory that is needed in addition to the bytes from clients. They
+// are rounded up generously.
 const (
 	placeSize = 4 << 10 // a container, or a blob with its name
 	stateSize = 1 << 10 // a content, of a blob or of a snapshot
 	blockSize = 256
 )
 
-// A quota limits what a Handler keeps, in bytes. Bytes are reserved before anything is kept.
+// A quota limits how many bytes a Handler stores. Bytes are reserved before data is stored.
 type quota struct {
 	limit int64
 	used  atomic.Int64
@@ -30,7 +31,7 @@ func (q *quota) reserve(n int64) error {
 
 func (q *quota) release(n int64) { q.used.Add(-n) }
 
-// size returns the size of a container and everything in it.
+// size returns the size of a container with all its blobs.
 func (k *container) size() int64 {
 	n := k.attrs.size()
 	for _, e := range k.blobs {
@@ -41,7 +42,7 @@ func (k *container) size() int64 {
 
 func (a *attributes) size() int64 { return placeSize + a.metadata.size() }
 
-// size returns the size of everything under the name of a blob. It is 0 for nil.
+// size returns the size of all data under the name of a blob. The size of nil is 0.
 func (e *entry) size() int64 {
 	if e == nil {
 		return 0
@@ -53,8 +54,8 @@ func (e *entry) size() int64 {
 	return n
 }
 
-// size counts all bytes of a version, even if it shares them with a snapshot or with the source of a
-// copy.
+// size returns the size of a version. Bytes that the version shares with a snapshot or with the source
+// of a copy are counted too.
 func (v *version) size() int64 {
 	if v == nil {
 		return 0

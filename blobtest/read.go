@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// getBlob is Get Blob and, for HEAD, Get Blob Properties.
+// getBlob serves Get Blob. For the method HEAD, it serves Get Blob Properties.
 func getBlob(c *call) (*reply, error) {
 	r, err := c.readBlob(false)
 	if err != nil {
@@ -38,7 +38,7 @@ func getBlob(c *call) (*reply, error) {
 	}
 	const wantsMD5 = "x-ms-range-get-content-md5"
 	sums := strings.EqualFold(c.header(wantsMD5), "true")
-	// The service computes the MD5 of a range of at most 4 MiB, and not of a whole blob.
+	// The service computes an MD5 only for a range, and only if the range has at most 4 MiB.
 	if sums && (!partial || last-first+1 > 4<<20) {
 		return nil, badHeader(c.r, wantsMD5)
 	}
@@ -62,8 +62,8 @@ func getBlob(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// addVersion adds to an answer what all reads have: the entity tag, the time of the last change, the
-// metadata and the state of the lease.
+// addVersion adds the headers that the answers to all reads have. These are the entity tag, the last
+// change, the metadata and the state of the lease.
 func (c *call) addVersion(rep *reply, r reading) {
 	c.describe(rep, r.etag, r.modified)
 	r.metadata.write(rep.header)
@@ -72,7 +72,7 @@ func (c *call) addVersion(rep *reply, r reading) {
 	}
 }
 
-// getMetadata is Get Blob Metadata.
+// getMetadata serves Get Blob Metadata.
 func getMetadata(c *call) (*reply, error) {
 	r, err := c.readBlob(false)
 	if err != nil {
@@ -83,8 +83,8 @@ func getMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// parseRange parses the range of a read, bytes=first- or bytes=first-last. A range of any other form is
-// ignored. x-ms-range takes precedence over Range.
+// parseRange parses the byte range of a read, which is bytes=first- or bytes=first-last. A range of
+// any other form is ignored. The header x-ms-range takes precedence over the header Range.
 func (c *call) parseRange(size int64) (first, last int64, partial bool, err error) {
 	s := c.header("x-ms-range")
 	if s == "" {

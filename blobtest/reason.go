@@ -12,18 +12,19 @@ import (
 	"sync"
 )
 
-// net/http has one reason phrase for each status. The service has one for each error. So the server's
-// connections replace the phrase when a status line is written. This relies on net/http writing one
-// response at a time to a connection, and beginning the first write of a response with its status line.
+// net/http has one reason phrase for each status code. The service has one for each error code. So the
+// server's connections replace the reason phrase when net/http writes a status line. This works because
+// net/http writes one response at a time to a connection. It also relies on the fact that the first write
+// of a response begins with the status line.
 
 type reasonKey struct{}
 
-// A connContext is a [http.Server.ConnContext].
+// A connContext is the function type of [http.Server.ConnContext].
 type connContext = func(context.Context, net.Conn) context.Context
 
-// reasonContext returns a connContext that calls inner, which may be nil, with the connection that the
-// listener accepted. The context that it returns holds the connection for setReason, and ends when the
-// connection is closed.
+// reasonContext returns a connContext that stores the connection for setReason in the context. If
+// inner is not nil, the connContext first calls inner with the connection that the listener accepted.
+// The context ends when the connection is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -41,9 +42,10 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// outliveClient returns a context with the values and the deadline of ctx that does not end when the
-// client hangs up, because the service then still carries out the request. The contexts of net/http end
-// when a client closes its side, even if it waits for the answer.
+// outliveClient returns a context that does not end when the client hangs up, because the service then
+// still carries out the request. The context has the values and the deadline of ctx. The contexts of
+// net/http end when a client closes its side of the connection, even if the client still waits for the
+// answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -62,8 +64,8 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request came over TLS. net/http cannot see that, because the connection is
-// wrapped.
+// secure reports whether the request arrived over TLS. Because the connection is wrapped, net/http may
+// not recognize TLS.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true
@@ -76,8 +78,8 @@ func (c *call) secure() bool {
 	return ok
 }
 
-// setReason sets the reason phrase of the response that is written next on the connection of the request
-// with this context. If the connection is not a reasonConn, it does nothing.
+// setReason sets the reason phrase of the next response on the connection. The argument ctx is the
+// context of the request. If the connection is not a reasonConn, setReason does nothing.
 func setReason(ctx context.Context, status int, phrase string) {
 	if c, ok := ctx.Value(reasonKey{}).(*reasonConn); ok && phrase != http.StatusText(status) {
 		c.mu.Lock()
@@ -95,8 +97,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// A reasonListener accepts connections whose reason phrases can be set. They also know the case in which
-// their requests send the names of metadata.
+// A reasonListener accepts connections whose reason phrases can be set. The connections also remember
+// the case in which requests send the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {
@@ -115,7 +117,7 @@ type reasonConn struct {
 	end  context.CancelFunc
 
 	mu     sync.Mutex
-	status int // of the response that has a phrase; 0 if none has
+	status int // the status of the response that gets phrase; 0 if there is no phrase
 	phrase string
 }
 
@@ -125,7 +127,8 @@ func (c *reasonConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is not called while a request is under way, even if its client hangs up.
+// Close closes the connection. The server does not call Close while a request is in progress, even if
+// the client hangs up.
 func (c *reasonConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()
@@ -147,8 +150,8 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take returns the phrase, once, if the line is the status line that it was set for. head is the line
-// without its own phrase.
+// take returns the phrase if line is the status line for which the phrase was set. It returns each
+// phrase only once. The result head is the line without its own reason phrase.
 func (c *reasonConn) take(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

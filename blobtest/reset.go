@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Reset deletes all containers and blobs and creates the containers of [Options.Containers] again.
-// A blob that is created afterward has no lease. The clock and the tokens of the leases go on. A request
-// that is carried out meanwhile may come before the reset or after it. If Reset returns an error,
-// some of this may not be done.
+// Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again. A
+// blob that is created after Reset has no lease. Reset does not change the clock, and the tokens of
+// leases continue to rise. A concurrent request may be carried out before or after the reset. If Reset
+// returns an error, the reset may be incomplete.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.made()
 	for _, a := range h.accounts {
@@ -29,7 +29,7 @@ func (h *Handler) Reset(ctx context.Context) error {
 	return h.createContainers(ctx)
 }
 
-// createContainers creates the containers of the options, in every account.
+// createContainers creates the containers of the options in every account.
 func (h *Handler) createContainers(ctx context.Context) error {
 	for _, a := range h.accounts {
 		for _, name := range h.o.Containers {
@@ -44,7 +44,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall is a call about a container that no client sent.
+// ownCall returns a call for a container that the Handler makes itself, without a client.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An account has containers. Its mutex protects the maps and what they contain. It is never held while
-// the authority is asked; see gates.
+// An account holds containers. The mutex protects the map of containers and everything in it. The
+// mutex is never held during a call of the authority; see gates.
 type account struct {
 	name string
 	key  []byte
@@ -21,32 +21,33 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container exists until it is deleted. A new container of the same name is another value, so a
-// request that outlives a container cannot change the next one.
+// A container exists until it is deleted. A new container with the same name is a different value.
+// Therefore a late request for the deleted container cannot change the new one.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
 }
 
-// attributes describe a container. They are never changed, only replaced.
+// attributes describe a container. They are never changed, only replaced as a whole.
 type attributes struct {
 	etag     string
 	modified time.Time
 	metadata metadata
-	public   string // access without a signature, which is shown but not granted
+	public   string // public access, which the server returns but does not grant
 }
 
-// found is what exists under the names of a request. A field is nil if that does not exist.
+// found holds the resources that exist under the names in a request. A field is nil if its resource
+// does not exist.
 type found struct {
 	container *container
 	*attributes
 	entry *entry
 }
 
-// An entry is everything under the name of a blob. It is never changed, only replaced.
+// An entry holds all data under the name of a blob. It is never changed, only replaced as a whole.
 type entry struct {
 	current   *version // nil if there are only uncommitted blocks
-	blocks    []block  // uncommitted; of two blocks with the same ID the later one counts
+	blocks    []block  // uncommitted; if two blocks have the same ID, the later one is used
 	snapshots []*version
 }
 
@@ -58,14 +59,14 @@ type version struct {
 	snapshot time.Time // when the snapshot was taken; zero for a blob itself
 	metadata metadata
 	props    *properties
-	tier     string // as the client set it; empty if it did not
+	tier     string // empty if the client did not set it
 	data     segments
 	blocks   []block // committed; nil if the content was put as a whole
 	copied   *copied
 }
 
-// metadata are names and values, ordered by the lower case of the names. The names have the case in
-// which the client sent them.
+// metadata holds pairs of a name and a value, sorted by the names in lower case. The names keep the
+// case in which the client sent them.
 type metadata [][2]string
 
 // A block is a part of a blob.
@@ -74,7 +75,7 @@ type block struct {
 	data []byte
 }
 
-// segments are the content of a blob. They share the bytes of its blocks.
+// segments are the content of a blob. They share memory with the blocks of the blob.
 type segments [][]byte
 
 func (s segments) size() (n int64) {
@@ -84,7 +85,7 @@ func (s segments) size() (n int64) {
 	return n
 }
 
-// slice returns size bytes from offset on. There must be as many.
+// slice returns size bytes from offset on. The segments must have at least offset+size bytes.
 func (s segments) slice(offset, size int64) (part segments) {
 	for _, b := range s {
 		n := int64(len(b))
@@ -101,7 +102,7 @@ func (s segments) slice(offset, size int64) (part segments) {
 	return part
 }
 
-// find returns what exists under the names.
+// find returns the resources that exist under the names.
 func (a *account) find(container, blob string) (f found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,13 +112,13 @@ func (a *account) find(container, blob string) (f found) {
 	return f
 }
 
-// uncommitted returns an empty version, for a blob that has only uncommitted blocks.
+// uncommitted returns an empty version that stands for a blob with only uncommitted blocks.
 func (f found) uncommitted() *version {
 	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
 }
 
-// put sets the entry of a blob, or removes it if e is nil. It does nothing and returns false if b is no
-// longer the container of its name.
+// put sets the entry of a blob, or removes the entry if e is nil. If the name no longer belongs to the
+// container b, put does nothing and returns false.
 func (a *account) put(container string, b *container, blob string, e *entry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,20 +133,20 @@ func (a *account) put(container string, b *container, blob string, e *entry) boo
 	return true
 }
 
-// newETag returns an entity tag, without its quotes, that no other version has.
+// newETag returns a new entity tag without quotes. No other version has this entity tag.
 func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name of the lease of a blob, or of a container if blob is empty. It is
-// account/container/blob. If that is too long for an authority, the name ends in a hash instead. No two
-// resources share a name.
+// LeaseName returns the name of the lease of a blob. If blob is empty, it returns the name of the
+// lease of the container. The name is account/container/blob. If that is too long for an authority, a
+// hash replaces the end of the name. No two resources share a name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// A name of MaxLabel bytes always ends in a hash, so it cannot equal a name that does not.
+	// Only names with a hash have MaxLabel bytes, so no name without a hash can be equal to one of them.
 	if len(name) < lease.MaxLabel {
 		return name
 	}

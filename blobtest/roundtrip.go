@@ -9,17 +9,17 @@ import (
 	"strconv"
 )
 
-// RoundTrip implements [http.RoundTripper]: it answers a request without a network. So a test can use an
-// SDK client in a bubble of testing/synctest, where a clock of [NewFastClock] with rate 1 runs with the
-// time of the bubble:
+// RoundTrip implements [http.RoundTripper]. It answers a request without a network. A test can
+// therefore use an SDK client in a bubble of testing/synctest. In the bubble, a clock of
+// [NewFastClock] with rate 1 runs with the time of the bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
-// The host of the URL does not matter, if its path begins with the account. If the context of the request
-// ends first, RoundTrip returns its error. The request is still carried out, as by the service, and ends
-// after [Options.Timeout] at the latest.
+// If the path of the URL begins with the account, the host of the URL does not matter. If the context
+// of the request ends first, RoundTrip returns the error of the context. The request is still carried
+// out, as by the service. The request then ends after [Options.Timeout] at the latest.
 //
-// Names of metadata come back in the case that net/http gives to headers.
+// RoundTrip returns the names of metadata in the case that net/http gives to headers.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.made()
 	body := r.Body
@@ -55,8 +55,8 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// canonical returns a header with the names that net/http gives to headers that it receives. The names of
-// a header that is sent may be spelled in another way.
+// canonical returns a copy of a header in which all names have the canonical form of net/http. A
+// client or a handler may spell names in another way.
 func canonical(sent http.Header) http.Header {
 	received := make(http.Header, len(sent))
 	for name, values := range sent {
@@ -88,7 +88,7 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// response returns what was written as the answer to r.
+// response returns the response that was written for the request r.
 func (w *answerWriter) response(r *http.Request) *http.Response {
 	w.WriteHeader(http.StatusOK)
 	res := &http.Response{

@@ -6,19 +6,21 @@ import (
 	"strings"
 )
 
-// An operation is an operation that is served: how a request asks for it, and what a shared access
-// signature must permit. Any one of the permissions is enough.
+// An operation describes an operation of the service that is served. The first fields say which
+// requests select the operation. The other fields say what a shared access signature must permit. Any
+// one of the permissions is enough.
 type operation struct {
 	method       string
 	kind         kind
 	comp         string
 	permissions  string
-	resourceType string // s, c or o, in an account's signature; empty: that of the address
+	resourceType string // s, c or o in the signature of an account; if empty, the address decides
 	listsBlobs   bool   // the only operation on a container that the signature of a container permits
 	run          func(*call) (*reply, error)
 }
 
-// served are the operations on accounts, containers and blobs. HEAD is served where GET is.
+// served lists the operations on accounts, containers and blobs. HEAD is served wherever GET is
+// served.
 var served = []operation{
 	{http.MethodGet, kindService, "list", "l", "s", false, listContainers},
 	{http.MethodGet, kindSettings, "properties", "r", "s", false, getServiceProperties},
@@ -46,8 +48,9 @@ var served = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation. An operation that is not served is refused as the service refuses an
-// unknown one. If only its method is not served, the answer has the methods that are.
+// route returns the operation of the request. An operation that is not served is refused like an
+// unknown operation of the service. If only its method is not served, the answer lists the methods
+// that are served.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -74,8 +77,8 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters ask for something that is not served. An operation that
-// ignored one would be carried out in part.
+// unservedHeaders and unservedParameters request features that are not served. A request with one of
+// them is refused, because the server could carry out only a part of the request.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// admitSignature verifies the shared access signature of an account, which has ss and srt, or of a
-// service, which has sr. Its times are compared with the server's clock, so a test can let a signature
-// expire.
+// admitSignature verifies a shared access signature. The signature of an account has the fields ss and
+// srt. The signature of a service has the field sr. The times in a signature are compared with the
+// server's clock, so a test can let the signature expire.
 func (c *call) admitSignature(op *operation) error {
 	q := c.query
 	for _, name := range []string{"si", "skoid", "sktid", "saoid", "suoid", "ses"} {
@@ -55,7 +55,7 @@ func (c *call) admitSignature(op *operation) error {
 	return nil
 }
 
-// Versions in which more fields are signed.
+// These versions of the service added fields to the string that is signed.
 const (
 	versionHeaders   lease.Version = 2013_08_15 // rscc and the like
 	versionSlashBlob lease.Version = 2015_02_21 // the resource begins with /blob
@@ -63,11 +63,11 @@ const (
 	versionResource  lease.Version = 2018_11_09 // sr and the snapshot
 	versionScope     lease.Version = 2020_12_06 // the encryption scope
 
-	// The version in which the permission to delete became enough to break a lease.
+	// Since this version, the permission to delete is enough to break a lease.
 	versionDeleteBreaks lease.Version = 2017_07_29
 )
 
-// accountText returns the string that is signed for an account.
+// accountText returns the string that the signature of an account signs.
 func (c *call) accountText(v lease.Version) string {
 	q := c.query
 	lines := []string{c.account.name, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
@@ -77,7 +77,7 @@ func (c *call) accountText(v lease.Version) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// serviceText returns the string that is signed for a container, a blob or a snapshot.
+// serviceText returns the string that the signature of a container, a blob or a snapshot signs.
 func (c *call) serviceText(v lease.Version) string {
 	q := c.query
 	resource := "/" + c.account.name + "/" + c.container
@@ -108,7 +108,7 @@ func (c *call) serviceText(v lease.Version) string {
 	return strings.Join(lines, "\n")
 }
 
-// overrideHeaders replaces the headers of the blob with those that are signed, such as rscc.
+// overrideHeaders replaces headers of the blob with values from the signature, such as rscc.
 func (c *call) overrideHeaders(rep *reply) {
 	version, err := lease.ParseVersion(c.query.Get("sv"))
 	if c.access.all || err != nil || version < versionHeaders {
@@ -123,8 +123,7 @@ func (c *call) overrideHeaders(rep *reply) {
 	}
 }
 
-// checkTimes checks the time at which the signature ends, se, and the optional time at which it begins,
-// st.
+// checkTimes checks the expiry time se of a signature, and the optional start time st.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()
 	end, err := parseISO(c.query.Get("se"))
@@ -152,7 +151,8 @@ func parseISO(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// checkSource checks the protocol, spr, and the address of the client, sip.
+// checkSource checks the field spr, which is the protocol, and the field sip, which is the address of
+// the client.
 func (c *call) checkSource() error {
 	if c.query.Get("spr") == "https" && !c.secure() {
 		return errProtocolScope
@@ -181,7 +181,8 @@ func (c *call) checkSource() error {
 	return nil
 }
 
-// checkAccountScope checks the services, ss, and the types of resource, srt.
+// checkAccountScope checks the field ss, which lists services, and the field srt, which lists types of
+// resources.
 func (c *call) checkAccountScope(op *operation) error {
 	if !strings.Contains(c.query.Get("ss"), "b") {
 		return errServiceScope
@@ -192,7 +193,7 @@ func (c *call) checkAccountScope(op *operation) error {
 	return nil
 }
 
-// resourceType returns the letter that srt must have for an operation.
+// resourceType returns the letter that the field srt must contain for the operation.
 func (c *call) resourceType(op *operation) string {
 	switch {
 	case op.resourceType != "":
@@ -205,8 +206,9 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the resource, sr: c for a container and the blobs in it, b for a blob, bs for
-// a snapshot. None of them permits an operation on the container itself, except to list its blobs.
+// checkServiceScope checks the field sr, which is the resource. It is c for a container and its blobs,
+// b for a blob, and bs for a snapshot. A signature with sr permits only one operation on the container
+// itself, which is to list its blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

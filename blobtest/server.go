@@ -11,15 +11,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Server is a Handler that listens on a loopback port of its own, like a httptest.Server. Its methods
-// may be called from any number of goroutines. Make a Server with [NewServer]: the zero Server panics.
+// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Its
+// methods may be called from any number of goroutines. Create a Server with [NewServer], because the
+// methods of a zero Server panic.
 type Server struct {
-	// URL is the endpoint of the account for SDK clients, such as
+	// URL is the endpoint of the account for SDK clients. An example is
 	// http://127.0.0.1:40127/devstoreaccount1.
 	URL string
 
-	// Account and Key are the credentials for SDK clients. If the Options have several accounts, they
-	// are those of the account whose name sorts first.
+	// Account and Key are the credentials for SDK clients. If the Options have several accounts,
+	// Account is the name that sorts first.
 	Account, Key string
 
 	*Handler
@@ -29,9 +30,10 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server over an authority. If auth is nil, the Server makes an authority in memory,
-// whose time moves only by [Server.Advance] unless [Options.Clock] runs. Close the Server when the test
-// is done. The error is that of [NewHandler], or says why the Server cannot listen.
+// NewServer starts a Server that uses the given authority. If auth is nil, the Server creates an
+// authority in memory, which runs on [Options.Clock]. The default Clock moves only when
+// [Server.Advance] is called. Close the Server when the test is done. NewServer returns the errors of
+// [NewHandler], and an error if the Server cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -66,8 +68,8 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	return s, nil
 }
 
-// HTTPServer returns an [http.Server] that serves the Handler, with limits for headers and for slow
-// clients.
+// HTTPServer returns an [http.Server] that serves the Handler. The server limits the size of headers,
+// and has timeouts against slow clients.
 func (h *Handler) HTTPServer() *http.Server {
 	h.made()
 	return &http.Server{
@@ -82,10 +84,15 @@ func (h *Handler) HTTPServer() *http.Server {
 	}
 }
 
-// Serve accepts connections on l until s is closed or shut down, and then returns nil. Unlike s.Serve, it
-// answers with the reason phrases of the service, sends headers in the case that the service uses, keeps
-// the case of the names of metadata, and carries out a request even if its client hangs up, until s is
-// closed. Serve changes s.ConnContext, so s must not be serving yet. A listener of TLS must not offer
+// Serve accepts connections on l until s is closed or shut down, and then returns nil. Unlike the
+// method Serve of s, it does the following:
+//
+//   - It answers with the reason phrases of the service.
+//   - It sends headers in the case that the service uses.
+//   - It keeps the case of the names of metadata.
+//   - It carries out a request even if the client hangs up, until s is closed.
+//
+// Serve changes s.ConnContext, so s must not be serving yet. If l is a TLS listener, it must not offer
 // HTTP/2.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.made()
@@ -96,26 +103,26 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d, and with it the leases of an authority that runs on
-// [Options.Clock]. The authority that the server makes itself does.
+// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], its leases
+// advance too. The authority that the server creates itself runs on [Options.Clock].
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
-// Lease returns the record of the lease of a blob in the account [Server.Account], or of a container if
-// blob is empty. It changes nothing. The record of a deleted blob stays until there is a new blob of that
-// name.
+// Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is empty,
+// it returns the record of the container's lease. Lease changes nothing. After a blob is deleted, the
+// record of its lease stays until a new blob of that name is created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob in the account [Server.Account], or of a container if
-// blob is empty.
+// LeaseName returns the name of the lease of a blob in the account [Server.Account]. If blob is empty,
+// it returns the name of the container's lease.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }
 
-// Close cancels the requests under way, closes all connections and waits for the goroutines that serve
-// them. It may be called more than once.
+// Close cancels the requests in progress, closes all connections and waits for the goroutines that
+// serve the connections. It may be called more than once.
 func (s *Server) Close() {
 	s.made()
 	s.cancel()

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// admitSharedKey verifies the header Authorization: "SharedKey account:signature" or
-// "SharedKeyLite account:signature". It ignores the age of the request, because the client does not run
-// on the server's clock.
+// admitSharedKey verifies the header Authorization. The header is "SharedKey account:signature" or
+// "SharedKeyLite account:signature". The age of the request is ignored, because the client does not
+// run on the server's clock.
 func (c *call) admitSharedKey() error {
 	scheme, rest, ok := strings.Cut(c.header("Authorization"), " ")
 	name, sig, signed := strings.Cut(strings.TrimSpace(rest), ":")
@@ -37,8 +37,8 @@ func (c *call) admitSharedKey() error {
 	return nil
 }
 
-// verify reports whether sig is the signature of text. Its time does not depend on how many bytes of sig
-// are right.
+// verify reports whether sig is the signature of text. It takes the same time no matter how many bytes
+// of sig are right.
 func verify(key []byte, text, sig string) bool {
 	got, err := base64.StdEncoding.DecodeString(sig)
 	mac := hmac.New(sha256.New, key)
@@ -50,7 +50,7 @@ func verify(key []byte, text, sig string) bool {
 func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	date := c.header("Date")
 	if c.header(headerDate) != "" {
-		date = "" // it is among the canonicalized headers
+		date = "" // x-ms-date is among the canonicalized headers
 	}
 	lines := []string{c.r.Method}
 	if lite {
@@ -65,7 +65,8 @@ func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders(order) + c.canonicalResource(lite)
 }
 
-// signedLength returns the signed length. Since version 2015-02-21 that of an empty body is empty.
+// signedLength returns the Content-Length that is signed. Since version 2015-02-21, the length of an
+// empty body is signed as an empty string.
 func (c *call) signedLength() string {
 	n := c.header("Content-Length")
 	if n == "0" && c.version >= versionZeroLength {
@@ -74,15 +75,16 @@ func (c *call) signedLength() string {
 	return n
 }
 
-// Clients sort header names in two orders: by their bytes, or as Windows sorts words, which ignores
-// dashes and puts an underscore before digits. The orders differ in the names of metadata only.
+// Clients sort header names in one of two orders. The ordinal order compares bytes. The cultural order
+// is the word order of Windows, which ignores dashes and puts an underscore before digits. The two
+// orders differ only in the names of metadata.
 var (
 	ordinal  = strings.Compare
 	cultural = func(a, b string) int { return strings.Compare(words.Replace(a), words.Replace(b)) }
 	words    = strings.NewReplacer("-", "", "_", " ")
 )
 
-// canonicalHeaders returns the headers x-ms-*, one a line, ordered by their names. "Prior to
+// canonicalHeaders returns the headers x-ms-*, one on each line, ordered by their names. "Prior to
 // service version 2016-05-31, headers with empty values were omitted from the signature string."
 func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	var names []string
@@ -102,8 +104,8 @@ func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	return b.String()
 }
 
-// canonicalResource returns the account, the path as it was sent, and the parameters. Shared Key Lite
-// signs the parameter comp only.
+// canonicalResource returns the account, the path as the client sent it, and the query parameters.
+// Shared Key Lite signs only the parameter comp.
 func (c *call) canonicalResource(lite bool) string {
 	path, _, _ := strings.Cut(c.r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 { // absolute form

@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// snapshotBlob is Snapshot Blob. It does not change the blob, so it reads its lease.
+// snapshotBlob serves Snapshot Blob. A snapshot does not change the blob, so the lease is checked as
+// for a read.
 func snapshotBlob(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
@@ -45,7 +46,7 @@ func snapshotBlob(c *call) (*reply, error) {
 	}})
 }
 
-// deleteSnapshot deletes a snapshot. The lease of the blob does not protect it.
+// deleteSnapshot deletes a snapshot. The lease of the blob does not protect its snapshots.
 func deleteSnapshot(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {

@@ -8,17 +8,20 @@ import (
 	"sync"
 )
 
-// "Metadata names preserve the case with which they were created, but are case-insensitive when set or
-// read." net/http does not keep the case of header names, so the server's connections parse them, too. A
-// spelling holds the names of metadata, as they were sent, in the head of the request that is answered
-// next. It ignores everything between that head and its answer. That is a body, or a request that the
-// client pipelined; the names of a pipelined request are kept in lower case.
+// A spelling remembers the names of metadata in a request, in the case in which the client sent them.
+// The server's connections parse these names, because net/http does not keep the case of header names.
+// The documentation says: "Metadata names preserve the case with which they were created, but are
+// case-insensitive when set or read."
+//
+// A spelling has the names of the request that is answered next. It ignores all bytes between the head
+// of that request and the answer. These bytes are the body, or requests that the client pipelined. The
+// names of metadata in a pipelined request are therefore stored in lower case.
 type spelling struct {
 	mu       sync.Mutex
-	answered bool              // the next bytes are a head, or come before one
+	answered bool              // the next bytes belong to a head, or come before a head
 	left     int               // bytes that the head may still have; 0 before it begins
 	line     []byte            // the part of an unfinished line that can matter
-	names    map[string]string // as they were sent, by their lower case
+	names    map[string]string // the names as they were sent, by the names in lower case
 }
 
 const (
@@ -26,7 +29,7 @@ const (
 	maxEnd  = len(" HTTP/1.1\r") // the end of the first line of a head
 )
 
-// read parses the next bytes of a client.
+// read parses the next bytes that the client sent.
 func (s *spelling) read(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +45,8 @@ func (s *spelling) read(p []byte) {
 	}
 }
 
-// keep keeps a part of a line. In a head it keeps no more than the head may have. Before a head, where a
-// body can come, it keeps only what may be the end of the line.
+// keep stores a part of a line. In a head, it stores at most as many bytes as a head may have. Before
+// a head, the line may belong to a body. In that case keep stores only the last bytes of the line.
 func (s *spelling) keep(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -70,8 +73,8 @@ func (s *spelling) readLine(line []byte) {
 	}
 }
 
-// answer is called before each part of an answer is written. What the client sends after it is another
-// request.
+// answer must be called before each part of an answer is written. Bytes that the client sends later
+// belong to another request.
 func (s *spelling) answer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +82,8 @@ func (s *spelling) answer() {
 	clear(s.names)
 }
 
-// spelled returns the name of a piece of metadata, given in lower case, in the case in which the request
-// with this context sent it.
+// spelled returns the name of a piece of metadata in the case in which the request sent it. The
+// argument name is in lower case, and ctx is the context of the request.
 func spelled(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -94,9 +97,9 @@ func spelled(ctx context.Context, name string) string {
 	return name
 }
 
-// spell changes the names of the headers of an answer to the case that the service uses. HTTP ignores the
-// case, but a script that searches the output of curl does not. If a program calls a Handler without a
-// server, it uses [http.Header.Get], so the names must then be canonical.
+// spell changes the names of headers in an answer to the case that the service uses. HTTP ignores the
+// case, but a script that searches the output of curl does not. A program that calls a Handler without
+// a server reads the answer with [http.Header.Get]. In that case, all names must be canonical.
 func spell(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

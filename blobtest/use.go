@@ -6,28 +6,30 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A write changes a blob. The write of its lease and the change of its entry are one step.
+// A write describes a change of a blob. The check of the lease and the change of the entry are one
+// step.
 type write struct {
 	creates  bool // the blob need not exist
 	blocks   bool // the blob may have only uncommitted blocks
-	infinite bool // a lease must be an infinite one
-	reads    bool // the blob itself does not change, so its lease is read
+	infinite bool // if the blob is leased, its lease must be infinite
+	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare decides everything that the lease does not. It may return a failure, but a refusal of
-	// the lease comes first.
+	// prepare decides everything that does not depend on the lease. It may return a failure, but a
+	// refusal by the lease takes precedence.
 	prepare func(f found) (plan, error)
 }
 
-// A plan is a change that is carried out once the authority has admitted it, at the authority's time.
+// A plan is a change that waits for the authority. Once the authority has admitted the change, it is
+// carried out at the authority's time.
 type plan struct {
-	grows int64 // how much the size of the entry grows
+	grows int64 // the number of bytes by which the entry grows
 
-	// carryOut returns the new entry, or nil if the blob is deleted.
+	// carryOut returns the new entry and the answer. The entry is nil if the blob is deleted.
 	carryOut func(now time.Time) (*entry, *reply)
 }
 
-// writeBlob does a write.
+// writeBlob carries out a write.
 func (c *call) writeBlob(w write) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return nil, badQuery(errInvalidQuery, "snapshot", c.query.Get("snapshot"), "A snapshot is read-only.")
@@ -73,8 +75,8 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	return rep, nil
 }
 
-// admitCreation admits a new blob and returns its time. A new blob has no lease, so a lease ID is refused;
-// versions before 2013-08-15 ignored it.
+// admitCreation admits a new blob and returns the time of its creation. A new blob has no lease, so a
+// request with a lease ID is refused. Versions before 2013-08-15 ignore the lease ID.
 func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
 		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
@@ -97,17 +99,17 @@ func (c *call) admitWrite(w write) (time.Time, error) {
 	return res.Now, err
 }
 
-// A reading is what a read returns.
+// A reading is the result of a read.
 type reading struct {
 	*version
 	entry  *entry
 	record lease.Record // zero for a snapshot
 }
 
-// readBlob reads a blob or a snapshot, if its lease and the conditions admit it. "All GET operations
-// support a conditional lease parameter, where the operation only proceeds if the lease ID included with
-// the request is valid." If uncommitted is set, a blob that has only uncommitted blocks is read as an
-// empty version.
+// readBlob reads a blob or a snapshot, if its lease and the conditions admit the read. "All GET
+// operations support a conditional lease parameter, where the operation only proceeds if the lease ID
+// included with the request is valid." If uncommitted is set, a blob with only uncommitted blocks is
+// read as an empty version.
 func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	cond, err := c.readConditions("")
 	if err != nil {
@@ -146,7 +148,8 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	return r, cond.forRead(r.etag, r.modified)
 }
 
-// useSnapshot admits a use of a snapshot. A snapshot cannot be leased, so a lease ID is refused.
+// useSnapshot admits a request for a snapshot. A snapshot cannot be leased, so a request with a lease
+// ID is refused.
 func (c *call) useSnapshot(use lease.Action) error {
 	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
 		return c.refused(use, lease.Result{}, err)
@@ -154,8 +157,8 @@ func (c *call) useSnapshot(use lease.Action) error {
 	return nil
 }
 
-// at returns the snapshot of that time, or the blob itself if t is zero. It returns nil if that does not
-// exist.
+// at returns the snapshot that was taken at time t, or the blob itself if t is zero. It returns nil if
+// there is no such snapshot or blob.
 func (e *entry) at(t time.Time) *version {
 	if t.IsZero() {
 		return e.current

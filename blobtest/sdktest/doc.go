@@ -1,4 +1,4 @@
-// Package sdktest tests blobtest with clients and a server of others: the Azure SDK for Go, the
-// JavaScript SDK, and the Azurite emulator. It is a module of its own, so users of blobtest do not
-// require them. It has tests only.
+// Package sdktest tests blobtest with the Azure SDK for Go, the JavaScript SDK and the Azurite
+// emulator. This package is a separate module, so users of blobtest do not depend on this software. It
+// contains only tests.
 package sdktest

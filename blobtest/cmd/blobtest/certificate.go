@@ -19,9 +19,9 @@ import (
 // A keyPair is a certificate and its key, in PEM.
 type keyPair struct{ cert, key []byte }
 
-// makeCertificate makes a certificate that signs itself, for this machine under host and under the
-// names that clients use for an emulator. It is valid for a year of real time, since clients verify
-// it on their own clock.
+// makeCertificate makes a self-signed certificate for this machine. The certificate is for the given
+// host, and for the names that clients use for an emulator. It is valid for a year of real time,
+// because clients compare it with their own clocks.
 func makeCertificate(host string) (pair keyPair, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,8 +63,8 @@ func makeCertificate(host string) (pair keyPair, err error) {
 	}, nil
 }
 
-// listenTLS returns l with TLS. The certificate is that of the two files. If they are not named, it is
-// a new one: then file holds it until remove is called.
+// listenTLS returns l with TLS. It uses the certificate and the key in the given files. If no files
+// are given, it makes a new certificate. The new certificate is in file until remove is called.
 func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Listener, file string, remove func(), err error) {
 	var cert tls.Certificate
 	remove = func() {}
@@ -89,8 +89,8 @@ func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Liste
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}}), file, remove, nil
 }
 
-// writeTemporary writes a new file into the directory for temporary files, which an image without a
-// system lacks.
+// writeTemporary writes b to a new file in the directory for temporary files. It creates that
+// directory if necessary, because a minimal container image has none.
 func writeTemporary(b []byte) (name string, err error) {
 	if err := os.MkdirAll(os.TempDir(), 0o777); err != nil {
 		return "", err

@@ -10,15 +10,15 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The control endpoints. Neither is a path of the protocol, because no account's name begins with an
-// underscore.
+// These are the paths of the control endpoints. They are not paths of the protocol, because the name of an
+// account cannot begin with an underscore.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
 )
 
-// A control serves the control endpoints, and passes every other request on to the double. It asks
-// for no signature, but refuses what a page in a browser could send.
+// A control serves the control endpoints, and passes every other request on to the double. The control
+// endpoints need no signature, but refuse requests that a page in a browser could send.
 type control struct {
 	double  *blobtest.Handler
 	trusted func(host string) bool
@@ -33,7 +33,7 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A page can have its own name resolve to this machine, and is then of the same origin.
+		// A page can let its own host name resolve to this machine, to make its requests same-origin.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -42,9 +42,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveClock shows and moves the clock. GET answers {"now":"..."}. POST with the parameter advance,
-// a duration such as 15s or 1m, moves the clock forward first. If that is beyond the end of the clock,
-// POST moves it to its end and answers 400.
+// serveClock returns the time of the clock, and can move the clock. The answer is {"now":"..."}. A
+// POST moves the clock forward by the parameter advance, which is a duration such as 15s or 1m. If the
+// clock would move beyond its end, a POST moves it to its end and answers 400.
 func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -66,13 +66,13 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// The client may be gone; then there is no one to report an error to.
+	// An error means that the client is gone, so the error cannot be reported.
 	_ = json.NewEncoder(w).Encode(struct {
 		Now time.Time `json:"now"`
 	}{clock.Now()})
 }
 
-// serveReset deletes everything but the containers of -container, which it creates again.
+// serveReset deletes all containers and blobs. It then creates the containers of -container again.
 func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
@@ -86,9 +86,10 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// trustedHost returns a function that reports whether the Host of a request is a name of this machine,
-// and not that of a page. Names of a machine that others can reach are unknown, so there every Host
-// is one.
+// trustedHost returns a function that checks the header Host of a request. The function returns true
+// for names of this machine, and false for the name of a page on the internet. If other machines can
+// reach the listener, the names of this machine are not known. In that case, the function returns true
+// for every Host.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

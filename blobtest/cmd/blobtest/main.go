@@ -1,34 +1,36 @@
-// Command blobtest serves a double of the Azure Blob service whose leases run on a clock that a test
-// can move. SDK clients of any language use it with the emulator's account:
+// Command blobtest serves a test double of the Azure Blob service. A test can move the clock on which
+// the leases run. SDK clients of any language use the double with the emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
-// It prints a connection string for every account, and then logs a line for every request. While it
-// runs, two addresses control it:
+// It prints a connection string for every account, and then logs a line for every request. While the
+// command runs, two addresses control it:
 //
 //	curl http://127.0.0.1:10000/_clock                         # show the time
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// These need no signature. They refuse requests with the header Origin, and, if the command listens
-// on the loopback interface only, requests whose Host is not an IP address, localhost or the host of
-// -addr. So no page in a browser can use them.
+// These two addresses need no signature, but a page in a browser cannot use them. They refuse requests
+// with the header Origin. If the command listens on the loopback interface only, they also check the
+// header Host. The Host must be an IP address, localhost or the host of -addr.
 //
-// Containers and blobs need a signature, which SDK clients make and curl does not. With -allow-anyone
-// they need none, and a bearer token is not verified. Some clients sign requests to the emulator's
-// account in another way than the service asks; hashicorp/go-azure-sdk, which Terraform uses, is one.
-// They are answered 403. Give them an account of another name, with -account.
+// Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
+// not. With -allow-anyone no signature is needed, and bearer tokens are not verified.
 //
-// The header Date of an answer shows the command's clock. A client that compares it with its own time,
-// as rclone does, may warn.
+// Some clients sign requests to the emulator's account in a way that the service does not accept. An
+// example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these requests 403. For
+// such a client, use -account to serve an account of another name.
 //
-// With -tls the command makes a certificate that signs itself, and prints the name of the file that
-// holds it until the command ends. The certificate is for localhost, 127.0.0.1, ::1, the host of
-// -addr, the name of the machine, and *.blob.localhost and *.blob.core.windows.net, of which the first
-// label is an account.
+// The header Date of an answer contains the time of the command's clock. Some clients, such as rclone,
+// warn if the Date differs from their own time.
 //
-// An interrupt ends the command once the requests under way are answered, or after 5 s. A second
-// interrupt ends it at once.
+// With -tls the command makes a self-signed certificate and writes it to a file. It prints the name of
+// the file, and removes the file at its end. The certificate is for localhost, 127.0.0.1, ::1, the
+// host of -addr and the name of the machine. It is also for *.blob.localhost and
+// *.blob.core.windows.net, where the first label is an account.
+//
+// After an interrupt, the command answers the requests in progress and then ends. It waits for at most
+// 5 s. A second interrupt ends the command at once.
 //
 // The flags are
 //
@@ -81,10 +83,10 @@ func main() {
 	}
 }
 
-// grace is how long an interrupt waits for the requests under way.
+// grace is how long the command waits for requests in progress after an interrupt.
 const grace = 5 * time.Second
 
-// settings are what the flags set.
+// settings are the values of the flags.
 type settings struct {
 	blobtest.Options
 	addr, clock string
@@ -93,7 +95,7 @@ type settings struct {
 	certificate string // file of the certificate that was made for this run
 }
 
-// run serves until the context is done. What programs read is written to out, and logs to log.
+// run serves until the context is done. It writes the output for programs to out, and logs to log.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	s, err := parse(args, log)
 	if err != nil {
@@ -120,7 +122,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	return serve(ctx, h, l, trustedHost(s.addr, bound))
 }
 
-// parse reads the flags.
+// parse parses the flags.
 func parse(args []string, log io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("blobtest", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -174,7 +176,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// withPort returns addr with the emulator's port if it has none.
+// withPort returns addr. If addr has no port, the emulator's port is added.
 func withPort(addr string) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
@@ -182,8 +184,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address that clients on this machine connect to. An address that stands
-// for all interfaces is for listening only.
+// usableAddress returns the address to which clients on this machine can connect. An address for all
+// interfaces is for listening only, so usableAddress replaces it with a loopback address.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -191,7 +193,7 @@ func usableAddress(addr string, bound net.Addr) string {
 	}
 	host := "127.0.0.1"
 	if asked, _, _ := net.SplitHostPort(addr); strings.Contains(asked, ":") {
-		host = "::1" // 0.0.0.0 and no host are bound to both families, and shown as ::
+		host = "::1" // bound is :: even if addr has 0.0.0.0 or no host
 	}
 	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
@@ -216,7 +218,7 @@ func serve(ctx context.Context, h *blobtest.Handler, l net.Listener, trusted fun
 	return errors.Join(err, <-served)
 }
 
-// parseClock returns the rate of a clock: 1 for real, 0 for manual.
+// parseClock returns the rate of a clock. The rate is 1 for the mode real, and 0 for the mode manual.
 func parseClock(mode string) (rate float64, err error) {
 	switch mode {
 	case "real":
@@ -231,7 +233,8 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints how clients connect: a line for each account, in the order of their names.
+// announce prints the addresses for clients. It prints one connection string for each account, sorted
+// by name.
 func (s *settings) announce(out io.Writer, addr string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
