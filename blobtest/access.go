@@ -10,7 +10,7 @@ import (
 type access struct {
 	all         bool          // the client is the owner of the account
 	permissions string        // the letters of a shared access signature
-	version     lease.Version // of the signature
+	version     lease.Version // the version of the signature
 }
 
 func (a access) any(letters string) bool { return a.all || strings.ContainsAny(a.permissions, letters) }
@@ -39,8 +39,8 @@ var (
 	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
 )
 
-// admit authorizes the request. If the request is not authorized, it returns the failure that says
-// why. A shared access signature must have at least one of the permissions of the operation.
+// admit authorizes the request. If the request is not authorized, admit returns a failure with the
+// reason. A shared access signature must have at least one of the permissions of the operation.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -55,7 +55,7 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns a failure whose body contains the reason in the format of the service.
+// unauthenticated returns the failure errAuthentication, with detail as the reason in its body.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// getServiceProperties serves Get Blob Service Properties. It returns the settings of a new account
-// and the CORS rules of the server.
+// getServiceProperties serves Get Blob Service Properties. The answer contains the settings of a new
+// account and the CORS rules of the server.
 func getServiceProperties(c *call) (*reply, error) {
 	b := startXML()
 	b.WriteString("<StorageServiceProperties>")

@@ -8,6 +8,6 @@ import (
 // newAuthority returns an authority in memory with the limits of the service. The authority reads the
 // clock once for each request. So it decides, commits and answers a request at one time.
 func newAuthority(clock *Clock) lease.Authority {
-	// The service never forgets a lease ID, so the retention is longer than any test.
+	// The service never forgets a lease ID, so this authority keeps records longer than any test runs.
 	return memory.New(&memory.Options{Clock: clock, Limits: lease.AzureLimits, Retention: century}).Authority()
 }

@@ -16,8 +16,8 @@ const (
 	maxCommitted   = 50_000
 )
 
-// putBlock serves Put Block. It stores a block for a later Put Block List. From then on the blob can
-// be leased, even if it has no committed content.
+// putBlock serves Put Block. It stores a block for a later Put Block List. A blob that has only
+// uncommitted blocks can already be leased.
 func putBlock(c *call) (*reply, error) {
 	if v := c.header("x-ms-copy-source"); v != "" { // Put Block From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", v)
@@ -197,8 +197,8 @@ func getBlockList(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// latestBlocks returns the uncommitted blocks. If several blocks have the same ID, it returns only the
-// last of them.
+// latestBlocks returns the uncommitted blocks. If several blocks have the same ID, only the last of
+// these blocks is returned.
 func (e *entry) latestBlocks() (list []block) {
 	at := map[string]int{}
 	for _, b := range e.blocks {

@@ -57,8 +57,8 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 }
 
 // reserve makes sure that at least n bytes of the quota are reserved for the call. The bytes in
-// c.reserved are released after the answer. If the call stores data, it must subtract the size of the
-// data from c.reserved, so that these bytes stay reserved.
+// c.reserved are released after the answer. A call that stores n bytes must subtract n from
+// c.reserved, so that these bytes stay reserved.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -174,8 +174,8 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets the version of the service for the request. The version in the header takes
-// precedence over the version in the query, and the query over the shared access signature.
+// chooseVersion sets the version of the service for the request. The version comes from the header, or
+// else from the query, or else from the shared access signature.
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -209,8 +209,8 @@ const (
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime sets the deadline of the request. The time limit is the one in the options, or the query
-// parameter timeout if that is shorter. The parameter is "expressed in seconds".
+// limitTime sets the deadline of the request. The time limit is the shorter of [Options.Timeout] and
+// the query parameter timeout. The query parameter is "expressed in seconds".
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {

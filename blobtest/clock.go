@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Clock is a clock that a test controls. It stands still until the test moves it, or it runs at a
+// A Clock is a clock that a test controls. A Clock stands still until the test moves it, or runs at a
 // constant rate. A Clock is a [lease.Clock], so one Clock can drive the store, the server and the
 // sessions of a test. Its methods may be called from any number of goroutines.
 //
@@ -69,8 +69,8 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d. Before it returns, it sends the time to every channel of
-// [Clock.After] that is due. A negative d counts as 0, because the time of an authority never runs
+// Advance moves the clock forward by d. Before Advance returns, every channel of [Clock.After] that is
+// due has received the time. A negative d counts as 0, because the time of an authority never runs
 // backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
@@ -101,7 +101,7 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// The timer fires a little late. If rounding made it fire early, the waiter would never be woken.
+		// The timer fires a little late. If the timer fired early, nothing would wake the waiter later.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

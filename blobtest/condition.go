@@ -75,8 +75,8 @@ func parseETags(values []string) (tags []string) {
 	return tags
 }
 
-// single reports whether the service supports the combination of conditional headers in a write. One
-// header is allowed. If-Match may be combined with If-Unmodified-Since, and If-None-Match with
+// single reports whether the service supports the combination of conditional headers in the request.
+// One header is allowed. If-Match may be combined with If-Unmodified-Since, and If-None-Match with
 // If-Modified-Since. Each header may have only one entity tag. The documentation says: "With the
 // exception of the two combinations of conditional headers listed above, a request may specify only a
 // single conditional header."
@@ -110,9 +110,9 @@ func (q *conditions) unchanged(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !seconds(modified).After(q.unmodifiedSince)
 }
 
-// changed reports whether the conditions If-None-Match and If-Modified-Since hold. If all headers are
-// evaluated, it is enough that one of the two holds. The documentation says: "If-Match &&
-// If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
+// changed reports whether the conditions If-None-Match and If-Modified-Since hold. If q.all is set,
+// only one of these two conditions must hold. The documentation says: "If-Match && If-Unmodified-Since
+// && (If-None-Match || If-Modified-Since)".
 func (q *conditions) changed(etag string, modified time.Time) bool {
 	newer := seconds(modified).After(q.modifiedSince)
 	switch {
@@ -124,10 +124,10 @@ func (q *conditions) changed(etag string, modified time.Time) bool {
 	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
-// seconds returns t in whole seconds, like the header Last-Modified.
+// seconds truncates t to whole seconds, because the header Last-Modified has only whole seconds.
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// forRead evaluates the conditions of a read of an existing blob.
+// forRead evaluates the conditional headers of a read of an existing blob.
 func (q *conditions) forRead(etag string, modified time.Time) error {
 	switch {
 	case slices.Contains(q.noneMatch, "*"):
@@ -156,8 +156,8 @@ func (q *conditions) forMissing() error {
 	return errBlobNotFound
 }
 
-// forWrite evaluates the conditions of a write or a lease operation on an existing resource. The
-// service ignores If-None-Match: * in these operations.
+// forWrite evaluates the conditional headers of a write or a lease operation on an existing resource.
+// The service ignores If-None-Match: * in these operations.
 func (q conditions) forWrite(etag string, modified time.Time) error {
 	if slices.Contains(q.noneMatch, "*") {
 		q.noneMatch = nil
@@ -168,8 +168,8 @@ func (q conditions) forWrite(etag string, modified time.Time) error {
 	return nil
 }
 
-// forCreation evaluates the conditions of a request that writes a whole blob. The argument etag is
-// empty if the blob does not exist.
+// forCreation evaluates the conditional headers of a request that writes a whole blob. The argument
+// etag is empty if the blob does not exist.
 func (q *conditions) forCreation(etag string, modified time.Time) error {
 	switch {
 	case etag == "" && q.match != nil:

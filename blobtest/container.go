@@ -48,8 +48,8 @@ func (c *call) create(attrs *attributes) error {
 	return nil
 }
 
-// publicAccess returns the public access of a new container: "container", "blob" or "". The server
-// stores and returns this value, but still refuses requests without a signature.
+// publicAccess returns the level of public access to a new container, which is "container", "blob" or
+// "". The server stores and returns the level, but still refuses requests without a signature.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {
@@ -58,7 +58,7 @@ func (c *call) publicAccess() (string, error) {
 	return s, nil
 }
 
-// getContainer serves Get Container Properties and Get Container Metadata.
+// getContainer serves the operations Get Container Properties and Get Container Metadata.
 func getContainer(c *call) (*reply, error) {
 	f, res, leave, err := c.enterContainer(lease.ActionRead)
 	if err != nil {

@@ -31,10 +31,10 @@ func (k *copied) write(h http.Header) {
 	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
 }
 
-// copyBlob serves Copy Blob. With the header x-ms-requires-sync, it serves Copy Blob From URL. The
-// source must be in the same account. A copy reads the source and writes the destination before the
-// request is answered. In the service, a Copy Blob may continue after the answer. Therefore a lease on
-// its destination must be infinite.
+// copyBlob serves the operations Copy Blob and Copy Blob From URL. The second operation has the header
+// x-ms-requires-sync. The source must be in the same account. The server reads the source and writes
+// the destination before it answers the request. In the service, a Copy Blob may continue after the
+// answer. Therefore a lease on its destination must be infinite.
 //
 // Before version 2012-02-12, the lease of the destination may have any duration. The destination then
 // does not describe the copy. The status of the answer differs too: "a successful operation returns
@@ -132,8 +132,8 @@ func (c *call) readSource() (r reading, err error) {
 	return r, nil
 }
 
-// abortCopy serves Abort Copy Blob. It always fails, because a copy is complete when its request is
-// answered.
+// abortCopy serves Abort Copy Blob. This operation always fails, because a copy is complete when its
+// request is answered.
 func abortCopy(c *call) (*reply, error) {
 	if c.query.Get("copyid") == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "copyid")

@@ -31,8 +31,8 @@ func (u *CORSRule) allows(header string) bool {
 	return false
 }
 
-// addCORS adds the CORS headers to a response "if the request includes an Origin header and CORS is
-// enabled with a matching rule".
+// addCORS adds the CORS headers to a response. The documentation says that the service adds the
+// headers "if the request includes an Origin header and CORS is enabled with a matching rule".
 func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || len(h.o.CORS) == 0 {
@@ -50,9 +50,9 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// write sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials. The
-// documentation says of the first: "This header returns the value of the origin request header in case
-// of a match." The second "will be set to true" if the rule "does not allow all origins".
+// write sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials. The first
+// header "returns the value of the origin request header in case of a match". The second header "will
+// be set to true" if the rule "does not allow all origins".
 func (u *CORSRule) write(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")

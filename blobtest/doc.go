@@ -1,6 +1,6 @@
 // Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
-// clients of any language connect to it over HTTP. The test controls the clock, so a lease of 15
-// seconds can expire at once.
+// clients of any language connect to it over HTTP. The test controls the clock, so it does not have to
+// wait until a lease of 15 seconds expires.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -18,34 +18,34 @@
 //
 // A [lease.Authority] grants the leases. NewServer creates an authority in memory, or uses an
 // authority of your own. Your authority may be wrapped to inject faults. The server parses each
-// request and sends it to the authority. It answers with the status codes and error codes of the
-// service. The authority alone decides whether a lease is granted, and whether a read or a write is
-// admitted.
+// request and sends it to the authority. The server answers with the status codes and error codes of
+// the service. The authority alone decides whether a lease is granted, and whether a read or a write
+// is admitted.
 //
 // For each blob, the server checks the lease and changes the content in one step. No other request to
 // the server can come between the check and the change. A program that calls the authority directly
-// can come between them.
+// can change the lease in between.
 //
-// Each request has a single time. If the server made the authority, a request is decided, committed and
-// answered at one instant of the clock.
+// Each request has a single time. If the server made the authority, a request is decided, committed
+// and answered at one instant of the clock.
 //
 // # What is served
 //
-// The server implements all of Lease Blob and Lease Container. It also implements the other operations
-// that users of leases need:
+// The server serves all operations of Lease Blob and Lease Container. It also serves the other
+// operations that users of leases need:
 //
 //   - for the account: List Containers, Get Blob Service Properties, Get Account Information
 //   - for containers: create, list, delete, properties and metadata, also for $root, $web and $logs
 //   - for blobs: Put Blob, Put Block, Put Block List, Get Block List, Get Blob with ranges, Get Blob
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
-// The server evaluates conditional headers. It verifies Shared Key, Shared Key Lite and the shared
-// access signatures of accounts and services. It stores and returns the access tier of a blob and the
-// public access of a container, but neither has an effect.
+// The server evaluates conditional headers. It verifies signatures with Shared Key and Shared Key
+// Lite, and the shared access signatures of accounts and services. The server stores and returns the
+// access tier of a blob and the public access of a container, but neither has an effect.
 //
-// The server refuses all other requests with the error codes of the service for unsupported features.
-// It does not support append and page blobs, tags, access policies, batches, or changes to the
-// properties of the account.
+// The server refuses all other requests with the error codes that the service uses for unsupported
+// features. The server does not support append and page blobs, tags, access policies, batches, or
+// changes to the properties of the account.
 //
 // The account is the first segment of the path, as in the emulator. It can also be the first label of
 // the host, as in the service, if ".blob." follows it. http://127.0.0.1:10000/name/box and
@@ -58,8 +58,9 @@
 //   - A copy is complete when its request is answered.
 //   - [Options.MaxTotal] limits how many bytes a server stores.
 //   - Any date from 2009-09-19 on is accepted as a version.
-//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417),
-//     without a body of XML.
-//   - Names of metadata keep their case through [NewServer] and [Handler.Serve] only. In another
-//     server, and in a pipelined request, they come back in lower case.
+//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417). These
+//     answers have no body of XML.
+//   - Names of metadata keep their case only through [NewServer] and [Handler.Serve]. Another server
+//     returns the names in lower case. The names in a pipelined request are also returned in lower
+//     case.
 package blobtest

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A failure is the answer to a request that fails. It has the status, the error code and the text of
-// the service. The text is the reason phrase of the response, and also the message in the body.
-// Failures are shared and never changed. The method with returns a changed copy.
+// A failure is the answer to a request that fails. Its status, error code and text are those of the
+// service. The text is the reason phrase of the response, and also the message in the body. Failures
+// are shared and never changed. The method with returns a changed copy.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -97,13 +97,13 @@ func badHeader(r *http.Request, name string) *failure {
 // noHeader returns the failure for a missing header.
 func noHeader(name string) *failure { return errMissingHeader.with("HeaderName", name) }
 
-// badQuery returns the failure f with the name and the value of a query parameter.
+// badQuery returns a copy of f that contains the name and the value of a query parameter.
 func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers err. An error other than a failure or an expired deadline
-// means that the outcome is unknown. Such an error is answered as an internal error.
+// failureOf returns the failure that answers err. An expired deadline is answered as a timeout. Every
+// other error that is not a failure is answered as an internal error, because its outcome is unknown.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -138,8 +138,8 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// text writes value and escapes the characters that XML reserves. A line break is not escaped, like in
-// the messages of the service. A character that XML does not allow becomes U+FFFD.
+// text writes value and escapes the characters that XML reserves. Line breaks are not escaped, because
+// the service does not escape them in messages. A character that XML does not allow becomes U+FFFD.
 func text(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// gates admit one request at a time for each name. The check of the lease and the change of the
-// resource are therefore one step. The server calls the authority while it holds a gate, so a wait for
-// the gate must end with the context. For this reason a gate is not a mutex. A name takes memory only
-// while requests use it.
+// gates admit one request at a time for each name. While a request holds a gate, no other request can
+// come between its check of the lease and its change of the resource. The server calls the authority
+// while it holds a gate. A request that waits for a gate must therefore stop waiting when its context
+// ends. For this reason a gate is not a mutex. A name takes memory only while requests use it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate

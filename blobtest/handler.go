@@ -17,10 +17,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Handler is an [http.Handler] that serves the Blob protocol. It can be used in a server of your
-// own; [NewServer] is simpler. A Handler stores the blobs, and its authority stores the leases. Its
-// methods may be called from any number of goroutines. Create a Handler with [NewHandler], because the
-// methods of a zero Handler panic.
+// A Handler is an [http.Handler] that serves the Blob protocol. Use a Handler in an HTTP server of
+// your own, or use [NewServer], which is simpler. A Handler stores the blobs, and its authority stores
+// the leases. Its methods may be called from any number of goroutines. Create a Handler with
+// [NewHandler], because the methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
 	ownLeases bool // the Handler made the authority, which runs on its clock
@@ -34,8 +34,8 @@ type Handler struct {
 
 // NewHandler returns a Handler that uses an authority of your own, which may inject faults. If auth is
 // nil, the Handler creates an authority in memory with the limits of the service. That authority runs
-// on [Options.Clock]. If an option is not valid, the error is a [*lease.FieldError]. Otherwise the
-// error comes from the authority, which is called for each of [Options.Containers].
+// on [Options.Clock]. If an option is not valid, the error is a [*lease.FieldError]. NewHandler also
+// returns the error of the authority if one of [Options.Containers] cannot be created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *call) log(status int, code string, err error) {
 	c.o.Logger.LogAttrs(c.ctx, slog.LevelInfo, "request", attrs...)
 }
 
-// blamed returns the header or the query parameter that err names, as log attributes.
+// blamed returns log attributes for the header or the query parameter that err names.
 func blamed(err error) (attrs []slog.Attr) {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -232,8 +232,8 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// visible reports whether an answer repeats the request ID of the client. Such an ID must have "no
-// more than 1,024 visible ASCII characters".
+// visible reports whether the request ID of a client is valid. An answer repeats only a valid request
+// ID, which has "no more than 1,024 visible ASCII characters".
 func visible(s string) bool {
 	if s == "" || len(s) > 1024 {
 		return false
@@ -253,8 +253,8 @@ func (c *call) ask(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// time returns the time of the request. It is the time at which the Handler's own authority decided
-// the request. If no lease was involved or the authority is not the Handler's own, it is the current
+// time returns the time of the request. This is the time at which the Handler's own authority decided
+// the request. If no lease was involved, or if the user supplied the authority, this is the current
 // time.
 func (c *call) time() time.Time {
 	if c.now.IsZero() {
@@ -276,9 +276,9 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns the failure with which the lease would refuse a read or a write, or nil. The
-// caller will fail the request for another reason, so the request must not change the lease. For
-// example, a failed write is not a modification, so an expired lease can still be renewed after it.
+// wouldRefuse returns a failure if the lease would refuse the read or the write, and nil otherwise. It
+// does not change the lease, because the caller fails the request in any case. For example, an expired
+// lease can still be renewed after a failed write.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -290,8 +290,8 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// forget ends the lease that an earlier resource of this name may have left. A new resource must have
-// no lease. The result is the time of the authority.
+// forget ends any lease of an earlier resource with the same name, because a new resource has no
+// lease. The result is the time of the authority.
 func (c *call) forget() (time.Time, error) {
 	for range 3 { // repeats only if another request leases the name in between
 		res, err := c.ask(lease.Request{Action: lease.ActionWrite})

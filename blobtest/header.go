@@ -44,7 +44,7 @@ func canonicalName(name string) string {
 }
 
 // headerOf returns the value of a header without surrounding white space. If a header was sent more
-// than once, the result has all its values, because clients sign all values.
+// than once, headerOf joins the values with commas, because clients sign the joined values.
 func headerOf(r *http.Request, name string) string {
 	switch values := r.Header[canonicalName(name)]; len(values) {
 	case 0:

@@ -70,12 +70,12 @@ func (c *call) stopwatch() (elapsed func() time.Duration) {
 }
 
 // breakTime returns the "approximate time remaining in the lease period". If the break period ends the
-// lease, the service answers the break period. Otherwise the service answers the remaining duration of
-// the lease. The caller truncates the result to seconds.
+// lease, the result is the break period. Otherwise the result is the remaining duration of the lease.
+// The caller truncates the result to seconds.
 //
-// The argument took is the time that the call of the authority took. An authority may commit a break
-// up to this much later than it decided the break. In that case, as much of the break period has
-// passed already.
+// The argument took is the time that the call of the authority took. The authority may have committed
+// the break later than it decided the break. Up to took of the break period may then have passed
+// already.
 func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {
@@ -92,8 +92,8 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// leased returns the entity tag and the last change of the resource. It returns a failure if the
-// resource does not exist or a condition does not hold.
+// leased returns the entity tag of the resource and the time of its last change. It returns a failure
+// if the resource does not exist or a condition does not hold.
 func (c *call) leased(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listBlobs serves List Blobs, with or without a delimiter. It does not check the lease of the
-// container, and it ignores a lease ID in the request.
+// listBlobs serves List Blobs, with or without a delimiter. This operation does not check the lease of
+// the container, and ignores any lease ID.
 func listBlobs(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {

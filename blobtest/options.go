@@ -34,19 +34,19 @@ type Options struct {
 	// neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable selects the status of three refusals for which the published table of outcomes
-	// differs from the service. Two of the refusals are for a read and a write of a leased blob with a
-	// wrong ID. The third is for a read of a breaking blob with a wrong ID. If PublishedTable is set,
-	// the server answers 409 as in the table. Default: 412, as the service answers.
+	// PublishedTable selects the published table of outcomes, which differs from the service in three
+	// cases. The cases are a read of a leased blob, a write of a leased blob and a read of a breaking
+	// blob, each with a wrong lease ID. If PublishedTable is set, the server answers 409 in these
+	// cases. Default: 412, as the service answers.
 	PublishedTable bool
 
-	// Clock is used for the time of answers and for checking shared access signatures. If the server
+	// Clock sets the time of answers, and is used to check shared access signatures. If the server
 	// makes its own authority, its leases run on this Clock too. The Clock must show a time after the
 	// zero time. Default: a clock that stands still at the time when the server was made.
 	Clock *Clock
 
-	// DefaultVersion is the service version of a request that names none. Default: 2009-09-19, as in a
-	// new account of the service. In that version, leases follow the older rules of the service.
+	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19,
+	// as in a new account of the service. In that version, leases follow older rules.
 	DefaultVersion lease.Version
 
 	// CORS are the rules for cross-origin requests. The first rule that matches a request is applied.

@@ -43,8 +43,8 @@ var (
 )
 
 // outcomes is the table of the service. The first row that matches a refusal is the answer. The last
-// row matches every refusal. A lease operation that the state of the lease does not allow is answered
-// 409. A read or a write that the lease does not admit is answered 412.
+// row matches every refusal. If the state of the lease does not allow a lease operation, the status is
+// 409. If the lease does not admit a read or a write, the status is 412.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
@@ -92,7 +92,7 @@ func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) out
 	return table[i]
 }
 
-// failure returns the row as the answer to a request for a resource of the given kind.
+// failure converts the row to the failure that answers a request for a resource of the given kind.
 func (o *outcome) failure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{
@@ -106,8 +106,8 @@ func (o *outcome) failure(k kind, r *http.Request) *failure {
 	return f
 }
 
-// refused returns the failure that answers a refusal of the authority. An error without a Code is
-// returned unchanged.
+// refused converts a refusal of the authority to a failure. An error without a Code is returned
+// unchanged.
 func (c *call) refused(a lease.Action, res lease.Result, err error) error {
 	code := lease.CodeOf(err)
 	if code == 0 {

@@ -93,8 +93,8 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// write sets the metadata headers of an answer. It does not use [http.Header.Set], because that
-// capitalizes header names. Some clients recognize the prefix of metadata in lower case only.
+// write sets the metadata headers of an answer. This method does not use [http.Header.Set], because
+// Set would capitalize the names. Some clients recognize the prefix of metadata only in lower case.
 func (m metadata) write(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}

@@ -14,8 +14,8 @@ import (
 
 // net/http has one reason phrase for each status code. The service has one for each error code. So the
 // server's connections replace the reason phrase when net/http writes a status line. This works because
-// net/http writes one response at a time to a connection. It also relies on the fact that the first write
-// of a response begins with the status line.
+// net/http writes one response at a time to a connection. In addition, the first write of a response begins
+// with the status line.
 
 type reasonKey struct{}
 
@@ -42,10 +42,10 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// outliveClient returns a context that does not end when the client hangs up, because the service then
-// still carries out the request. The context has the values and the deadline of ctx. The contexts of
-// net/http end when a client closes its side of the connection, even if the client still waits for the
-// answer.
+// outliveClient returns a context that does not end when the client hangs up. The service also carries
+// out a request whose client has hung up. The context has the values and the deadline of ctx. The
+// contexts of net/http end when a client closes its side of the connection, even if the client still
+// waits for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -64,8 +64,8 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request arrived over TLS. Because the connection is wrapped, net/http may
-// not recognize TLS.
+// secure reports whether the request arrived over TLS. The field TLS of the request may be nil,
+// because net/http does not recognize a wrapped TLS connection.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true
@@ -98,7 +98,7 @@ func oneLine(s string) string {
 }
 
 // A reasonListener accepts connections whose reason phrases can be set. The connections also remember
-// the case in which requests send the names of metadata.
+// how requests spell the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {

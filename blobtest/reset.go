@@ -44,7 +44,8 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall returns a call for a container that the Handler makes itself, without a client.
+// ownCall returns a call that the Handler itself makes for a container, without a request from a
+// client.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

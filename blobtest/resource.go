@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An account holds containers. The mutex protects the map of containers and everything in it. The
+// An account holds containers. The mutex protects the map of containers and all data in the map. The
 // mutex is never held during a call of the authority; see gates.
 type account struct {
 	name string
@@ -65,8 +65,8 @@ type version struct {
 	copied   *copied
 }
 
-// metadata holds pairs of a name and a value, sorted by the names in lower case. The names keep the
-// case in which the client sent them.
+// metadata holds names and values, sorted by name without regard to case. The names keep the case in
+// which the client sent them.
 type metadata [][2]string
 
 // A block is a part of a blob.
@@ -139,14 +139,14 @@ func (h *Handler) newETag() string {
 }
 
 // LeaseName returns the name of the lease of a blob. If blob is empty, it returns the name of the
-// lease of the container. The name is account/container/blob. If that is too long for an authority, a
-// hash replaces the end of the name. No two resources share a name.
+// lease of the container. The name is account/container/blob. If this name is too long for an
+// authority, a hash replaces the end of the name. No two resources share a name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// Only names with a hash have MaxLabel bytes, so no name without a hash can be equal to one of them.
+	// Only names with a hash have MaxLabel bytes, so these names differ from all names without a hash.
 	if len(name) < lease.MaxLabel {
 		return name
 	}

@@ -16,10 +16,10 @@ import (
 //	options.Transport = &http.Client{Transport: handler}
 //
 // If the path of the URL begins with the account, the host of the URL does not matter. If the context
-// of the request ends first, RoundTrip returns the error of the context. The request is still carried
-// out, as by the service. The request then ends after [Options.Timeout] at the latest.
+// of the request ends first, RoundTrip returns the error of the context. The Handler still carries out
+// the request, like the service, for at most [Options.Timeout].
 //
-// RoundTrip returns the names of metadata in the case that net/http gives to headers.
+// RoundTrip returns the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.made()
 	body := r.Body
@@ -88,7 +88,7 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// response returns the response that was written for the request r.
+// response returns the written answer as the response to the request r.
 func (w *answerWriter) response(r *http.Request) *http.Response {
 	w.WriteHeader(http.StatusOK)
 	res := &http.Response{

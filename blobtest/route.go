@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// An operation describes an operation of the service that is served. The first fields say which
-// requests select the operation. The other fields say what a shared access signature must permit. Any
-// one of the permissions is enough.
+// An operation describes one operation of the service that the Handler serves. The fields method, kind
+// and comp select the requests. The fields permissions, resourceType and listsBlobs say which shared
+// access signatures permit the operation. Any one of the permissions is enough.
 type operation struct {
 	method       string
 	kind         kind
@@ -48,9 +48,9 @@ var served = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation of the request. An operation that is not served is refused like an
-// unknown operation of the service. If only its method is not served, the answer lists the methods
-// that are served.
+// route returns the operation of the request. If the Handler does not serve the operation, it answers
+// as the service answers an unknown operation. If only the method is wrong, the answer lists the
+// allowed methods.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -77,8 +77,8 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters request features that are not served. A request with one of
-// them is refused, because the server could carry out only a part of the request.
+// unservedHeaders and unservedParameters request features that the Handler does not serve. If the
+// Handler ignored such a header or parameter, it would carry out only a part of the request.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",

@@ -67,7 +67,7 @@ const (
 	versionDeleteBreaks lease.Version = 2017_07_29
 )
 
-// accountText returns the string that the signature of an account signs.
+// accountText returns the text that is signed in a signature for an account.
 func (c *call) accountText(v lease.Version) string {
 	q := c.query
 	lines := []string{c.account.name, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
@@ -77,7 +77,7 @@ func (c *call) accountText(v lease.Version) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// serviceText returns the string that the signature of a container, a blob or a snapshot signs.
+// serviceText returns the text that is signed in a signature for a container, a blob or a snapshot.
 func (c *call) serviceText(v lease.Version) string {
 	q := c.query
 	resource := "/" + c.account.name + "/" + c.container
@@ -108,7 +108,7 @@ func (c *call) serviceText(v lease.Version) string {
 	return strings.Join(lines, "\n")
 }
 
-// overrideHeaders replaces headers of the blob with values from the signature, such as rscc.
+// overrideHeaders sets headers of the answer to the values that the signature contains, such as rscc.
 func (c *call) overrideHeaders(rep *reply) {
 	version, err := lease.ParseVersion(c.query.Get("sv"))
 	if c.access.all || err != nil || version < versionHeaders {
@@ -206,9 +206,9 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the field sr, which is the resource. It is c for a container and its blobs,
-// b for a blob, and bs for a snapshot. A signature with sr permits only one operation on the container
-// itself, which is to list its blobs.
+// checkServiceScope checks the field sr of a signature, which is the kind of resource. The field sr is
+// c for a container and its blobs, b for a blob, and bs for a snapshot. The only operation on a
+// container itself that such a signature can permit is List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

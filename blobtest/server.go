@@ -103,8 +103,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], its leases
-// advance too. The authority that the server creates itself runs on [Options.Clock].
+// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], the time of
+// its leases advances too. The authority that the server creates itself runs on [Options.Clock].
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
 // Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is empty,

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// A spelling remembers the names of metadata in a request, in the case in which the client sent them.
-// The server's connections parse these names, because net/http does not keep the case of header names.
-// The documentation says: "Metadata names preserve the case with which they were created, but are
+// A spelling remembers how the client spelled the names of metadata in a request. The server's
+// connections parse these names, because net/http does not keep the case of header names. The
+// documentation says: "Metadata names preserve the case with which they were created, but are
 // case-insensitive when set or read."
 //
-// A spelling has the names of the request that is answered next. It ignores all bytes between the head
-// of that request and the answer. These bytes are the body, or requests that the client pipelined. The
-// names of metadata in a pipelined request are therefore stored in lower case.
+// A spelling has the names of the request that is answered next. It ignores the bytes between the head
+// of a request and the answer. The ignored bytes are the body of the request, or requests that the
+// client pipelined. Metadata names in a pipelined request are therefore stored in lower case.
 type spelling struct {
 	mu       sync.Mutex
 	answered bool              // the next bytes belong to a head, or come before a head
@@ -45,8 +45,9 @@ func (s *spelling) read(p []byte) {
 	}
 }
 
-// keep stores a part of a line. In a head, it stores at most as many bytes as a head may have. Before
-// a head, the line may belong to a body. In that case keep stores only the last bytes of the line.
+// keep stores a part of a line. In the head of a request, it stores at most as many bytes as a head
+// may have. Before a head, the line may belong to a body. In that case keep stores only the last bytes
+// of the line.
 func (s *spelling) keep(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -82,8 +83,8 @@ func (s *spelling) answer() {
 	clear(s.names)
 }
 
-// spelled returns the name of a piece of metadata in the case in which the request sent it. The
-// argument name is in lower case, and ctx is the context of the request.
+// spelled returns a metadata name as the client spelled it in the request. The argument name is in
+// lower case, and ctx is the context of the request.
 func spelled(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -98,8 +99,9 @@ func spelled(ctx context.Context, name string) string {
 }
 
 // spell changes the names of headers in an answer to the case that the service uses. HTTP ignores the
-// case, but a script that searches the output of curl does not. A program that calls a Handler without
-// a server reads the answer with [http.Header.Get]. In that case, all names must be canonical.
+// case of header names, but a script that searches the output of curl does not. A program that calls a
+// Handler without a server reads the answer with [http.Header.Get]. In that case, all names must be
+// canonical.
 func spell(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

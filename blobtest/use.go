@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A write describes a change of a blob. The check of the lease and the change of the entry are one
-// step.
+// A write describes a change of a blob. No other request can come between the check of the lease and
+// the change of the blob.
 type write struct {
 	creates  bool // the blob need not exist
 	blocks   bool // the blob may have only uncommitted blocks
@@ -15,13 +15,13 @@ type write struct {
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare decides everything that does not depend on the lease. It may return a failure, but a
-	// refusal by the lease takes precedence.
+	// prepare decides everything that does not depend on the lease. It may return a failure. If the
+	// lease refuses the write too, the request fails with the refusal of the lease.
 	prepare func(f found) (plan, error)
 }
 
-// A plan is a change that waits for the authority. Once the authority has admitted the change, it is
-// carried out at the authority's time.
+// A plan is a change that waits for the authority. The change is carried out when the authority has
+// admitted it, at the time of the authority.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 

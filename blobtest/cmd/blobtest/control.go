@@ -10,15 +10,15 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// These are the paths of the control endpoints. They are not paths of the protocol, because the name of an
-// account cannot begin with an underscore.
+// These are the paths of the control endpoints. They cannot collide with paths of the Blob protocol, because
+// the name of an account cannot begin with an underscore.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
 )
 
-// A control serves the control endpoints, and passes every other request on to the double. The control
-// endpoints need no signature, but refuse requests that a page in a browser could send.
+// A control serves the control endpoints, and passes every other request on to the Handler. The
+// control endpoints need no signature, but refuse requests that a web page could send.
 type control struct {
 	double  *blobtest.Handler
 	trusted func(host string) bool
@@ -33,7 +33,7 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A page can let its own host name resolve to this machine, to make its requests same-origin.
+		// A web page can resolve its own host name to this machine, so that its requests are same-origin.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -43,8 +43,8 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveClock returns the time of the clock, and can move the clock. The answer is {"now":"..."}. A
-// POST moves the clock forward by the parameter advance, which is a duration such as 15s or 1m. If the
-// clock would move beyond its end, a POST moves it to its end and answers 400.
+// POST moves the clock forward by the parameter advance, which is a duration such as 15s or 1m. If
+// that time is beyond the end of the clock, a POST moves the clock to its end and answers 400.
 func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -87,9 +87,9 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 }
 
 // trustedHost returns a function that checks the header Host of a request. The function returns true
-// for names of this machine, and false for the name of a page on the internet. If other machines can
-// reach the listener, the names of this machine are not known. In that case, the function returns true
-// for every Host.
+// for names of this machine, and false for the host name of a web page. If other machines can reach
+// the listener, this machine may have names that the command does not know. In that case, the function
+// returns true for every Host.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

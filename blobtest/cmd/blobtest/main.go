@@ -1,33 +1,34 @@
-// Command blobtest serves a test double of the Azure Blob service. A test can move the clock on which
+// Command blobtest runs a test double of the Azure Blob service. A test can move the clock on which
 // the leases run. SDK clients of any language use the double with the emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
-// It prints a connection string for every account, and then logs a line for every request. While the
-// command runs, two addresses control it:
+// The command prints a connection string for every account, and then logs a line for every request.
+// While the command runs, two addresses control it:
 //
 //	curl http://127.0.0.1:10000/_clock                         # show the time
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// These two addresses need no signature, but a page in a browser cannot use them. They refuse requests
-// with the header Origin. If the command listens on the loopback interface only, they also check the
-// header Host. The Host must be an IP address, localhost or the host of -addr.
+// These two addresses need no signature, but a web page in a browser cannot use them. They refuse
+// requests with the header Origin. If the command listens only on the loopback interface, the two
+// addresses also check the header Host. The Host must be an IP address, localhost or the host of
+// -addr.
 //
 // Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
 // not. With -allow-anyone no signature is needed, and bearer tokens are not verified.
 //
 // Some clients sign requests to the emulator's account in a way that the service does not accept. An
-// example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these requests 403. For
-// such a client, use -account to serve an account of another name.
+// example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these requests 403.
+// These clients work with an account that has another name; see -account.
 //
 // The header Date of an answer contains the time of the command's clock. Some clients, such as rclone,
 // warn if the Date differs from their own time.
 //
-// With -tls the command makes a self-signed certificate and writes it to a file. It prints the name of
-// the file, and removes the file at its end. The certificate is for localhost, 127.0.0.1, ::1, the
-// host of -addr and the name of the machine. It is also for *.blob.localhost and
-// *.blob.core.windows.net, where the first label is an account.
+// With -tls the command makes a self-signed certificate and writes it to a file. The command prints
+// the name of the file, and removes the file when the command ends. The certificate covers localhost,
+// 127.0.0.1, ::1, the host of -addr and the name of the machine. The certificate also covers
+// *.blob.localhost and *.blob.core.windows.net, where the first label is an account.
 //
 // After an interrupt, the command answers the requests in progress and then ends. It waits for at most
 // 5 s. A second interrupt ends the command at once.
@@ -184,8 +185,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address to which clients on this machine can connect. An address for all
-// interfaces is for listening only, so usableAddress replaces it with a loopback address.
+// usableAddress returns the address to which clients on this machine can connect. A client cannot
+// connect to an address for all interfaces. Such an address is replaced with a loopback address.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -233,8 +234,8 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints the addresses for clients. It prints one connection string for each account, sorted
-// by name.
+// announce prints the addresses for clients. The connection strings of the accounts are sorted by the
+// names of the accounts.
 func (s *settings) announce(out io.Writer, addr string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
