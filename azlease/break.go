@@ -98,8 +98,8 @@ type lockedTime struct {
 }
 
 // remaining returns the least and the most time that is left of a break. The argument seconds is the
-// answer of the service to a request that was sent at the time asked. A bound from an earlier answer
-// moves to an earlier time only if the new answer contradicts it.
+// answer of the service to a request that was sent at the time asked. If the new answer is consistent
+// with the bounds of earlier answers, these bounds do not become earlier.
 func (b *breaks) remaining(name, holder string, seconds int32, asked time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget removes what is known of a break, because the lease was released or acquired again.
+// forget deletes the entry of a lease that was released or acquired again.
 func (b *breaks) forget(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

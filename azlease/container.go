@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Container]. A nil *Options stands for the zero Options. A zero field
-// stands for the default value that its comment states.
+// Options are the settings of a [Container]. A nil *Options stands for the zero Options. If a field is
+// zero, its default applies.
 type Options struct {
 	// Names is the maximum number of names for which a Container remembers the last known metadata.
 	// Each name takes about 500 bytes. If a Container has forgotten a name, the next renewal or
@@ -89,7 +89,7 @@ func (c *Container) Authority() lease.Authority { return c }
 //
 // While a Session holds the lease, its method ID returns the ID to pass to Fence. An upload replaces
 // the metadata of the blob, including the token of the current grant. The upload does not end the
-// lease. The token of the next grant is still newer; see [FloorBlob].
+// lease. The next grant still gets a newer token; see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}

@@ -12,8 +12,8 @@ import (
 //
 // The result of a grant contains the ID of the request. No result contains an ID that the request did
 // not have, because the service does not report lease IDs. The result of a read contains the state of
-// the lease. It also contains the owner, the duration and the token of the last grant. A read does not
-// report the remaining time, so Until is the latest time at which the lease can end.
+// the lease. This result also contains the owner, the duration and the token of the last grant. A read
+// does not report the remaining time, so Until is the latest time at which the lease can end.
 //
 // The result of a refusal is empty, with one exception. If the renewal of a breaking lease is refused,
 // the result contains the remaining time, provided that the service reports it.

@@ -19,16 +19,16 @@
 // or a period are dropped.
 //
 // The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
-// list therefore return no lease ID. They return the state of the lease, and the owner, the duration
-// and the token of the last grant. For a leased blob, [lease.Result.MaxRemaining] is the whole
-// duration.
+// list therefore return no lease ID. A read and a list return the state of the lease, and the owner,
+// the duration and the token of the last grant. For a leased blob, [lease.Result.MaxRemaining] is the
+// whole duration.
 //
 // A session.Session does not need this information, because it knows its own ID and measures time from
 // its own requests. A Session over azlease cannot take over the lease of an earlier process with the
 // same owner. It would have to know the lease ID of that process. Container.Lease therefore refuses
 // the option TakeOver.
 //
-// The service refuses to renew a breaking lease. The refusal from azlease reports the remaining time,
+// The service refuses to renew a breaking lease. A refused renewal still reports the remaining time,
 // so a Session can continue its work until the grace period ends. The service rounds that time down to
 // whole seconds, and documents it as approximate. A Session may therefore lose up to two seconds of a
 // grace period.
@@ -45,11 +45,11 @@
 //	leaseholder    5b6f0d2a9c3e4f708192a3b4c5d6e7f8   a digest of the lease ID
 //
 // A grant takes two steps. The first step acquires the lease. The second step writes the next epoch to
-// the metadata. The service accepts that write only while the lease is in force and the blob has not
-// changed since it was read. An acquire returns only after the second step. If the second step fails,
-// the lease is released, and the outcome of the acquire is unknown. Therefore no two grants have the
-// same token. If the answer to a write is lost, a token may be skipped. Between the two steps, a read
-// returns the state Leased with the owner and the token of the previous grant.
+// the metadata. The service accepts the second step only while the lease is in force and the blob has
+// not changed since it was read. An acquire returns only after the second step. If the second step
+// fails, the lease is released, and the outcome of the acquire is unknown. Therefore no two grants
+// have the same token. If the answer to a write is lost, a token may be skipped. Between the two
+// steps, a read returns the state Leased with the owner and the token of the previous grant.
 //
 // An upload replaces the metadata of a blob, and a deletion removes it. Tokens continue to rise,
 // because the next grant then takes a number from another blob of the container, [FloorBlob].
@@ -90,8 +90,8 @@
 // # What was tested, and what was not
 //
 // The tests run against blobtest, the double of the service in this repository. They also run against
-// the emulator Azurite 3.37.0. They do not run against the service itself, which the machines that run
-// the tests cannot reach. The behavior of the service was taken from these sources:
+// the emulator Azurite 3.37.0. The tests do not run against the service itself, because the test
+// machines cannot reach the service. The behavior of the service was taken from these sources:
 //
 //   - The document Lease Blob describes the operations and their outcomes in each state, the durations
 //     and the periods. It says that a lease operation changes neither ETag nor Last-Modified. It also
@@ -106,6 +106,6 @@
 //   - The document Create a service SAS and the table of RBAC actions list the permissions.
 //
 // None of these sources confirms that the service evaluates conditional headers on every lease
-// operation in the same way as the emulators. Two requests depend on this behavior. One is the break
-// that asks for the remaining time, and the other is the release after a failed grant.
+// operation in the same way as the emulators. The break that asks for the remaining time and the
+// release after a failed grant depend on this behavior.
 package azlease

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A failure wraps an error of the SDK with a text of its own. It unwraps to the error of the SDK, so
-// bloberror.HasCode also works on a failure.
+// A failure wraps an error of the SDK with a text of its own. A failure unwraps to the error of the
+// SDK, so bloberror.HasCode also works on a failure.
 type failure struct {
 	text string
 	err  error

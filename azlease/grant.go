@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// tries is how often a step is attempted if other clients keep changing the blob.
+// tries is the number of attempts at a step when other clients keep changing the blob.
 const tries = 5
 
 // acquire acquires the lease and then writes a new token to the blob under that lease. If the token
@@ -170,9 +170,9 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// change gives the lease a new ID and then issues a token to that ID. An earlier request may already
-// have set the new ID, even if its answer was lost. The new ID then keeps the token that it has. If it
-// has no token yet, it gets one now.
+// change gives the lease a new ID and then issues a token to that ID. An earlier request whose answer
+// was lost may already have set the new ID. In that case, the new ID keeps its token. If the new ID
+// has no token yet, it gets a token now.
 func (o operation) change(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.ID)
 	if err != nil {

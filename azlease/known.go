@@ -15,8 +15,8 @@ type version struct {
 }
 
 // known remembers the last known version of each name. It saves the request that would read that
-// version again. No decision relies on a remembered version alone. The service must also have
-// confirmed the ETag of the version, in an answer or by accepting it as the condition of a request.
+// version again. No decision relies on a remembered version alone. The service must also confirm that
+// the blob still has the ETag of that version.
 type known struct {
 	most int
 

@@ -40,15 +40,15 @@ func digest(id lease.ID) string {
 // of reports whether g was granted to id.
 func (g grant) of(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
-// metadata is the metadata of a blob. It consists of the last grant and the metadata of other
+// metadata is the metadata of a blob. The metadata contains the last grant, and the entries of other
 // programs.
 type metadata struct {
 	grant
 	others map[string]*string
 }
 
-// readMetadata parses the metadata of a blob. It ignores the case of names, because net/http changes
-// their case.
+// readMetadata parses the metadata of a blob. The case of names is ignored, because net/http changes
+// the case.
 func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	var ours = map[string]string{}
 	for key, value := range all {

@@ -37,8 +37,8 @@ func (k *copied) write(h http.Header) {
 // answer. Therefore a lease on its destination must be infinite.
 //
 // Before version 2012-02-12, the lease of the destination may have any duration. The destination then
-// does not describe the copy. The status of the answer differs too: "a successful operation returns
-// status code 201 (Created)".
+// does not describe the copy. In these versions, "a successful operation returns status code 201
+// (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))

@@ -1,6 +1,6 @@
 // Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
-// clients of any language connect to it over HTTP. The test controls the clock, so it does not have to
-// wait until a lease of 15 seconds expires.
+// clients of any language connect to it over HTTP. A test moves the clock forward instead of waiting
+// until a lease of 15 seconds expires.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -39,9 +39,9 @@
 //   - for blobs: Put Blob, Put Block, Put Block List, Get Block List, Get Blob with ranges, Get Blob
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
-// The server evaluates conditional headers. It verifies signatures with Shared Key and Shared Key
-// Lite, and the shared access signatures of accounts and services. The server stores and returns the
-// access tier of a blob and the public access of a container, but neither has an effect.
+// The server evaluates conditional headers. The server verifies the signatures of Shared Key and
+// Shared Key Lite, and the shared access signatures of accounts and services. The server stores and
+// returns the access tier of a blob and the public access of a container, but neither has an effect.
 //
 // The server refuses all other requests with the error codes that the service uses for unsupported
 // features. The server does not support append and page blobs, tags, access policies, batches, or

@@ -103,7 +103,8 @@ func badQuery(f *failure, name, value, reason string) *failure {
 }
 
 // failureOf returns the failure that answers err. An expired deadline is answered as a timeout. Every
-// other error that is not a failure is answered as an internal error, because its outcome is unknown.
+// other error that is not a failure is answered as an internal error, because the outcome of the
+// request is unknown.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {

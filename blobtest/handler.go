@@ -253,9 +253,8 @@ func (c *call) ask(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// time returns the time of the request. This is the time at which the Handler's own authority decided
-// the request. If no lease was involved, or if the user supplied the authority, this is the current
-// time.
+// time returns the time of the request. If the Handler made the authority, this is the time at which
+// the authority decided the request. Otherwise, or if no lease was involved, this is the current time.
 func (c *call) time() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()

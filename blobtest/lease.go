@@ -74,8 +74,7 @@ func (c *call) stopwatch() (elapsed func() time.Duration) {
 // The caller truncates the result to seconds.
 //
 // The argument took is the time that the call of the authority took. The authority may have committed
-// the break later than it decided the break. Up to took of the break period may then have passed
-// already.
+// the break later than it decided the break. The result therefore allows for a delay of up to took.
 func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {

@@ -76,8 +76,8 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account. Like the URL of the request, it has the account in the host
-// or in the path.
+// endpoint returns the URL of the account. The account is in the host or in the path, depending on the
+// URL of the request.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {

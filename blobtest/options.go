@@ -19,8 +19,8 @@ const (
 	DefaultKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Options are the settings of a Handler or a Server. A nil *Options stands for the zero Options. A
-// zero field stands for the default value that its comment states.
+// Options are the settings of a Handler or a Server. A nil *Options stands for the zero Options. If a
+// field is zero, its default applies.
 type Options struct {
 	// Accounts maps the names of accounts to their keys in base64. Different accounts have different
 	// leases. Default: the emulator's account.

@@ -9,7 +9,7 @@ import (
 )
 
 // A kind is a kind of resource. Only containers and blobs have leases. Some texts and error codes of
-// the service name the kind of the resource.
+// the service depend on the kind of resource.
 type kind int
 
 const (

@@ -48,9 +48,9 @@ var served = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation of the request. If the Handler does not serve the operation, it answers
-// as the service answers an unknown operation. If only the method is wrong, the answer lists the
-// allowed methods.
+// route returns the operation of the request. If the Handler does not serve the operation, the result
+// is the failure for an unknown operation. If only the method is wrong, the answer lists the allowed
+// methods.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {

@@ -151,8 +151,8 @@ func parseISO(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// checkSource checks the field spr, which is the protocol, and the field sip, which is the address of
-// the client.
+// checkSource checks the field spr, which restricts the protocol, and the field sip, which restricts
+// the address of the client.
 func (c *call) checkSource() error {
 	if c.query.Get("spr") == "https" && !c.secure() {
 		return errProtocolScope
@@ -206,8 +206,8 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the field sr of a signature, which is the kind of resource. The field sr is
-// c for a container and its blobs, b for a blob, and bs for a snapshot. The only operation on a
+// checkServiceScope checks the field sr of a signature, which names a kind of resource. The field sr
+// is c for a container and its blobs, b for a blob, and bs for a snapshot. The only operation on a
 // container itself that such a signature can permit is List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")

@@ -185,8 +185,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address to which clients on this machine can connect. A client cannot
-// connect to an address for all interfaces. Such an address is replaced with a loopback address.
+// usableAddress returns the address to which clients on this machine connect. An address for all
+// interfaces is only for listening, so usableAddress replaces it with a loopback address.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -234,8 +234,8 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints the addresses for clients. The connection strings of the accounts are sorted by the
-// names of the accounts.
+// announce prints the addresses for clients. The connection strings are sorted by the names of their
+// accounts.
 func (s *settings) announce(out io.Writer, addr string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
