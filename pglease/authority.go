@@ -7,19 +7,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An engine is the exchanges that an authority makes.
+// An engine is a [lease.Store] that can also renew a lease in one exchange.
 type engine interface {
 	lease.Store
 	lease.Limiter
 	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 }
 
-// An authority is like that of [lease.NewAuthority], with fewer exchanges. It begins a renewal, a
-// change and a release with what it committed last under the name, as if no time had passed since.
-// That is safe: what a change and a release make does not depend on the time, the server counts a
-// renewal from its own time, and each commits only if the row is the same and has not come to its
-// end. A refusal, and a result that writes nothing, are decided on a load. So is a request that
-// conflicts.
+// An authority decides like the authority of [lease.NewAuthority], but needs fewer exchanges. It
+// remembers the record that it committed last under each name. It computes a renewal, a change or a
+// release from that record, without loading the row first. This is safe for three reasons:
+//
+//   - The result of a change or a release does not depend on the time.
+//   - The server computes the end of a renewed lease from its own clock.
+//   - A write succeeds only if the row is unchanged and has not reached its end.
+//
+// An authority loads the row before it refuses a request and before it returns a result without a
+// write. If a write conflicts, it loads the row and decides again.
 type authority struct {
 	store remembering
 	lease.Lister
@@ -47,14 +51,15 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return lease.NewAuthority(a.store).Do(ctx, name, req)
 }
 
-// A remembering store remembers what it commits.
+// A remembering store keeps the records that it commits in memory.
 type remembering struct {
 	engine
 	memory *memory
 }
 
-// again commits what the request makes of what is remembered, in one exchange. It is a conflict if
-// that cannot be, or must not.
+// again computes the result of req from the remembered record, and commits it in one exchange. It
+// returns [lease.ErrConflict] if no record is remembered, if the request would be refused, if
+// nothing would be written, or if the row has changed.
 func (s remembering) again(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := s.memory.recall(name)
 	if !known || ctx.Err() != nil {

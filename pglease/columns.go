@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// columns are a record as its row has it.
+// columns holds the values of one row of lease_row.
 type columns struct {
 	state    string
 	epoch    int64
@@ -18,12 +18,12 @@ type columns struct {
 	nanos    int64
 }
 
-// pointers are what the columns of a query are scanned into, in the order of values.
+// pointers returns pointers to the columns, as arguments of Scan. They are in the order of values.
 func (c *columns) pointers() []any {
 	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
 }
 
-// values are the arguments of a statement that writes r.
+// values returns the arguments of a statement that writes r.
 func values(r lease.Record) []any {
 	var id, until any
 	duration, nanos := "", 0
@@ -43,8 +43,8 @@ func values(r lease.Record) []any {
 
 const infinite = "infinite"
 
-// whole returns the first whole microsecond that is not before t, and how many nanoseconds t is
-// earlier. The server counts in microseconds: it has come to t when it has come to that one.
+// whole rounds t up to a whole microsecond. It also returns how many nanoseconds it has added. The
+// clock of the server counts in microseconds, so it reaches t when it reaches the rounded time.
 func whole(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0
@@ -52,7 +52,7 @@ func whole(t time.Time) (up time.Time, nanos int) {
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record reads the columns. Somebody may have written them by hand.
+// record parses the columns. It checks every value, because the row may have been written by hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

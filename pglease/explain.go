@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The SQLSTATEs that something can be done about.
+// These are the SQLSTATEs that this package handles.
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
@@ -31,7 +31,8 @@ const (
 	duplicateStatement   = "42P05"
 )
 
-// sqlState returns the SQLSTATE of an error of pgx or lib/pq, and "" if the server sent none.
+// sqlState returns the SQLSTATE of an error of pgx or lib/pq. It returns "" if the server did not
+// send the error.
 func sqlState(err error) string {
 	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
@@ -40,14 +41,14 @@ func sqlState(err error) string {
 	return ""
 }
 
-// A connectError says that there was no connection to send a request over.
+// A connectError reports that the client could not get a connection. The request was not sent.
 type connectError struct{ err error }
 
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// explain adds to an error which lease it is about and what can be done. It marks an error that no
-// retry can mend.
+// explain wraps an error with the name of its lease and with advice. If no retry can succeed, it
+// marks the error with [lease.Permanent].
 func explain(what, name string, err error) error {
 	advice, permanent := advise(err)
 	if advice != "" {
@@ -60,8 +61,8 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns what can be done about an error, and whether a retry can succeed only after that
-// is done.
+// advise returns advice for an error. If permanent is true, every retry will fail until the cause
+// is removed.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:
@@ -90,7 +91,7 @@ func advise(err error) (advice string, permanent bool) {
 
 const poolerAdvice = "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec"
 
-// adviseSilence is advise for an error that the server did not send.
+// adviseSilence is like advise, for an error that the server did not send.
 func adviseSilence(err error) (advice string, permanent bool) {
 	var busy *busyError
 	var connect *connectError

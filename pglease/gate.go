@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// A gate hands out the connections of a pool by importance. A renewal that comes late loses its
-// lease, and an acquire that comes late is only late. So an urgent request is let through before
-// every other one, and a part of the connections is kept for urgent requests. A nil gate lets
-// everything through.
+// A gate decides which request gets the next connection of a pool. Urgent requests go first. A late
+// renewal loses its lease, while a late acquire does no harm. Some connections are reserved for
+// urgent requests. A nil gate lets every request through at once.
 type gate struct {
-	size, spare int // connections, and how many of them only urgent requests get
+	size, spare int // all connections, and those that are reserved for urgent requests
 
 	mu            sync.Mutex
 	free          int
-	urgent, other list.List // of chan struct{}: the requests that wait, in order
+	urgent, other list.List // waiting requests, each a chan struct{}, in order of arrival
 }
 
-// newGate returns a gate for a pool of that size, and nil for a pool without a bound.
+// newGate returns a gate for a pool with size connections. It returns nil if size is not positive,
+// because such a pool has no limit.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil
@@ -32,7 +32,8 @@ func newGate(size int) *gate {
 	return &gate{size: size, spare: spare, free: size}
 }
 
-// enter waits for a connection. Its error is a [*busyError].
+// enter blocks until the request may use a connection. If ctx is done first, enter returns a
+// [*busyError].
 func (g *gate) enter(ctx context.Context, urgent bool) error {
 	if g == nil {
 		return nil
@@ -58,7 +59,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-turn: // in the same moment
+	case <-turn: // ctx ended just as a connection was given: return the connection
 		g.free++
 		g.next()
 	default:
@@ -67,7 +68,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) error {
 	return &busyError{g.size, false, ctx.Err()}
 }
 
-// leave gives a connection back.
+// leave returns a connection to the gate.
 func (g *gate) leave() {
 	if g == nil {
 		return
@@ -78,7 +79,7 @@ func (g *gate) leave() {
 	g.next()
 }
 
-// next lets requests through for as long as there are connections for them. The mutex is held.
+// next gives the free connections to waiting requests. The caller holds g.mu.
 func (g *gate) next() {
 	for g.free > 0 && g.urgent.Len() > 0 {
 		g.pass(&g.urgent)
@@ -93,10 +94,10 @@ func (g *gate) pass(queue *list.List) {
 	close(queue.Remove(queue.Front()).(chan struct{}))
 }
 
-// A busyError says that a request got no connection in time.
+// A busyError reports that a request got no connection in time.
 type busyError struct {
-	size int  // of the pool; zero: nothing is known of it
-	sent bool // it may have got one, and may have been sent
+	size int  // connections of the pool; 0 if unknown
+	sent bool // true if the request may have been sent after all
 	err  error
 }
 
@@ -109,13 +110,13 @@ func (e *busyError) Error() string {
 
 func (e *busyError) Unwrap() error { return e.err }
 
-// unsent reports whether a request was certainly not sent.
+// unsent reports whether the request that failed with err was certainly not sent.
 func unsent(err error) bool {
 	var busy *busyError
 	return errors.As(err, &busy) && !busy.sent
 }
 
-// urgentKey marks the context of a renewal.
+// urgentKey is the context key that marks a request as urgent.
 type urgentKey struct{}
 
 func urgently(ctx context.Context) context.Context {

@@ -12,11 +12,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// page is how many rows a list reads at once.
+// page is the number of rows that List reads in one exchange.
 const page = 500
 
-// listRows returns the next rows of a list in one JSON array, so that any driver can read it. Each
-// row has the time of its own at which it was read.
+// listRows is the SQL that returns the next rows as one JSON array, so that every driver can read
+// them. Each row contains the time of the server at which it was read.
 const listRows = `
 select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
 	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
@@ -24,10 +24,12 @@ select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coales
 	(select f.schema from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
 from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
 
-// List returns the leases whose names begin with prefix, sorted by name, some hundred rows in an
-// exchange. A row that cannot be read is an error of its entry. See [lease.Lister]. Unlike a load, a
-// list locks no row: a lease whose renewal is being committed at the very end of the lease may be
-// shown as expired.
+// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred
+// rows in each exchange. If a row cannot be read, its entry has an error and the list continues.
+// See [lease.Lister].
+//
+// Unlike Load, List locks no rows. If a lease is being renewed just before its end, List may report
+// the lease as expired.
 func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -44,7 +46,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 			}
 			for _, r := range listed {
 				after = r[0]
-				if !strings.HasPrefix(after, prefix) { // no name that is sorted later begins with it
+				if !strings.HasPrefix(after, prefix) { // the names are sorted, so no later one has the prefix
 					return
 				}
 				if !yield(r.entry()) {
@@ -58,7 +60,8 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	}
 }
 
-// nextRows reads the rows that follow a name, and the row of that name too if it is the first.
+// nextRows reads the page of rows that follow the name after. If first is true, the page also
+// includes the row with that name.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings
@@ -74,10 +77,11 @@ func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed [
 	return listed, nil
 }
 
-// A listedRow is name, state, epoch, id, owner, duration, until, nanos and the time.
+// A listedRow has the values of one row as text: name, state, epoch, id, owner, duration, until,
+// nanos and the time of the server.
 type listedRow [9]string
 
-// entry reads a row.
+// entry parses the row.
 func (r listedRow) entry() (lease.Entry, error) {
 	c := columns{state: r[1], id: r[3], owner: r[4], duration: r[5]}
 	var micros int64
@@ -106,7 +110,7 @@ func (r listedRow) entry() (lease.Entry, error) {
 	return lease.Entry{Name: r[0], Record: record.At(now), Now: now}, nil
 }
 
-// unreadable is the error of a row that is no record.
+// unreadable returns the error for a row that is not a valid record.
 func unreadable(name string, err error) error {
 	return fmt.Errorf("pglease: row %q: %w; put it right, or delete it to free the lease", name, err)
 }

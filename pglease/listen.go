@@ -10,15 +10,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that gets the signals of [lease.Watcher], for changes by the library and
-// by hand. A signal comes as soon as the change is committed.
+// Watch returns a channel that receives the signals of [lease.Watcher]. Changes by this library and
+// changes by hand are both signalled. The signal comes as soon as the change is committed.
 //
-// If the process that made the change ended before it could notify, or if the row was changed past
-// the view, the signal comes within a second, and a second later for each further 10,000 names that
-// are watched through the Store. That is how often the Store reads the watched rows itself.
+// A process may end after it has committed a change and before it has sent the notification. To
+// find such changes, the Store reads the watched rows itself, up to 10,000 of them each second. The
+// signal then comes within a second. If more than 10,000 names are watched through the Store, each
+// further 10,000 names can delay the signal by another second. A change of the table behind the
+// view may send no signal at all.
 //
-// All watches of a Store share one connection. The first Watch makes it, and Close ends it. When it
-// is lost, all watches are lost, and the next Watch makes another.
+// All watches of a Store share one connection. The first call of Watch opens the connection, and
+// Close closes it. If the connection is lost, all watches are lost, and the next call of Watch
+// opens a new connection.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -55,9 +58,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// Close waits until all releases and breaks have been notified. Then it ends the listening
-// connection and with it all watches, and waits until nothing of the Store runs any more. The Store
-// can still load and swap. Close does not close the pool.
+// Close ends all watches and closes their connection. Close blocks until the notifications of all
+// releases and breaks have been sent, and until no goroutine of the Store is running. Load and Swap
+// still work after Close. Close does not close the pool.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -69,26 +72,26 @@ func (s *Store) Close() {
 	s.close()
 }
 
-// A listener is a connection that listens, and the watches that it signals.
+// A listener owns a connection that receives notifications, and signals the watches.
 type listener struct {
 	conn   *pgx.Conn
-	query  string // of a sweep
+	query  string // the SQL of a sweep
 	cancel context.CancelFunc
 	ended  chan struct{}
 
 	mu      sync.Mutex
-	watched map[string]*watched // by name; nil: the connection is lost
-	queue   []string            // what the next sweeps look at
+	watched map[string]*watched // by name; nil if the connection is lost
+	queue   []string            // names for the next sweeps
 	time    serverTime
 }
 
-// watched is a name that is watched.
+// watched holds the watches of one name.
 type watched struct {
 	signals map[chan struct{}]struct{}
-	after   int64 // the time of the server in microseconds: changes until then need no signal any more
+	after   int64 // server time in microseconds; changes up to this time need no signal
 }
 
-// listen makes a listener of a connection.
+// listen starts a listener that uses conn.
 func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
 		return nil, err
@@ -104,14 +107,14 @@ func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error
 	go func() {
 		defer close(l.ended)
 		defer l.lose()
-		defer conn.Close(running) // which is done, or the connection is: it does not wait
+		defer conn.Close(running) // does not block, because running is canceled by now
 		defer cancel()
 		l.run(running)
 	}()
 	return l, nil
 }
 
-// run signals what is notified and what sweeps find, until the connection is lost.
+// run forwards notifications to the watches and sweeps once a second, until the connection is lost.
 func (l *listener) run(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
@@ -126,7 +129,7 @@ func (l *listener) run(ctx context.Context) {
 	}
 }
 
-// wait waits for one notification until due. It reports whether the connection is still there.
+// wait waits for one notification, until due. It reports whether the connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
@@ -144,7 +147,7 @@ func (l *listener) close() {
 	<-l.ended
 }
 
-// add adds a watch, unless the listener is lost.
+// add adds a watch. It returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +163,7 @@ func (l *listener) add(name string, signals chan struct{}) bool {
 	return true
 }
 
-// remove closes a watch, unless it is closed already.
+// remove closes the channel of a watch if it is still open.
 func (l *listener) remove(name string, signals chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +180,7 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// signal signals every watch of the name for a change that was made at the time given.
+// signal signals every watch of a name after a change at the server time micros.
 func (l *listener) signal(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +197,7 @@ func (l *listener) signal(name string, micros int64) {
 	}
 }
 
-// lose closes all watches.
+// lose closes the channels of all watches.
 func (l *listener) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

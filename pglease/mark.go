@@ -10,25 +10,26 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource within a transaction. The mark is the newest fencing token
-// that the resource has seen. It is in the table lease_mark, in the database of the data. Call
-// [fencing.Advance] at the beginning of every transaction that reads or writes the resource under a
-// lease:
+// Mark returns the mark of a resource for use in the transaction tx. The mark is the newest fencing
+// token that the resource has seen. It is stored in the table lease_mark, in the same database as
+// the data. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
+// resource under a lease:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
-//		return err // a newer holder has been here: roll back
+//		return err // there is a newer token: roll back
 //	}
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions with the same mark run one after the other. One that stops half-way blocks the next:
-// bound it with idle_in_transaction_session_timeout.
+// Transactions that use the same mark run one after the other. A client that hangs inside such a
+// transaction blocks all other clients with the same mark. To bound the time that a transaction may
+// hang, set idle_in_transaction_session_timeout.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
 
-// MarkSQL is Mark for a transaction of database/sql.
+// MarkSQL is like [Mark], for a transaction of database/sql.
 func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row {
 		return tx.QueryRowContext(ctx, query, args...)
@@ -40,7 +41,8 @@ type mark struct {
 	name  string
 }
 
-// Advance locks the mark even if it does not change. Well-formed tokens sort as strings.
+// Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as
+// strings, because valid tokens sort as strings.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	const raise = `
 insert into lease_mark as m (name, token) values ($1, $2)

@@ -10,20 +10,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// channel is the one that is notified. A payload is the time of a change in microseconds, a space,
-// and the name of a lease.
+// channel is the name of the PostgreSQL channel for notifications. A payload is the time of a
+// change in microseconds, a space, and the name of a lease.
 const channel = "lease"
 
-// notify signals the watches of the names. A commit that notifies takes a lock of the whole database
-// and keeps it until it is on the disk, so that such commits come one after the other. Therefore
-// the statements that change a lease do not notify. This one follows them, for many at once. It
-// changes no table, so its commit does not wait for the disk.
+// notify is the SQL that notifies the watches of names. A commit that notifies locks the whole
+// database until it is on the disk, so such commits run one after the other. Therefore the
+// statements that change a lease do not notify. This statement is sent after them, for many names
+// at once. The statement changes no table, so its commit does not wait for the disk.
 const notify = `select count(pg_notify('` + channel + `', p)) from json_array_elements_text($1::json) p`
 
-// notifyWithin bounds one try to notify. The sweep of [listener] finds what is not notified.
+// notifyWithin is the timeout of one attempt to notify. If the attempt fails, the sweep of a
+// [listener] finds the change.
 const notifyWithin = 5 * time.Second
 
-// mustSignal reports whether this change of a record must be signalled. See SPEC S7.
+// mustSignal reports whether the change of a record from was to next must be signalled. See SPEC
+// S7.
 func mustSignal(was, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && was.State != lease.Breaking:
@@ -36,29 +38,30 @@ func mustSignal(was, next lease.Record) bool {
 	return endsEarlier(next.Until, was.Until)
 }
 
-// endsEarlier reports whether a is before b. A zero time is an end that never comes.
+// endsEarlier reports whether the end a comes before the end b. A zero time means no end.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }
 
-// A notifier gathers names while it sends others.
+// A notifier sends notifications in batches. While it sends one batch, it collects the next one.
 type notifier struct {
 	send  func(ctx context.Context, payloads string) error
 	tasks *tasks
 
 	mu      sync.Mutex
-	next    *batch // nil: there is nothing to send
+	next    *batch // nil if there is nothing to send
 	sending bool
 }
 
-// A batch is names that are sent together.
+// A batch is a set of names that are notified in one statement.
 type batch struct {
-	names map[string]time.Time // of the last change of each
-	sent  chan struct{}        // closed when they were sent, or could not be
+	names map[string]time.Time // the time of the last change, by name
+	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify sends a name and the time of its change, with others that are sent at the same time. It returns when the name was
-// sent, could not be, or the context is done; then it is still sent.
+// notify adds a name and the time of its change to the next batch. It returns after the attempt to
+// send the batch, even if the attempt failed. If ctx is done first, notify returns early, and the
+// batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {
@@ -77,7 +80,7 @@ func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	}
 }
 
-// run sends for as long as there is something to send.
+// run sends batches until none is left.
 func (n *notifier) run() {
 	for {
 		n.mu.Lock()
@@ -91,9 +94,9 @@ func (n *notifier) run() {
 		for name, changed := range b.names {
 			payloads = append(payloads, fmt.Sprint(changed.UnixMicro(), " ", name))
 		}
-		text, _ := json.Marshal(payloads) // of valid UTF-8
+		text, _ := json.Marshal(payloads) // cannot fail for strings
 		ctx, cancel := context.WithTimeout(context.Background(), notifyWithin)
-		_ = n.send(ctx, string(text)) // if it fails, the sweep of a listener makes up for it
+		_ = n.send(ctx, string(text)) // if it fails, the sweep of a listener finds the changes
 		cancel()
 		close(b.sent)
 	}

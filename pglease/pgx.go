@@ -12,22 +12,22 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store keeps leases in PostgreSQL, over pgx. It is a [lease.Store] with the clock of the server,
-// a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several
-// goroutines at once.
+// A Store keeps leases in PostgreSQL, through a pgx pool. It is a [lease.Store] that uses the clock
+// of the server. It is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe
+// for use by several goroutines at once.
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
 
-	turn chan struct{} // to make the listener
+	turn chan struct{} // a lock for making the listener
 
 	mu       sync.Mutex
-	listener *listener // nil: there is none
+	listener *listener // nil if there is none
 	closed   bool
 }
 
-// New makes a Store of a pool. It makes no request. A nil pool, and options out of range, are a
-// [*lease.FieldError].
+// New returns a Store that uses pool. It sends no request. It returns a [*lease.FieldError] if pool
+// is nil or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, lease.Missing("New.pool")
@@ -44,16 +44,18 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease with that name. Nil options mean the defaults of a
-// [session.Session].
+// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
+// options of a [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It needs fewer exchanges than that of
-// [lease.NewAuthority], which loads before every swap: it begins a renewal, a change and a release
-// with what the Store committed last under that name. It is never refused because of that. It is a
-// [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
+//
+// The authority needs fewer exchanges than the one of [lease.NewAuthority], which loads the record
+// before every swap. It computes a renewal, a change or a release from the record that the Store
+// committed last under the name. If that record is out of date, the authority loads the current
+// record and decides again. It never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
 
 type watchingAuthority struct {
@@ -61,7 +63,7 @@ type watchingAuthority struct {
 	lease.Watcher
 }
 
-// A pgxDatabase is a database over a pool of pgx. Its requests return when their context ends.
+// A pgxDatabase is a database that uses a pgx pool. Its requests return when their context is done.
 type pgxDatabase struct{ pool *pgxpool.Pool }
 
 func (d pgxDatabase) ask(ctx context.Context, leave func(), sql string, args, dest []any) error {
@@ -81,14 +83,14 @@ func (d pgxDatabase) again(n int, err error) bool {
 	return n <= int(d.pool.Config().MaxConns) && broken(err)
 }
 
-// broken reports whether an existing connection broke. After a restart of the server, a pool still
-// hands out each of its old connections once.
+// broken reports whether err means that an existing connection broke. After a restart of the
+// server, a pool returns each of its old connections once before it replaces them.
 func broken(err error) bool {
 	var connect *connectError
 	var busy *busyError
 	switch state := sqlState(err); {
 	case errors.As(err, &connect), errors.As(err, &busy):
-		return false // there is no server to make one with, or no place for one
+		return false // there was no connection that could break
 	case state != "":
 		return state == adminShutdown || state == crashShutdown
 	}

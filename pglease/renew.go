@@ -8,18 +8,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renew is the renewal of a lease that is to be as it was when its version was made, in one
-// exchange. The until is counted from the server's time of the statement.
+// renew is the SQL that renews a lease in one exchange. It changes the row only if the row has the
+// expected version and until. The server counts the new until from its own time.
 //
-// That time is read before the row is locked. So what is returned looks at the clock once
-// more, under the lock: if the lease is over by then, or the time was read too long before,
-// because somebody kept the row locked, a text that is no time takes the statement back. Whoever
-// finds a lease over does so under a lock of the row, too, and comes either before this
-// statement, which then fails, or after it. To read the time under the lock, as [put] does,
-// would take the server a third longer.
+// The statement reads that time before it locks the row. The returning clause therefore reads the
+// clock again, under the lock. The renewal must fail if the lease has expired by then. It must also
+// fail if more than 5 ms have passed because another transaction had locked the row. In both cases
+// the returning clause casts an invalid text to a time. The cast fails, and the server undoes the
+// statement. A load that finds a lease expired also locks the row. So such a load runs either
+// before this statement, which then fails, or after this statement has committed. Reading the time
+// under the lock, as [put] does, would take the server a third longer.
 //
-// It makes the version itself, and sets none of the columns for which the trigger runs. Where
-// the until was changed by hand, past the view, it is not the one that is remembered.
+// The statement sets the version itself, and sets none of the columns for which the trigger runs.
+// It compares until because a direct change of until in lease_row makes no new version.
 const renew = `
 update {row} l set
 	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',
@@ -29,11 +30,12 @@ where l.name = $1 and l.version = $2 and l.until = $4 and greatest(statement_tim
 returning case when clock_timestamp() < least($4, statement_timestamp() + interval '5 ms') then l.changed
 	else ('lease ' || l.name || ': the row was locked for too long, the renewal is begun anew')::timestamptz end`
 
-// longest is the longest duration in microseconds that the server multiplies exactly.
+// longest is the longest duration, in microseconds, that the server multiplies without rounding.
 const longest = 1 << 53
 
-// renew commits next, which differs from the record of old only in an until that is to be
-// counted from the time of the commit. What the statement cannot do is a conflict.
+// renew commits next, which differs from old.Record only in Until. The server counts the new Until
+// from its own time. renew returns [lease.ErrConflict] if the row has changed, or if one statement
+// cannot renew this lease.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	version, err := strconv.ParseInt(old.Version, 10, 64)
 	end, nanos := whole(old.Record.Until)
@@ -58,7 +60,7 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	return renewed(now), nil
 }
 
-// renewOne makes one renewal and returns its time.
+// renewOne sends one renewal and returns its time.
 func (s *rows) renewOne(ctx context.Context, r renewal) (now time.Time, err error) {
 	err = s.ask(urgently(ctx), s.sql.renew, []any{r.Name, r.Version, r.Micros, r.Until}, []any{&now})
 	return now, err

@@ -10,12 +10,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renewMany is [renew] for many leases. It reads the time once, when it has locked all of them. It
-// does not wait for a row that another transaction has locked: that renewal is begun again.
+// renewMany is like [renew], for many leases in one statement. It reads the time once, after it has
+// locked all rows. It skips a row that another transaction has locked. That lease is then renewed
+// by a load and a swap.
 //
-// It is written so that the planner, which knows nothing of how many leases there are to renew,
-// cannot but look each of them up: by the index to lock it, and by its place to write it. A row
-// that is locked stays in its place.
+// The planner does not know how many leases there are. The statement is written so that every plan
+// looks up each row by itself. It finds the row by the index to lock it, and by its ctid to update
+// it. The ctid of a locked row does not change.
 const renewMany = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
@@ -38,38 +39,39 @@ with wanted as (
 select coalesce(json_agg(json_build_array(i, (extract(epoch from changed) * 1000000)::bigint)), '[]')::text from renewed`
 
 const (
-	defaultRenewals = 4   // statements at once, where nothing is known of the pool
+	defaultRenewals = 4   // concurrent statements, if the size of the pool is unknown
 	mostRenewals    = 500 // leases in one statement
 )
 
-// A renewal is what one is sent with.
+// A renewal has the arguments of one renewal.
 type renewal struct {
 	Name    string    `json:"name"`
 	Version int64     `json:"version"`
-	Micros  int64     `json:"micros"` // of the duration
-	Until   time.Time `json:"until"`  // that the row must have
+	Micros  int64     `json:"micros"` // the duration
+	Until   time.Time `json:"until"`  // the until that the row must have
 }
 
-// renewals sends one renewal in a statement, and under load many: it gathers those that come while
-// others are sent. A renewal is urgent, and an exchange for each would leave nothing for the rest.
+// renewals sends each renewal in a statement of its own, as long as few are under way. Under load
+// it collects renewals while others are being sent, and sends them in one statement. If every
+// renewal had a statement of its own, no connections would be left for other requests.
 type renewals struct {
 	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
-	size  int // connections of the pool; zero: nothing is known of it
-	most  int // statements at once
+	size  int // connections of the pool; 0 if unknown
+	most  int // maximum of running
 	tasks *tasks
 
 	mu      sync.Mutex
-	running int // statements
+	running int // statements under way
 	waiting []*waitingRenewal
 }
 
-// A waitingRenewal is one that is sent together with others.
+// A waitingRenewal is a renewal that waits to be sent together with others.
 type waitingRenewal struct {
 	renewal
-	ctx    context.Context // of the caller; it is not sent once that is done
+	ctx    context.Context // of the caller; the renewal is not sent after ctx is done
 	answer chan renewalAnswer
-	late   func(now time.Time) // is called when it is granted after the caller has given up
+	late   func(now time.Time) // called if the renewal is granted after ctx is done
 }
 
 type renewalAnswer struct {
@@ -77,8 +79,9 @@ type renewalAnswer struct {
 	err error
 }
 
-// do makes a renewal and returns its time. If it returns because the context ended, the renewal may
-// still be granted, and then late is called. See [unsent].
+// do sends a renewal and returns its time. If ctx is done first, do returns an error, and the
+// server may still grant the renewal. If the renewal was sent together with others, late is then
+// called. [unsent] reports whether the renewal was certainly not sent.
 func (r *renewals) do(ctx context.Context, one renewal, late func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
@@ -108,7 +111,7 @@ func (r *renewals) do(ctx context.Context, one renewal, late func(now time.Time)
 	return time.Time{}, ctx.Err()
 }
 
-// sent gives the place of a statement to those that wait.
+// sent is called after a statement. If renewals are waiting, it starts the next statement.
 func (r *renewals) sent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +122,7 @@ func (r *renewals) sent() {
 	r.tasks.run(r.run)
 }
 
-// run sends for as long as there is something to send.
+// run sends renewals until none is waiting.
 func (r *renewals) run() {
 	for {
 		r.mu.Lock()
@@ -137,14 +140,14 @@ func (r *renewals) run() {
 	}
 }
 
-// send makes renewals and answers them.
+// send sends renewals in one statement and answers their callers.
 func (r *renewals) send(all []*waitingRenewal) {
 	all = slices.DeleteFunc(all, func(w *waitingRenewal) bool { return w.ctx.Err() != nil })
 	if len(all) == 0 {
 		return
 	}
-	// A statement that is cancelled takes its connection along, and its outcome is lost. So it
-	// has half as much time again as its callers have.
+	// Canceling a statement closes its connection and leaves its outcome unknown. So the statement
+	// has one and a half times the timeout of its callers.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
@@ -172,10 +175,11 @@ func (r *renewals) send(all []*waitingRenewal) {
 	}
 }
 
-// unboundedRenewal is how long a renewal without a deadline is sent with others.
+// unboundedRenewal is the timeout of a renewal that is sent with others and whose context has no
+// deadline.
 const unboundedRenewal = 30 * time.Second
 
-// lastDeadline returns when no caller waits for an answer any more.
+// lastDeadline returns the latest deadline of the callers.
 func lastDeadline(all []*waitingRenewal) time.Time {
 	var last time.Time
 	for _, w := range all {
@@ -190,8 +194,8 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany makes renewals in one statement. It returns the time of each, and the zero time where
-// the row is not as it should be.
+// renewMany sends renewals in one statement. It returns the time of each renewal. The time is zero
+// if the row has changed, has reached its end, or is locked by another transaction.
 func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
 	type numbered struct {
 		I int `json:"i"`
@@ -209,7 +213,7 @@ func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error
 	if err := s.ask(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&renewed}); err != nil {
 		return nil, err
 	}
-	var pairs [][2]int64 // the number of a renewal, and its time in microseconds
+	var pairs [][2]int64 // the index of a renewal, and its time in microseconds
 	if err := json.Unmarshal([]byte(renewed), &pairs); err != nil {
 		return nil, err
 	}

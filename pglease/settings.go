@@ -6,18 +6,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// schemaVersion is the version of [Schema] that this package needs. A newer one serves it too.
+// schemaVersion is the oldest version of [Schema] that this package accepts. It accepts newer
+// versions, too.
 const schemaVersion = 2
 
-// settings are what a load finds out about the database besides the row.
+// settings describes the database and the connection. Every load returns these values with the row.
 type settings struct {
 	schema   int    // the version of the tables
 	database string // its encoding
 	client   string // the encoding of the connection
 }
 
-// check returns nil if leases can be kept under these settings. In another encoding than UTF8 one
-// name is read as different ones by different drivers, and each of them is a lease of its own.
+// check returns an error if leases cannot be kept under these settings. In an encoding other than
+// UTF8, two drivers can read one name as two names. Each of the two would be a lease of its own.
 func (s settings) check() error {
 	switch {
 	case s.schema < schemaVersion:

@@ -9,15 +9,16 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore is a [Store] over database/sql, without Watch. It notifies the waiters of every
-// [Store]. The driver must take $1 for arguments, as those of pgx and lib/pq do. Its methods return
-// when their context ends, even if the driver does not. A request that the driver does not return
-// from keeps its connection. It is safe for use by several goroutines at once.
+// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store], but it has no
+// Watch method. Its changes wake the waiters of every [Store]. The driver must accept placeholders
+// such as $1, as pgx and lib/pq do. Requests return when their context is done, even if the driver
+// does not return. If the driver never returns from a request, its connection stays in use. An
+// SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
-// NewSQL makes an SQLStore of a database. It makes no request. A nil database, and options out
-// of range, are a [*lease.FieldError]. Call db.SetMaxOpenConns before: a part of the connections is
-// kept for renewals.
+// NewSQL returns an SQLStore that uses db. It sends no request. It returns a [*lease.FieldError] if
+// db is nil or an option is out of range. Call db.SetMaxOpenConns first, because NewSQL reserves a
+// part of the connections for renewals.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
 		return nil, lease.Missing("NewSQL.db")
@@ -30,20 +31,21 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease with that name. Nil options mean the defaults of a
-// [session.Session].
+// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
+// options of a [session.Session].
 func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store, as [Store.Authority] does.
+// Authority returns an authority over the store. It is like the one of [Store.Authority], but it is
+// not a [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return s.authority() }
 
-// Close waits until all releases and breaks have been notified. The SQLStore can still load and
-// swap. Close does not close the database.
+// Close blocks until the notifications of all releases and breaks have been sent. Load and Swap
+// still work after Close. Close does not close the database.
 func (s *SQLStore) Close() { s.close() }
 
-// An sqlDatabase is a database over database/sql. Its driver may not keep to contexts.
+// An sqlDatabase is a database that uses database/sql. Its driver may ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
 func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, dest []any) error {
@@ -52,7 +54,7 @@ func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, 
 	go func() {
 		defer leave()
 		defer func() {
-			if p := recover(); p != nil { // in this goroutine it would end the process
+			if p := recover(); p != nil { // a panic in this goroutine would end the process
 				answer <- &panicError{p}
 			}
 		}()
@@ -69,10 +71,11 @@ func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, 
 	return ctx.Err()
 }
 
-// A panicError says that the driver panicked. lib/pq does if it gets the answer to another statement.
+// A panicError reports that the driver panicked. lib/pq panics if it receives the answer to another
+// statement.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }
 
-// again reports false: database/sql itself tries other connections.
+// again returns false, because database/sql itself tries other connections.
 func (d sqlDatabase) again(int, error) bool { return false }

@@ -13,46 +13,48 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Schema is the SQL that makes the tables and triggers. It is the file schema.sql.
+// Schema is the SQL that makes the tables and triggers. It is the text of the file schema.sql.
 //
 //go:embed schema.sql
 var Schema string
 
-// Options are the settings of a [Store] or an [SQLStore]. A nil *Options and zero fields have
-// the defaults stated here.
+// Options are the settings of a [Store] or an [SQLStore]. If the *Options is nil or a field is
+// zero, the default stated at the field applies.
 type Options struct {
-	// Schema in which the tables are. Default: wherever the search path finds them.
+	// Schema is the PostgreSQL schema of the tables. By default, the server finds the tables
+	// through its search path.
 	Schema string
 
-	// Limits are the durations that an authority over the store grants. Default: no limits.
+	// Limits bounds the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the number of names for which the store remembers what its authorities committed
-	// last. Each takes some 300 bytes. The next request for a name that was forgotten costs a load
-	// more. Default: 65,536.
+	// Names is the number of names for which the store remembers the record that it committed last.
+	// Each name takes about 300 bytes. If a name was forgotten, the next request for it may need
+	// one more exchange. Default: 65,536.
 	Names int
 
-	// Listen is how a [Store] connects to listen. Set it if the pool connects through a pooler,
-	// because notifications do not pass one. Default: the configuration of the pool.
+	// Listen configures the connection on which a [Store] receives notifications. Set it if the
+	// pool connects through a pooler, because a pooler does not forward notifications. Default: the
+	// configuration of the pool.
 	Listen *pgx.ConnConfig
 }
 
-// A row is what a query returned.
+// A row is the result of a query that returns one row.
 type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// ask runs a statement and scans its row into dest. It returns when ctx ends, and calls leave
-	// when the connection is free, which may be later. If it returns an error, dest may still be
-	// written to.
+	// ask runs a statement and scans its row into dest. It returns when ctx is done. It calls leave
+	// when the connection is free, which may be after ask has returned. If ask returns an error, it
+	// may still write to dest later.
 	ask(ctx context.Context, leave func(), sql string, args, dest []any) error
 
-	// again reports after a failed statement whether another connection may do better, the n-th
-	// time. It is for statements that may be repeated.
+	// again reports whether to try a failed statement on another connection. It is called only for
+	// statements that may be repeated. n is the number of failed attempts so far.
 	again(n int, err error) bool
 }
 
-// rows is a [lease.Store] over a database.
+// rows implements [lease.Store] over a database.
 type rows struct {
 	db       database
 	gate     *gate
@@ -64,7 +66,7 @@ type rows struct {
 	sql      struct{ load, put, putNew, renew, renewMany, sweep, list string }
 }
 
-// ask runs one statement as soon as the gate lets it through.
+// ask runs one statement as soon as the gate lets the request through.
 func (s *rows) ask(ctx context.Context, sql string, args, dest []any) error {
 	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
 		return err
@@ -72,7 +74,8 @@ func (s *rows) ask(ctx context.Context, sql string, args, dest []any) error {
 	return s.db.ask(ctx, s.gate.leave, sql, args, dest)
 }
 
-// askAgain is ask for a statement that may be repeated.
+// askAgain is like ask, for a statement that may be repeated. It retries the statement if a
+// connection broke.
 func (s *rows) askAgain(ctx context.Context, sql string, args, dest []any) error {
 	for n := 1; ; n++ {
 		err := s.ask(ctx, sql, args, dest)
@@ -115,13 +118,13 @@ func (s *rows) init(o *Options) error {
 	return nil
 }
 
-// close waits until nothing is sent any more.
+// close blocks until no background request is under way.
 func (s *rows) close() { s.tasks.wait() }
 
-// load reads a row and the time. If the row has come to its end, it is read again under a lock.
-// Otherwise a swap that was decided before the end, and commits after it, would change a record
-// that a load has already shown to be over. A server in recovery refuses the lock, so that a
-// standby answers nothing.
+// load is the SQL that reads a row and the time. If the row has reached its end, load reads it
+// again under a lock. Without that lock, a swap could be decided before the end and committed after
+// it. Such a swap would change a lease that another load has already reported as expired. A standby
+// refuses every load, because a server in recovery cannot lock rows.
 const load = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
@@ -138,10 +141,10 @@ select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, '
 	f.schema, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
-// absent begins the version of a name without a row.
+// absent is the prefix of the version of a name without a row.
 const absent = "absent-"
 
-// Limits returns the limits the store was made with.
+// Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
 // Load returns the record under name and the time of the server.

@@ -12,9 +12,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// put is the swap of a row. It says its own time in changed, so that the trigger does not notify:
-// see [notify]. The time is read once the row is locked, and once: it is the one
-// that the until, if there is one to come, is compared with, and that of the swap.
+// put is the SQL that swaps an existing row. The statement sets the column changed itself, so that
+// the trigger does not notify: see [notify]. It reads the clock once, after it has locked the row.
+// The statement compares that time with the end of the old record, and returns it as the time of
+// the swap.
 const put = `
 with old as materialized (
 	select l.name, l.changed from {row} l where l.name = $1 and l.version = $2 for update
@@ -26,8 +27,9 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNew is the swap of a name that had no row. The lock of the floor keeps rows from being
-// deleted, and with it the version of the absence the same, until the insert has committed.
+// putNew is the SQL that inserts the first row of a name. It locks lease_floor until the insert has
+// been committed. The lock prevents the deletion of rows, which would change the version of a
+// missing row.
 const putNew = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
@@ -35,8 +37,8 @@ from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap puts next in the place of the record that old shows, if the row has not changed and has
-// not come to its until since.
+// Swap replaces old.Record by next. It returns [lease.ErrConflict] if the row has changed since the
+// load of old, or if the lease has reached its Until since then.
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -68,7 +70,8 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// ahead is the end that the row must not have come to, nil if there is none ahead.
+// ahead returns the end of the old record, which the clock of the server must not have reached at
+// the swap. It returns nil if the record has no end after old.Now.
 func ahead(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -77,8 +80,8 @@ func ahead(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// refused is the error of a swap: a conflict if it was certainly not applied because of what
-// others do, or because of the time.
+// refused returns the error of a failed swap. It returns [lease.ErrConflict] if the swap was
+// certainly not applied, because of another transaction or because of the time.
 func refused(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:

@@ -12,12 +12,13 @@ import (
 
 const (
 	sweepEvery  = time.Second
-	sweepMost   = 10_000           // names in one sweep
-	sweepWithin = 10 * time.Second // for one, or the connection is lost
+	sweepMost   = 10_000           // maximum number of names in one sweep
+	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweep returns the time of the server, under no name, and the watched names whose rows had a change
-// that must be signalled after the time given. All times are in microseconds.
+// sweep is the SQL of one sweep. One row of its result has an empty name and the time of the
+// server. Every other row is a watched name that had a change to signal after the time given for
+// the name. All times are in microseconds.
 const sweep = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
 union all
@@ -25,17 +26,17 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a name, and the time of the last change that was signalled.
+// A sweptName is a watched name. Its changes up to the time After need no signal any more.
 type sweptName struct {
 	Name  string `json:"name"`
 	After int64  `json:"after"`
 }
 
-// sweep looks at the rows of watched names, and signals the changes that were not notified. It makes
-// up for a process that ended between a commit and its notification. It also finds out whether the
-// connection is still there, and reports that.
+// sweep reads the rows of watched names and signals the changes that were not notified. A change is
+// not notified if its process ends between the commit and the notification. sweep also reports
+// whether the connection still works.
 func (l *listener) sweep(ctx context.Context) bool {
-	text, _ := json.Marshal(l.nextNames()) // of valid UTF-8
+	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
 	sent := time.Now()
@@ -59,7 +60,8 @@ func (l *listener) sweep(ctx context.Context) bool {
 	return rows.Err() == nil
 }
 
-// nextNames returns the names of the next sweep. Every name has its turn before any has it again.
+// nextNames returns the names of the next sweep. Every watched name gets its turn before any name
+// is returned again.
 func (l *listener) nextNames() []sweptName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,23 +79,24 @@ func (l *listener) nextNames() []sweptName {
 	return names
 }
 
-// serverTime estimates the time of the server.
+// serverTime estimates the current time of the server from an earlier answer.
 type serverTime struct {
-	micros int64     // at
-	at     time.Time // by the clock of this process
+	micros int64     // the time of the server at the local time at
+	at     time.Time // the local time
 }
 
 // now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime takes note of the time of the server in an answer to what was sent at sent.
+// setTime stores the time of the server from an answer that has just arrived. sent is the local
+// time at which the request was sent.
 func (l *listener) setTime(micros int64, sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.time = serverTime{micros, sent.Add(time.Since(sent) / 2)}
 }
 
-// parsePayload returns what a notification says: the time of a change, and the name.
+// parsePayload parses a notification into the time of the change and the name of the lease.
 func parsePayload(payload string) (micros int64, name string) {
 	digits, name, _ := strings.Cut(payload, " ")
 	micros, _ = strconv.ParseInt(digits, 10, 64)

@@ -1,9 +1,10 @@
 //go:build unix
 
-// Guard runs two copies of itself that count in a table under a lease. The copy that holds the lease
-// is stopped, as a machine is that is suspended. The other takes over and counts on. When the first
-// is continued in the middle of its work, its write is refused, because the mark in the database is
-// newer than its token. No count is lost.
+// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself,
+// which count in a table under a lease. Guard stops the copy that holds the lease, and the other
+// copy takes over and continues to count. Then Guard continues the first copy in the middle of its
+// work. The write of the first copy is refused, because its token is older than the mark in the
+// database. No count is lost.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	go run ./examples/guard -url "$DATABASE_URL"
@@ -46,7 +47,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A copy that is stopped inside a transaction would hold up the other at the mark.
+	// Otherwise a copy that is stopped inside a transaction would block the other copy.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "300ms"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -66,7 +67,7 @@ func main() {
 	}
 }
 
-// open makes a store, and looks at the lease: if that fails, everything else would.
+// open makes a store, and reads the lease to check that the store works.
 func open(ctx context.Context, pool *pgxpool.Pool) (*pglease.Store, error) {
 	store, err := pglease.New(pool, nil)
 	if err != nil {
@@ -78,7 +79,7 @@ func open(ctx context.Context, pool *pgxpool.Pool) (*pglease.Store, error) {
 	return store, err
 }
 
-// work is a copy: it counts for as long as nobody refuses it.
+// work runs in each copy. It counts until the guard refuses a write.
 func work(ctx context.Context, store *pglease.Store, pool *pgxpool.Pool) error {
 	l, err := store.Lease(name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
@@ -104,8 +105,8 @@ func work(ctx context.Context, store *pglease.Store, pool *pgxpool.Pool) error {
 	return errors.New("the database does not answer")
 }
 
-// count adds one to the table: it reads, computes, and writes what it computed. Whether the lease
-// is still held is not even asked.
+// count adds one to the table. It reads the number, adds one and writes the sum. It does not check
+// whether the lease is still held.
 func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, name), tok); err != nil {
@@ -121,7 +122,7 @@ func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, e
 	return n, err
 }
 
-// watch starts the copies, and stops and continues the first.
+// watch starts the copies, and stops and continues the first copy.
 func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	const table = `drop table if exists examples_guard; create table examples_guard as select 0::bigint as n`
 	if _, err := pool.Exec(ctx, table); err != nil {
@@ -164,13 +165,13 @@ func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
 	fmt.Printf("%d counts were acknowledged, and the table is at %d\n", acknowledged, n)
-	if n < acknowledged || n > acknowledged+2 { // the last one of each may not have been told
+	if n < acknowledged || n > acknowledged+2 { // the last count of a copy may not have been printed
 		return errors.New("counts were lost")
 	}
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy and its output.
 type child struct {
 	*exec.Cmd
 	out     *bufio.Scanner
@@ -188,7 +189,7 @@ func start(copyOf string) (*child, error) {
 	return &child{Cmd: cmd, out: bufio.NewScanner(out)}, cmd.Start()
 }
 
-// counts waits until the copy has counted that often.
+// counts waits until the copy has counted n times.
 func (c *child) counts(n int) error {
 	for range n {
 		if !c.out.Scan() {
@@ -199,7 +200,7 @@ func (c *child) counts(n int) error {
 	return nil
 }
 
-// rest waits until the copy has ended.
+// rest reads the rest of the output, and waits until the copy has ended.
 func (c *child) rest() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()

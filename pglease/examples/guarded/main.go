@@ -1,5 +1,6 @@
-// Guarded runs on every machine, and counts in a table on one of them. The mark of the guard is in
-// the database of the table, and each transaction that counts shows its fencing token to it first.
+// Guarded runs on every machine, and one machine at a time counts in a table. The mark of the guard
+// is in the same database as the table. Each transaction compares its fencing token with the mark
+// before it counts.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table counter as select 0 as n'
@@ -28,7 +29,7 @@ func check(err error) {
 	}
 }
 
-// count adds one. It writes nothing, and returns an error, if a newer holder has been here.
+// count adds one. If the mark is newer than tok, count writes nothing and returns an error.
 func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "counter"), tok); err != nil {

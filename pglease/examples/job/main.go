@@ -1,6 +1,7 @@
-// Job is what a scheduler starts on every machine once a day, and what one machine does. The report
-// of a day is in a table, with the mark of the guard beside it, so a machine that starts later finds
-// that the job is done. If a machine dies at work there is no report, and the next start makes it.
+// Job makes a daily report. A scheduler starts it on every machine, and one of the machines does
+// the work. The report of a day is stored in a table, with the mark of the guard in the same
+// database. A machine that starts later finds the report and does nothing. If a machine crashes at
+// work, there is no report, and the next start makes it.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'
@@ -28,7 +29,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// guarded runs f in a transaction. It returns an error if a newer holder has been here.
+// guarded runs f in a transaction. If the mark is newer than tok, guarded returns an error and does
+// not run f.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {

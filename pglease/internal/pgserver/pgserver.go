@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// A Server is a PostgreSQL of its own, on a free port of the loopback, in a folder that goes
-// away. It does not outlive the tests.
+// A Server is a PostgreSQL server on a free port of the loopback interface. Its files are in a
+// temporary folder. It ends when the tests end.
 type Server struct {
 	dir, data string
 	port      int
@@ -29,7 +29,7 @@ type Server struct {
 	databases atomic.Int64
 }
 
-// binaries is where the programs of the newest installed version are.
+// binaries returns the folder with the programs of the newest installed version.
 func binaries() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		return filepath.Dir(path), nil
@@ -41,7 +41,7 @@ func binaries() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// New makes a server with settings such as "fsync=off", in dir, and starts it.
+// New makes a server in dir and starts it. A setting is, for example, "fsync=off".
 func New(dir string, settings ...string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -69,7 +69,7 @@ func New(dir string, settings ...string) (*Server, error) {
 	return s, s.Start()
 }
 
-// Start starts the server, also again, and returns when it answers.
+// Start starts the server, and returns when the server answers. It may be called again after Stop.
 func (s *Server) Start() error {
 	bin, err := binaries()
 	if err != nil {
@@ -114,18 +114,19 @@ func (s *Server) Start() error {
 	}
 }
 
-// URL returns the address of a database.
+// URL returns the connection string of a database.
 func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
-// Kill ends the server as a crash does.
+// Kill ends the server like a crash.
 func (s *Server) Kill() {
 	s.killAll()
 	<-s.ended
 }
 
-// Restart starts a server that was killed. Its children may hold on to what it had for a while.
+// Restart starts a server that was killed. Processes of the old server may still hold its port and
+// files, so Restart tries for up to 20 s.
 func (s *Server) Restart() error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		err := s.Start()
@@ -141,10 +142,10 @@ func (s *Server) Stop() {
 	<-s.ended
 }
 
-// Name returns a name for a database that no other one has.
+// Name returns an unused name for a database.
 func (s *Server) Name() string { return fmt.Sprint("d", s.databases.Add(1)) }
 
-// Database makes a database with the schema of leases in it, and returns its name.
+// Database makes a database, runs pglease.Schema in it, and returns its name.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := s.Name()
@@ -166,7 +167,8 @@ func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
 	}
 }
 
-// startAndWait runs a child to its end. Its thread must live as long: the child dies with it.
+// startAndWait runs a child process until it ends. It locks its goroutine to a thread, because the
+// child is killed when the thread that started it ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

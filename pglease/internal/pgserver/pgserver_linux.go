@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// nobody is whom a server is run as, which refuses to run as root.
+// nobody returns the attributes and the user ID for the server process. PostgreSQL refuses to run
+// as root, so root starts it as the user nobody.
 func nobody() (*syscall.SysProcAttr, int, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -32,7 +33,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// children returns the processes that pid has started.
+// children returns the child processes of pid.
 func children(pid int) (found []int) {
 	out, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	for _, word := range strings.Fields(string(out)) {
@@ -46,7 +47,7 @@ func children(pid int) (found []int) {
 // Pause stops every process of the server until Resume is called.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
-// Resume continues a server that was paused.
+// Resume continues a paused server.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 // killAll kills every process of the server.

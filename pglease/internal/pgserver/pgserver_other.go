@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// nobody returns an error, so that no server is started: these tests run on Linux only.
+// nobody returns an error, because these tests start servers only on Linux.
 func nobody() (*syscall.SysProcAttr, int, error) {
 	return nil, 0, fmt.Errorf("start a PostgreSQL server: %w", errors.ErrUnsupported)
 }
 
-// No server is ever started, so that none can be paused or killed.
+// The following methods are never called, because no server can be started.
 func (s *Server) Pause()   { panic("unreachable: there is no server") }
 func (s *Server) Resume()  { panic("unreachable: there is no server") }
 func (s *Server) killAll() { panic("unreachable: there is no server") }

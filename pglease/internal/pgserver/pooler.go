@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Pooler starts pgbouncer in front of the server. It shares its few connections between
-// transactions. Pooler returns the address of a database behind it.
+// Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
+// transactions. Pooler returns a function that returns the connection string of a database behind
+// it.
 func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
