@@ -70,8 +70,8 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// ahead returns the end of the old record, which the clock of the server must not have reached at
-// the swap. It returns nil if the record has no end after old.Now.
+// ahead returns the end of the old record if that end is after old.Now, and otherwise nil. The swap
+// must happen before this end.
 func ahead(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil

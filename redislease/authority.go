@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An engine is the exchanges that an authority makes.
+// An engine is a [lease.Store] that can also renew a lease in one exchange.
 type engine interface {
 	lease.Store
 	lease.Limiter
@@ -16,13 +16,16 @@ type engine interface {
 	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 }
 
-// An authority is the one that [lease.NewAuthority] makes of a store, with fewer exchanges. It
-// begins a renewal, a change and a release with what it committed last under the name, as if no
-// time had passed since. Time has passed, but what a change and a release make does not depend on
-// it, a renewal is counted from the server's time, and each commits only if the version is the
-// same and the record has not come to its until. So what is committed is what [lease.Step] makes
-// at the server's time. A refusal, and a result that writes nothing, are decided on a load. So is
-// every request whose first exchange conflicts.
+// An authority decides like the authority of [lease.NewAuthority], but needs fewer exchanges. It
+// remembers the record that it committed last under each name. It computes a renewal, a change or a
+// release from that record, without loading the record first. This is safe for three reasons:
+//
+//   - The result of a change or a release does not depend on the time.
+//   - The server computes the end of a renewed lease from its own clock.
+//   - A write succeeds only if the record is unchanged and has not reached its end.
+//
+// An authority loads the record before it refuses a request and before it returns a result without
+// a write. If a write conflicts, it loads the record and decides again.
 type authority struct {
 	lease.Watcher
 	lease.Lister
@@ -48,14 +51,15 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return lease.NewAuthority(a.store).Do(ctx, name, req)
 }
 
-// A remembering store remembers what it commits.
+// A remembering store keeps the records that it commits in memory.
 type remembering struct {
 	engine
 	memory *memory
 }
 
-// again commits what the request makes of what is remembered, in one exchange. It is a conflict if
-// that cannot be, or must not.
+// again computes the result of req from the remembered record, and commits it in one exchange. It
+// returns [lease.ErrConflict] if no record is remembered, if the request would be refused, if
+// nothing would be written, or if the record has changed.
 func (s remembering) again(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := s.memory.recall(name)
 	if !known || ctx.Err() != nil {
@@ -74,7 +78,7 @@ func (s remembering) again(ctx context.Context, name string, req lease.Request) 
 	return snap, err
 }
 
-// Swap swaps, and remembers what came of it.
+// Swap calls Swap of the engine and remembers the result.
 func (s remembering) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.engine.Swap(ctx, name, old, next)
 	s.memory.note(name, snap, err)

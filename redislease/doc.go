@@ -1,39 +1,44 @@
-// Package redislease keeps leases in Redis, version 7 or newer, or Valkey.
+// Package redislease keeps leases in Redis, version 7 or newer, or in Valkey.
 //
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 //	store, err := redislease.New(client, nil)
 //	defer store.Close()
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// From there on it is any other [lease.Lease]. All that [lease.Authority] offers is there: breaking
-// with grace, changing, infinite leases, taking over by owner and fencing tokens.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] is for everything
+// else, such as breaking a lease with a grace period, infinite leases, and taking over by owner.
 //
 // # What Redis does not promise
 //
-// The promises of a lease hold while the server keeps what it has acknowledged. Redis does that under
-// conditions only:
+// The promises of a lease hold only while the server keeps the writes that it has acknowledged.
+// Redis does that only under these conditions:
 //
-//   - A restart loses what is not on the disk. Use appendonly yes and appendfsync always. Without
-//     them a server that crashes forgets leases that are held, and the latest tokens.
-//   - A failover loses what the promoted replica did not get, because replication is asynchronous. A
-//     grant that was acknowledged is then granted again: two holders believe, and both have the same
-//     token, so that not even a guard can tell them apart. TestFailoverLosesAGrant shows it.
-//   - With [Options.Replicas] every write and every load waits for so many replicas. With fewer
-//     acknowledgements the outcome is unknown, and nobody believes. So a failover to a replica that
-//     has acknowledged loses nothing that was answered. Give the number of all replicas that can be
-//     promoted: with fewer, another one may be.
-//   - Even then, a primary that restarts with an empty disk empties its replicas, and a promoted
-//     server decides by its own clock. If that is ahead, leases end earlier by the difference.
-//   - A server with another maxmemory-policy than noeviction drops keys when its memory is full.
-//     It is refused, at every new connection, with a permanent error.
-//   - FLUSHALL, FLUSHDB and deleting a floor end all promises about the names that it kept.
+//   - A restart loses data that is not on the disk. Use appendonly yes and appendfsync always.
+//     Without these settings, a server that crashes forgets held leases and the latest tokens.
+//   - A failover loses writes that the promoted replica did not get, because replication is
+//     asynchronous. The new primary can then grant a held lease a second time. Both holders believe
+//     that they hold the lease, and both have the same token. So not even a guard can tell them
+//     apart. TestFailoverLosesAGrant shows this.
+//   - With [Options.Replicas], every write and every load waits for that number of replicas. If
+//     fewer replicas acknowledge, the outcome is unknown, and no holder relies on the lease. So a
+//     failover to a replica that has acknowledged loses nothing that was answered. Set Replicas to
+//     the number of all replicas that can be promoted. Otherwise a replica that has not
+//     acknowledged can be promoted.
+//   - Even with Replicas, a primary that restarts with an empty disk empties its replicas.
+//   - A promoted server decides by its own clock. If that clock is ahead, leases end earlier by
+//     the difference.
+//   - If the maxmemory-policy of a server is not noeviction, the server drops keys when its
+//     memory is full. A Store checks each new connection, and refuses such a server with a
+//     permanent error.
+//   - FLUSHALL, FLUSHDB and the deletion of a floor end all promises about the names that were
+//     kept there.
 //
-// Quorums over independent servers are not offered. They need what they are to replace, clocks and
-// disks that can be trusted, and have no order of tokens.
+// This package does not offer quorums over independent servers. Such a quorum relies on the clocks
+// and disks of its servers, and its tokens have no order.
 //
 // # Keys
 //
-// A lease is a hash, for example
+// A lease is a hash, for example:
 //
 //	redis> HGETALL lease:{8758}:jobs/nightly
 //	 state    leased
@@ -45,67 +50,80 @@
 //	 version  2ocdeuz8wrooq-12
 //	 time     2012-01-26T23:30:03.512307000Z
 //
-// [Store.Key] returns the key of a name. A name belongs to one of 16,384 buckets, by its hash, whose
-// number is in the braces. A bucket has one floor, the hash lease-floor:{8758}, in the same slot of a
-// cluster. It keeps the highest epoch of the bucket. Floors are never deleted; all together they take
-// some 2 MB.
+// [Store.Key] returns the key of a name. The hash of a name determines its bucket, which is one of
+// 16,384. The key has the number of the bucket in braces. Each bucket has one floor, a hash such as
+// lease-floor:{8758}. In a cluster, the floor is in the same slot as the records of its bucket. The
+// floor stores the highest epoch of the bucket. Floors are never deleted. All floors together take
+// about 2 MB.
 //
-// DEL of a record frees the lease, and its tokens go on to rise. Do not change a record by hand: what
-// is not a record is an error that names the key. To wake those who wait, PUBLISH the name on
-// lease-signal:{8758}. A record that is not locked any more expires after [Options.Keep]. Every valid
-// name fits.
+// To free a lease, delete its key with DEL. Its tokens still rise after that. Do not change a
+// record by hand. If a record is not valid, requests for it return an error that names the key. To
+// wake the waiters of a lease, PUBLISH its name on the channel of its bucket, such as
+// lease-signal:{8758}. A record expires [Options.Keep] after it is no longer locked. Every valid
+// name can be stored.
 //
 // # Tokens
 //
-// The first epoch of a name that has no record is the time in microseconds, rounded down to a
-// multiple of [Options.Keep], or the highest epoch of the bucket if that is higher. So tokens rise
-// when a record has expired or was deleted. They also rise when all data was lost, if that was at
-// least Keep after the last name was taken for the first time.
+// The first epoch of a name without a record is the time in microseconds, rounded down to a
+// multiple of [Options.Keep]. If the highest epoch of the bucket is higher, the name gets that
+// epoch. So tokens still rise after a record has expired or was deleted. Tokens even rise after a
+// loss of all data, under one condition. No name may have been acquired for the first time within
+// [Options.Keep] before the loss.
 //
 // # Time
 //
-// The server decides by its own clock, TIME. The clocks of clients do not matter, only their rates,
-// see session.Options. If the clock of the server is set forward, leases end early. If it is set
-// backward, they last longer: a record keeps the highest time that was told with it, and time stands
-// still for it until the clock is there again. A load keeps the time only if the lease is over by
-// then. So an earlier load of a lease that is held may have shown a later time.
+// The server decides by its own clock, TIME. The clock of a client need not show the right time.
+// Only its rate matters: see session.Options. If the server's clock is set forward, leases end
+// early. If it is set backward, they last longer.
+//
+// Each record stores the time of its last write, and no later request uses an earlier time for the
+// record. If the clock is set backward, the time of a record stands still until the clock has
+// caught up. A load stores its time only if the lease is over, or if [Options.Replicas] is set. So
+// if the clock is set backward, a load of a held lease may return an earlier time than the load
+// before it.
 //
 // # Exchanges
 //
-// A load is one exchange and a swap another, each a script. An acquire without contention is both,
-// and a refusal is a load. A renewal, a change and a release of a lease that was taken through the
-// same Store are one exchange, which begins with what the Store committed last ([Options.Names]). The
-// script commits only if the record is still that and has not come to its until. If it is not, a load
-// and a swap follow. With Replicas, WAIT goes in the same exchange as the script, over the same
-// connection.
+// An exchange is one request to the server and its answer. A load is one exchange, and a swap is
+// another. Each of them runs one script. An acquire without contention is a load and a swap. A
+// refusal is a load.
 //
-// A Store has connections of its own, made with the options of the client that New was given.
-// go-redis sends a command again if a connection breaks. A swap must not be sent twice, since the
-// second one would say that nothing was written. So the connections of a Store never do that, and
-// they keep to contexts. Each new connection asks for the eviction policy, which is one more
-// exchange.
+// A renewal, a change or a release is one exchange if the lease was acquired through the same
+// Store. The Store then computes the new record from the one that it committed last, without a
+// load. [Options.Names] bounds the number of records that the Store remembers. The script commits
+// only if the record is unchanged and has not reached its end. Otherwise the Store loads and swaps.
+// If [Options.Replicas] is set, the command WAIT is sent in the same exchange as the script, over
+// the same connection.
 //
-// Scripts may run when maxmemory is reached (allow-oom), so that leases go on in a server that other
-// data has filled. A replica refuses them, so that no load is stale.
+// A Store opens connections of its own, with the options of the client that was passed to [New]. By
+// default, go-redis sends a command again if a connection breaks. A swap must not be sent twice,
+// because the second attempt reports a conflict even if the first one was applied. So the
+// connections of a Store never send a command twice. They also respect contexts. Each new
+// connection reads the eviction policy, which is one more exchange.
+//
+// Scripts may run when maxmemory is reached (allow-oom), so leases still work on a server that is
+// full of other data. A replica refuses to run these scripts, so no load returns stale data.
 //
 // # Cluster
 //
-// With a [*redis.ClusterClient] each name is kept by the primary of its slot. While a slot is moved,
-// requests for its names are sent again for a fifth of a second, and then fail. A list may miss
-// names whose slot is moved meanwhile. A [*redis.Ring] is refused.
+// With a [*redis.ClusterClient], each name is stored by the primary of its slot. While a slot is
+// being moved, requests for its names are retried for about 0.2 s, and then fail. A list may miss
+// names whose slot is moved during the list. [New] rejects a [*redis.Ring].
 //
 // # Permissions
 //
-// A user of leases needs these; each of them is tested:
+// A program that uses leases needs these permissions, each of which is tested:
 //
 //	ACL SETUSER worker on >secret ~lease:* ~lease-floor:* &lease-signal:*
 //	    +evalsha +eval +time +exists +hset +hmget +hgetall +pexpire +pexpireat +persist
 //	    +publish +subscribe +info +scan +wait
 //
-// +scan is for lists, +subscribe for waiting, +wait for Options.Replicas, and +info for the eviction
-// policy: see [Options.AssumeNoEviction]. A [Mark] needs +get and +set on its key.
+// Lists need +scan, waiting needs +subscribe, and [Options.Replicas] needs +wait. The check of the
+// eviction policy needs +info: see [Options.AssumeNoEviction]. A [Mark] needs +get and +set on its
+// key.
 //
 // # Guarding data
 //
-// Data in the same Redis is best protected by a script that compares the token and writes: see [Mark].
+// To guard data in the same Redis, write the data with a script that also compares the token: see
+// [Mark].
 package redislease

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds to an error which key it is about and what can be done. It marks an error that no
-// retry can mend.
+// explain wraps an error with its key and with advice. If no retry can succeed, it marks the error
+// with [lease.Permanent].
 func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
 }
@@ -32,7 +32,8 @@ func explain(what, key string, err error, prefix string) error {
 	return err
 }
 
-// advices are what can be done about an error that a server sent, by what its text has in it.
+// advices lists advice for errors that a server sent. An entry applies to errors that contain its
+// text.
 var advices = []struct {
 	text      string
 	advice    string
@@ -60,8 +61,8 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns what can be done about an error, and whether no retry can succeed before that is
-// done.
+// advise returns advice for an error. If permanent is true, every retry will fail until the cause
+// is removed.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {
@@ -92,7 +93,7 @@ func advise(err error) (advice string, permanent bool) {
 	return "no answer: see that the server is up and the address right", false
 }
 
-// unreadable is the error of a hash that is no record.
+// unreadable returns the error for a hash that is not a valid record.
 func unreadable(key string, err error) error {
 	return fmt.Errorf("redislease: key %q: %w; put it right, or free the lease: DEL %s", key, err, key)
 }

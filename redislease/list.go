@@ -11,15 +11,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// page is how many keys of the server a list looks at in one exchange.
+// page is the number of keys that a list examines in one exchange.
 const page = 500
 
-// List returns the leases whose names begin with prefix, in no order. A key that cannot be read is
-// an error of its entry. See [lease.Lister].
+// List returns the leases whose names begin with prefix, in no order. If a record cannot be read,
+// its entry has an error and the list continues. See [lease.Lister].
 //
-// A list looks at every key of the database, page by page, with SCAN, and asks for those of leases.
-// Keys of other programs cost time, but nothing is blocked. In a cluster, a lease whose slot is moved
-// to another server during the list may be missed.
+// List scans every key of the database, page by page, with SCAN. Then it reads the keys that belong
+// to leases. The keys of other programs make a list slower, but a list does not block other
+// requests. In a cluster, List may miss a lease whose slot is moved to another server during the
+// list.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -43,7 +44,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 			yield(lease.Entry{}, s.explain("list from", prefix, err))
 			return
 		}
-		seen := map[string]bool{} // SCAN may show a key twice
+		seen := map[string]bool{} // SCAN may return a key twice
 		for _, server := range all {
 			if !s.listServer(ctx, server, prefix, seen, yield) {
 				return
@@ -52,7 +53,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// listServer lists the leases of one server, and reports whether to go on.
+// listServer lists the leases of one server. It returns false if the list must end.
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) bool {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
@@ -87,19 +88,19 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 	}
 }
 
-// scanned is what one SCAN shows.
+// scanned is the result of one SCAN.
 type scanned struct {
 	keys   []string
 	cursor uint64
 }
 
-// An entry is one of a list, and the error beside it. One without a name is not shown.
+// An entry is one entry of a list with its error. An entry without a name is skipped.
 type entry struct {
 	lease.Entry
 	err error
 }
 
-// read reads the records of names in one exchange.
+// read reads the records of several names in one exchange.
 func (s *Store) read(ctx context.Context, server *redis.Client, names []string) ([]entry, error) {
 	verb, text := "evalsha", loadScript.hash
 	for {
@@ -120,7 +121,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 			case strings.HasPrefix(sentBack, "NOSCRIPT") && verb == "evalsha":
 				again = true
 			case strings.HasPrefix(sentBack, "MOVED"), strings.HasPrefix(sentBack, "ASK"):
-				// Its slot was moved after SCAN had shown it.
+				// The slot of the key was moved to another server after the SCAN.
 				snap, err := s.Load(ctx, name)
 				entries = append(entries, entryOf(name, snap, err))
 			case err != nil && !strings.Contains(sentBack, "WRONGTYPE"):
@@ -147,12 +148,12 @@ func entryOf(name string, snap lease.Snapshot, err error) entry {
 	case err != nil:
 		return entry{lease.Entry{Name: name}, err}
 	case strings.HasPrefix(snap.Version, absent):
-		return entry{} // forgotten since SCAN has shown it
+		return entry{} // the record has expired since the SCAN
 	}
 	return entry{lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil}
 }
 
-// nameOf returns the name of a record's key.
+// nameOf returns the name of the record under key. ok is false if key is not the key of a record.
 func (s *Store) nameOf(key string) (name string, ok bool) {
 	_, rest, found := strings.Cut(strings.TrimPrefix(key, s.options.Prefix+":"), ":")
 	return rest, found && lease.CheckName(rest) == nil && s.Key(rest) == key
@@ -160,5 +161,5 @@ func (s *Store) nameOf(key string) (name string, ok bool) {
 
 var globSpecial = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// globEscape writes a text as a pattern of SCAN that matches it alone.
+// globEscape returns a pattern of SCAN that matches only s.
 func globEscape(s string) string { return globSpecial.Replace(s) }

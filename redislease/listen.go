@@ -11,7 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pingEvery is how often a listener asks for an answer, and silentFor how long it may be without one.
+// A listener checks its connection every pingEvery. If it receives nothing for silentFor, the
+// connection counts as lost.
 const (
 	pingEvery = time.Second
 	silentFor = 5 * time.Second
@@ -19,9 +20,9 @@ const (
 
 var errLost = errors.New("the connection that listens was lost")
 
-// A listener is a connection that listens on the channels of buckets, and the watches that it
-// signals. A go-redis PubSub connects again in silence, and the signals in between are lost. So its
-// client can connect once only.
+// A listener owns a connection that receives the signals of buckets, and signals the watches. A
+// PubSub of go-redis reconnects by itself, and does not report that signals were lost meanwhile. So
+// the client of a listener can connect only once.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
@@ -30,13 +31,13 @@ type listener struct {
 
 	mu         sync.Mutex
 	heard      time.Time
-	channel    string                                // one of those subscribed
-	watched    map[string]map[chan struct{}]struct{} // by name; nil: the connection is lost
+	channel    string                                // one of the subscribed channels
+	watched    map[string]map[chan struct{}]struct{} // by name; nil if the connection is lost
 	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed it
-	reason     error                                 // for which it was lost
+	reason     error                                 // why the connection was lost
 }
 
-// listen makes a listener at a server. It connects when it subscribes.
+// listen starts a listener for a server. The listener connects when it first subscribes.
 func listen(server *redis.Client) *listener {
 	o := plain(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
@@ -55,8 +56,8 @@ func listen(server *redis.Client) *listener {
 	return l
 }
 
-// subscribe returns when the server has confirmed that the listener gets what is published on the
-// channel. Only one call is made at a time.
+// subscribe subscribes to a channel, and returns when the server has confirmed the subscription.
+// Only one goroutine at a time may call subscribe.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -93,7 +94,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// receive signals what is published, until the connection is lost.
+// receive forwards the published signals to the watches, until the connection is lost.
 func (l *listener) receive() {
 	for {
 		got, err := l.pubsub.Receive(context.Background())
@@ -124,8 +125,9 @@ func (l *listener) receive() {
 	}
 }
 
-// keep asks for an answer from time to time, and loses a connection that does not give one. It
-// subscribes once more to a channel, which is confirmed, and needs no other permission.
+// keep checks the connection once a second, and closes a connection on which nothing arrives. To
+// check a connection, keep subscribes to a channel again. The server confirms every subscription,
+// and subscribing again needs no further permission.
 func (l *listener) keep(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -155,13 +157,13 @@ func (l *listener) keep(ctx context.Context) {
 	}
 }
 
-// close ends the listener and waits until nothing of it runs.
+// close ends the listener, and blocks until none of its goroutines is running.
 func (l *listener) close() {
 	l.lose(errLost)
 	l.ended.Wait()
 }
 
-// add adds a watch, unless the listener is lost.
+// add adds a watch. It returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +177,7 @@ func (l *listener) add(name string, signals chan struct{}) bool {
 	return true
 }
 
-// remove closes a watch, unless it is closed already.
+// remove closes the channel of a watch if it is still open.
 func (l *listener) remove(name string, signals chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +192,7 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// lose ends the connection and closes all watches.
+// lose closes the connection and the channels of all watches.
 func (l *listener) lose(reason error) {
 	l.mu.Lock()
 	if l.watched == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A Mark is the mark of a resource whose data is in Redis: the newest fencing token that the
-// resource was shown, as a string under a key of its own. It is a [fencing.Mark]. In a cluster the
-// mark and the data must be in one slot: give their keys the same words in braces, such as
-// "{accounts}:mark" and "{accounts}:total".
+// A Mark stores the newest fencing token that a resource in Redis has seen. It is a string under a
+// key of its own. A Mark is a [fencing.Mark]. In a cluster, the mark and the data must be in one
+// slot. To ensure that, give their keys the same text in braces, such as "{accounts}:mark" and
+// "{accounts}:total".
 //
-// A holder first calls [fencing.Advance], before it reads anything, and then writes with a [Script],
-// which compares the token and writes the data in one step:
+// A holder calls [fencing.Advance] before it reads anything. Then it writes with a [Script], which
+// compares the token and writes the data in one step:
 //
 //	mark := redislease.NewMark(client, "{accounts}:mark")
 //	if err := fencing.Advance(ctx, mark, token); err != nil {
@@ -28,17 +28,18 @@ import (
 //	...
 //	_, err = put.Run(ctx, mark, token, []string{"{accounts}:total"}, total+1)
 //
-// Do not delete the mark, and do not let it expire: it must last as long as the data.
+// Do not delete the mark, and do not let it expire. The mark must last as long as the data.
 type Mark struct {
 	client redis.Scripter
 	key    string
 }
 
-// NewMark returns the mark under a key. It makes no request.
+// NewMark returns the mark under the given key. It sends no request.
 func NewMark(client redis.Scripter, key string) Mark { return Mark{client, key} }
 
-// compare begins each script that has a mark: KEYS[1], and ARGV[1] is the token. Tokens sort as the
-// strings they are.
+// compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and
+// ARGV[1] is the token. The script compares tokens as strings, because valid tokens sort as
+// strings.
 const compare = `#!lua
 local seen = redis.call('GET', KEYS[1])
 if seen and ARGV[1] < seen then return redis.error_reply('` + staleReply + ` ' .. seen) end
@@ -49,8 +50,7 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
-// Advance raises the mark to a token, unless the mark is newer, and returns the mark. See
-// [fencing.Mark].
+// Advance raises the mark to tok if tok is newer, and returns the mark. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	err := advance.Run(ctx, m.client, []string{m.key}, string(tok)).Err()
 	if seen, stale := staleToken(err); stale {
@@ -62,21 +62,23 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 	return tok, nil
 }
 
-// A Script is one of Lua that writes guarded data. Its methods may be used by any number of
-// goroutines.
+// A Script is a Lua script that writes guarded data. It is safe for use by several goroutines at
+// once.
 type Script struct{ script *redis.Script }
 
-// NewScript makes a Script. Its text sees in KEYS and ARGV what Run is given, and may return what any
-// script may. What it has written stays written if it fails half-way: see EVAL in the documentation
-// of Redis.
+// NewScript returns a Script with the given Lua text. The Lua text finds the arguments of
+// [Script.Run] in KEYS and ARGV. It may return any value that a Redis script may return. If the
+// script fails half-way, the data that it has already written stays written: see EVAL in the
+// documentation of Redis.
 func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
 }
 
-// Run raises the mark and runs the script in one step. If the mark is newer than the token, the
-// script does not run, and the error is a [*fencing.StaleError]. A malformed token is an error with
-// the Code [lease.ErrToken]. With any other error it is not known whether the script has run; a
-// client whose MaxRetries is not -1 may run it again when a connection breaks.
+// Run raises the mark and runs the script in one step. If the mark is newer than tok, Run does not
+// run the script and returns a [*fencing.StaleError]. If tok is malformed, Run returns an error
+// with the Code [lease.ErrToken]. After any other error, it is unknown whether the script has run.
+// If a connection breaks, a client may run the script a second time. To prevent that, set
+// MaxRetries of the client to -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// staleToken returns the mark that refused a token.
+// staleToken returns the mark that refused a token. stale is false if err is another error.
 func staleToken(err error) (seen lease.Token, stale bool) {
 	text, stale := strings.CutPrefix(redisError(err), staleReply+" ")
 	return lease.Token(text), stale

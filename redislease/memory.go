@@ -8,8 +8,9 @@ import (
 
 const defaultNames = 1 << 16
 
-// A memory is what was committed last under a bounded number of names, if that is leased. It may be
-// stale: nothing is decided on it that the server does not confirm.
+// A memory stores the last committed records of a bounded number of names. It stores only records
+// in the state Leased. A stored record may be out of date, so the server checks every write that is
+// based on one.
 type memory struct {
 	most int
 
@@ -26,7 +27,7 @@ func (m *memory) recall(name string) (snap lease.Snapshot, known bool) {
 	return snap, known
 }
 
-// note takes note of how a swap ended. If there are too many names it forgets another one.
+// note records the result of a swap. If there are too many names, note forgets another name.
 func (m *memory) note(name string, snap lease.Snapshot, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,18 +8,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is that of every time: nine decimals, so that texts sort as times do.
+// timeLayout is the layout of all stored times. It has nine decimals, so that the texts sort in the
+// order of the times.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
 
-// The fields of a hash that are not part of the record.
+// These fields of a hash are not part of the record.
 const (
 	versionField = "version"
 	timeField    = "time"
 )
 
-// stamp writes a time, and "" for the zero time.
+// stamp formats a time. It returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -27,10 +28,10 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// digits writes an epoch so that texts sort as epochs do.
+// digits formats an epoch so that the texts sort in the order of the epochs.
 func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
 
-// A column is a field of a record as its hash has it.
+// A column describes one field of a record in its hash.
 type column struct {
 	name string
 	get  func(lease.Record) string
@@ -38,8 +39,8 @@ type column struct {
 	rule string
 }
 
-// columns are all fields, in the order in which they are written. What set cannot read it leaves
-// zero, and then get returns another text than the one that was read.
+// columns lists all fields, in the order in which they are written. If set cannot parse a text, it
+// leaves the field zero. Then get returns a different text, so the error is noticed.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },
@@ -85,7 +86,7 @@ func idText(id lease.ID) string {
 	return id.String()
 }
 
-// appendFields appends the names and values of a record.
+// appendFields appends the names and values of the fields of a record.
 func appendFields(args []any, r lease.Record) []any {
 	for _, c := range columns {
 		args = append(args, c.name, c.get(r))
@@ -93,7 +94,8 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields reads the names and values of a hash. Somebody may have written them by hand.
+// parseFields parses the fields of a hash. It checks every value, because the hash may have been
+// written by hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

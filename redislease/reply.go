@@ -11,12 +11,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A reply is what a script returns: 1, the time and the new version if it wrote, and otherwise 0,
-// the time, the version and the epoch of a name without a record, and the fields of the record. A
-// renewal returns the time alone, or nil if it wrote nothing.
+// A reply is the result of a script. If the script wrote, the reply is 1, the time and the new
+// version. Otherwise the reply begins with 0 and the time. For a name without a record, a version
+// and an epoch follow. For a name with a record, two empty texts and the fields of the record
+// follow. The script of a renewal returns the time alone, or nil if it wrote nothing.
 type reply []any
 
-// replyOf reads the result of a script.
+// replyOf converts the result of a script to a reply.
 func replyOf(cmd *redis.Cmd) (reply, error) {
 	result, err := cmd.Result()
 	switch v := result.(type) {
@@ -36,7 +37,7 @@ func replyOf(cmd *redis.Cmd) (reply, error) {
 
 var errReply = errors.New("the script returned something else than it does: is there a proxy that rewrites answers?")
 
-// wrote reports whether the script wrote what it was to write.
+// wrote reports whether the script wrote the record.
 func (r reply) wrote() bool { return len(r) > 0 && r[0] == int64(1) }
 
 func (r reply) text(i int) string {
@@ -47,7 +48,7 @@ func (r reply) text(i int) string {
 	return s
 }
 
-// now is the time of the server.
+// now returns the time of the server.
 func (r reply) now() (time.Time, error) {
 	t, err := time.Parse(timeLayout, r.text(1))
 	if err != nil {
@@ -56,7 +57,7 @@ func (r reply) now() (time.Time, error) {
 	return t, nil
 }
 
-// committed is the snapshot of what the script wrote.
+// committed returns the Snapshot of the record next, which the script wrote.
 func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil || r.text(2) == "" {
@@ -65,10 +66,10 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: next, Version: r.text(2), Now: now}, nil
 }
 
-// absent begins the version of a name without a record.
+// absent is the prefix of the version of a name without a record.
 const absent = "absent-"
 
-// snapshot is that of a load.
+// snapshot returns the Snapshot that a load has read.
 func (r reply) snapshot() (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// tries is how often a request is sent that a server of a cluster has certainly not carried out,
-// and pause how long it waits in between.
+// tries is the maximum number of attempts for one request, and pause is the time between two
+// attempts. A request is repeated only if a server of a cluster has certainly not carried it out.
 const (
 	tries = 8
 	pause = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name, and returns when it was answered, or soon
-// after ctx has ended. It is sent once, unless a server of a cluster answers that the keys are
-// elsewhere.
+// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. It
+// sends the script only once, except when a server of a cluster answers that another server has the
+// keys.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func (s *Store) run(ctx context.Context, script *script, name string, args ...an
 	return await(ctx, s, func() (reply, error) { return s.route(ctx, script, keys, args) })
 }
 
-// await returns what f returns, or returns soon after ctx has ended. go-redis keeps to the deadline
-// of a context, but does not notice when the context is cancelled.
+// await calls f and returns its results. If ctx is done first, await returns ctx.Err(). await is
+// needed because go-redis respects the deadline of a context but ignores its cancellation.
 func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return f()
@@ -56,7 +56,7 @@ func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error)
 	}
 }
 
-// start calls f in a goroutine, unless the Store is closed.
+// start calls f in a new goroutine. It returns false if the Store is closed.
 func (s *Store) start(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Store) route(ctx context.Context, script *script, keys []string, args [
 		switch word {
 		case "MOVED":
 			s.servers.moved(ctx)
-		case "ASK": // the slot is being moved, and the keys are at the other server already
+		case "ASK": // the slot is being moved, and another server already has the keys
 			_, addr, _ := strings.Cut(rest, " ")
 			if server, err = s.servers.at(ctx, addr); err != nil {
 				return nil, err
@@ -98,8 +98,9 @@ func (s *Store) route(ctx context.Context, script *script, keys []string, args [
 	}
 }
 
-// send sends a script to a server, by its hash, and as a whole if the server does not know it. Both
-// are one exchange. WAIT goes with it, since it waits for what its own connection wrote.
+// send sends the hash of a script to a server. If the server does not know the hash, send sends the
+// whole script. The command WAIT goes over the same connection, because it waits only for the
+// writes of its own connection.
 func (s *Store) send(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))
@@ -146,7 +147,7 @@ func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bo
 	return r, nil
 }
 
-// redisError returns the text of an error that a server sent, and "" for others.
+// redisError returns the text of an error that a server sent. For any other error it returns "".
 func redisError(err error) string {
 	var e redis.Error
 	if err != nil && errors.As(err, &e) {
@@ -155,7 +156,8 @@ func redisError(err error) string {
 	return ""
 }
 
-// A replicaError says that too few replicas have acknowledged a write. It may last all the same.
+// A replicaError reports that too few replicas have acknowledged a write. The write may still take
+// effect.
 type replicaError struct {
 	addr      string
 	got, want int

@@ -22,36 +22,39 @@ var swapLua string
 //go:embed script/renew.lua
 var renewLua string
 
-// The first line of a script says that it writes, and that it may run when the memory is full. So a
-// replica refuses all of them, which keeps every load from being stale, and leases go on in a server
-// that other data has filled: a record is small, and it goes away by itself.
+// header is the first line of every script. It declares that the script writes, and that it may run
+// when the memory is full. A replica refuses such a script, so no load returns stale data. Leases
+// still work on a server that is full of other data. Writing records to a full server does little
+// harm, because they are small and expire.
 const header = "#!lua flags=allow-oom\n"
 
-// What a script knows of the date: see clock.lua.
+// A script begins with one of these lines. With dateOfLast, clock.lua gets the date of the last
+// commit and need not compute it again.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
 )
 
-// A script is a text that a server runs, and the hash by which it knows it.
+// A script is the text of a Lua script, and the hash by which a server identifies the script.
 type script struct {
 	source, hash string
-	keys         int // that it takes
+	keys         int // the number of keys that it takes
 }
 
 func newScript(keys int, parts ...string) *script {
 	source := header + strings.Join(parts, "")
-	sum := sha1.Sum([]byte(source)) // as EVALSHA wants it
+	sum := sha1.Sum([]byte(source)) // EVALSHA takes a SHA-1 hash
 	return &script{source, hex.EncodeToString(sum[:]), keys}
 }
 
-// callLine finds the line at which a script failed, and call the command on it.
+// callLine matches the line at which a script failed, and call matches the command on that line.
 var (
 	callLine = regexp.MustCompile(`@user_script:\s?(\d+)`)
 	call     = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
-// locate adds to an error of the script the command that failed. The server tells the line only.
+// locate wraps an error of the script with the name of the command that failed. The server reports
+// only the line.
 func (s *script) locate(err error, args []any) error {
 	line := callLine.FindStringSubmatch(redisError(err))
 	if line == nil {
@@ -73,7 +76,7 @@ func (s *script) locate(err error, args []any) error {
 	return &commandError{strings.ToLower(command), err}
 }
 
-// A commandError says which command of a script failed.
+// A commandError reports which command of a script failed.
 type commandError struct {
 	command string
 	err     error

@@ -12,26 +12,27 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// servers are the servers that keep the keys.
+// servers gives access to the servers that store the keys.
 type servers interface {
-	// of returns the primary that has a key.
+	// of returns the primary that stores a key.
 	of(ctx context.Context, key string) (*redis.Client, error)
 
-	// at returns the server of an address that a server has named.
+	// at returns the server at addr, an address that another server has sent.
 	at(ctx context.Context, addr string) (*redis.Client, error)
 
-	// moved says that a key was not where of returned.
+	// moved must be called after a server has answered that it does not have a key.
 	moved(ctx context.Context)
 
-	// each calls f for each primary, at the same time.
+	// each calls f for each primary, concurrently.
 	each(ctx context.Context, f func(ctx context.Context, server *redis.Client) error) error
 
 	close()
 }
 
-// newServers makes connections with the options of a client. go-redis sends a command again when a
-// connection breaks. If that were a swap that had been applied, the second one would be a conflict,
-// which says that it was certainly not. So the connections are new ones, which never do that.
+// newServers makes new connections with the options of a client. By default, go-redis sends a
+// command again when a connection breaks. If the first attempt of a swap was applied, the second
+// attempt would return a conflict. But a conflict means that the swap was certainly not applied. So
+// the new connections never send a command twice.
 func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
@@ -73,8 +74,8 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	return nil, bad(fmt.Sprintf("%T", client), bound)
 }
 
-// plain copies the options of a client for connections that neither send a command again nor move to
-// another server by themselves, and that keep to contexts.
+// plain copies the options of a client for the connections of a Store. Such a connection never
+// sends a command twice, and never moves to another server by itself. It respects contexts.
 func plain(of *redis.Options) *redis.Options {
 	o := *of
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
@@ -83,7 +84,7 @@ func plain(of *redis.Options) *redis.Options {
 	return &o
 }
 
-// single is one server, or one that a sentinel names.
+// single is one server. A sentinel may have named it.
 type single struct{ client *redis.Client }
 
 func (s single) of(context.Context, string) (*redis.Client, error) { return s.client, nil }
@@ -131,14 +132,14 @@ func (c cluster) each(ctx context.Context, f func(context.Context, *redis.Client
 
 func (c cluster) close() { _ = c.client.Close() }
 
-// A policyError says that a server must not keep leases.
+// A policyError reports that a server must not keep leases.
 type policyError struct{ err error }
 
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkPolicy refuses a server that may drop records and floors when its memory is full. It is
-// called for every new connection, so that it also meets a server that was promoted.
+// checkPolicy returns an error if a server may drop records and floors when its memory is full.
+// checkPolicy runs on every new connection, so that it also checks a server that was promoted.
 func checkPolicy(ctx context.Context, conn *redis.Conn) error {
 	info, err := conn.Info(ctx, "memory").Result()
 	if err != nil {
@@ -157,6 +158,5 @@ func checkPolicy(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// wrapTwice wraps an error so that it survives go-redis, which unwraps an error of a new connection
-// once.
+// wrapTwice wraps an error of a new connection twice, because go-redis unwraps such an error once.
 func wrapTwice(err error) error { return &policyError{&policyError{err}} }

@@ -15,36 +15,39 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults stated
-// here.
+// Options are the settings of a [Store]. If the *Options is nil or a field is zero, the default
+// stated at the field applies.
 type Options struct {
-	// Prefix begins the names of all keys and channels. All programs that share leases must have
-	// the same. It must have no brace. Default: "lease".
+	// Prefix is the beginning of all keys and channel names. All programs that share leases must
+	// have the same Prefix. It must not contain a brace. Default: "lease".
 	Prefix string
 
-	// Limits are the durations that an authority over the store grants. Default: none.
+	// Limits bounds the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is for how many names the store remembers what its authorities committed last: some
-	// 300 bytes each. What is forgotten costs a load. Default: 65,536.
+	// Names is the number of names for which the store remembers the record that it committed last.
+	// Each name takes about 300 bytes. If a name was forgotten, the next request for it may need
+	// one more exchange. Default: 65,536.
 	Names int
 
-	// Keep is how long a record is kept that is not locked any more. Until then an expired lease
-	// can be renewed. Its tokens never fall, even after that. Default: one hour. At least: one
-	// millisecond.
+	// Keep is how long a record is kept after it is no longer locked. During that time, an expired
+	// lease can still be renewed. The tokens of a name never fall, even after its record is gone.
+	// Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
-	// Replicas is how many replicas must acknowledge each write and each load before it is answered.
-	// It should be the number of all replicas that can be promoted. Fewer acknowledgements within
-	// ReplicaTimeout are an error, and the outcome is unknown. Default: 0, which waits for none.
+	// Replicas is the number of replicas that must acknowledge each write and each load. It should
+	// be the number of all replicas that can be promoted. If fewer replicas acknowledge within
+	// ReplicaTimeout, the request returns an error and its outcome is unknown. Default: 0, which
+	// waits for no replica.
 	Replicas int
 
-	// ReplicaTimeout is how long to wait for the replicas. Give session.Options.RequestTimeout more
-	// than that. Default: 1 s. At least: one millisecond.
+	// ReplicaTimeout is how long a request waits for the replicas. Set
+	// session.Options.RequestTimeout to a longer time. Default: 1 s. Minimum: one millisecond.
 	ReplicaTimeout time.Duration
 
-	// AssumeNoEviction is for a server that does not permit INFO, which tells its eviction policy.
-	// With it the policy is not looked at. It must be noeviction: see the package documentation.
+	// AssumeNoEviction turns off the check of the eviction policy. Set it if the server does not
+	// permit INFO, the command that reports the policy. The policy must be noeviction: see the
+	// package documentation.
 	AssumeNoEviction bool
 }
 
@@ -75,29 +78,30 @@ func (o *Options) complete() (Options, error) {
 	return v, v.Limits.Validate()
 }
 
-// A Store keeps leases in Redis or Valkey. It is a [lease.Store] with the clock of the server, a
-// [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by any number of
-// goroutines.
+// A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server.
+// It is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by
+// several goroutines at once.
 type Store struct {
 	options Options
 	servers servers
 	memory  *memory
 	tasks   tasks
 
-	turn chan struct{} // of whoever makes the listener, or subscribes
+	turn chan struct{} // a lock for making the listener and for subscribing
 
 	mu       sync.Mutex
-	listener *listener // nil: nobody listens
+	listener *listener // nil if there is none
 	closed   bool
 }
 
-// New makes a Store over the servers of a client, a [*redis.Client] or a [*redis.ClusterClient]. It
-// makes no request. The Store has connections of its own, with the options of the client, but that
-// it never sends a request again by itself, and that contexts are kept to. Close ends them. Hooks of
-// the client are not called.
+// New returns a Store over the servers of client, which must be a [*redis.Client] or a
+// [*redis.ClusterClient]. New sends no request. The Store opens connections of its own, with the
+// options of the client. These connections never retry a request by themselves, and they respect
+// contexts. [Store.Close] closes them. Hooks of the client are not called.
 //
-// A client that is nil or of another type, and options out of range, are a [*lease.FieldError]. A
-// [*redis.Ring] is refused, because it keeps a name on another server when one is down.
+// New returns a [*lease.FieldError] if client is nil or has another type, or if an option is out of
+// range. It rejects a [*redis.Ring], because a Ring moves names to other servers when a server is
+// down.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	options, err := o.complete()
 	if err != nil {
@@ -110,23 +114,26 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
-// [session.Session].
+// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
+// options of a [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It makes fewer exchanges than the one of
-// [lease.NewAuthority], which loads before every swap: it begins a renewal, a change and a release
-// with what the Store's authorities committed last under that name, though it is never refused
-// because of it. It is a [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
+//
+// The authority needs fewer exchanges than the one of [lease.NewAuthority], which loads the record
+// before every swap. It computes a renewal, a change or a release from the record that the Store
+// committed last under the name. If that record is out of date, the authority loads the current
+// record and decides again. It never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, s.memory) }
 
-// Limits returns the limits the store was made with.
+// Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
-// Close ends all watches and the connections of the Store, and waits until nothing of it runs any
-// more. Requests that are under way fail. The client that New was given stays open.
+// Close ends all watches and closes the connections of the Store. It blocks until no goroutine of
+// the Store is running. Requests that are under way fail. Close does not close the client that was
+// passed to [New].
 func (s *Store) Close() {
 	s.mu.Lock()
 	closed, l := s.closed, s.listener
@@ -142,28 +149,29 @@ func (s *Store) Close() {
 	s.tasks.wait()
 }
 
-// buckets is into how many buckets the names are put. Programs with another number would keep a
-// name under another key, so it never changes.
+// buckets is the number of buckets for names. It never changes, because a program with another
+// number would look for a name under another key.
 const buckets = 1 << 14
 
-// bucket returns the bucket of a name, in the braces by which a cluster chooses the server.
+// bucket returns the bucket of a name as a number in braces. A cluster chooses the server of a key
+// by the text in braces.
 func bucket(name string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return "{" + strconv.Itoa(int(h.Sum32()%buckets)) + "}"
 }
 
-// Key returns the key of the record of a name, for the tools of Redis, such as
-// "lease:{8758}:jobs/nightly".
+// Key returns the key of the record of a name, such as "lease:{8758}:jobs/nightly". Use the key
+// with tools such as redis-cli.
 func (s *Store) Key(name string) string { return s.options.Prefix + ":" + bucket(name) + ":" + name }
 
 // floorKey returns the key of the floor of a bucket. No record has such a key.
 func (s *Store) floorKey(bucket string) string { return s.options.Prefix + "-floor:" + bucket }
 
-// channel returns the channel on which the names of a bucket are signalled.
+// channel returns the channel for the signals of a bucket.
 func (s *Store) channel(bucket string) string { return s.options.Prefix + "-signal:" + bucket }
 
-// keys are those that a script takes.
+// keys returns the keys that a script takes.
 func (s *Store) keys(script *script, name string) []string {
 	if script.keys == 1 {
 		return []string{s.Key(name)}
@@ -187,11 +195,12 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return snap, nil
 }
 
-// step is how long a record is kept at least, in microseconds.
+// step returns the minimum time that a record is kept, in microseconds.
 func (s *Store) step() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// touch says when a load keeps the time that it tells. A load that waits for replicas must write
-// something, because WAIT waits for what its own connection wrote.
+// If touch returns "always", each load stores its time in the record. If touch returns "over", a
+// load stores its time only after the end of the lease. A load that waits for replicas must write
+// something, because WAIT waits only for the writes of its own connection.
 func (s *Store) touch() string {
 	if s.options.Replicas > 0 {
 		return "always"

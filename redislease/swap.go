@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Swap puts next in the place of the record that old shows, if the record has not changed and has
-// not come to its until since. Beside a conflict it returns the current record.
+// Swap replaces old.Record by next. It returns [lease.ErrConflict] if the record has changed since
+// the load of old, or if the lease has reached its Until since then. With a conflict, Swap also
+// returns the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -40,15 +41,16 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if !reply.wrote() {
 		current, err := reply.snapshot()
 		if err != nil {
-			current = lease.Snapshot{} // the next load says what is wrong
+			current = lease.Snapshot{} // the next load returns this error
 		}
 		return current, lease.ErrConflict
 	}
 	return reply.committed(next)
 }
 
-// renew commits next, which differs from the record of old only in an until that is counted from
-// the server's time of the commit. What the script cannot do is a conflict.
+// renew commits next, which differs from old.Record only in Until. The server counts the new Until
+// from its own time. renew returns [lease.ErrConflict] if the record has changed, or if the script
+// cannot renew this lease.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
@@ -72,8 +74,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
-// raised is what the epoch of the floor is raised to. A record that is created raises it in any
-// case, so that the version of its absence never recurs.
+// raised returns the epoch to which a swap raises the floor. A swap that creates a record always
+// raises the floor. So the version of a missing record never recurs.
 func raised(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absent) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
@@ -87,11 +89,12 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// word returns the random word of a version. A failover or a restart can lose the latest writes, and
-// with them the latest versions. The word keeps them from being given to other states.
+// word returns a random word for a version. A failover or a restart can lose the latest writes and
+// their versions. Because of the random word, a lost version does not recur for another record.
 func word() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// ahead is the end that the record must not have come to, and "" if there is none ahead.
+// ahead returns the end of the old record if that end is after old.Now, and otherwise "". The swap
+// must happen before this end.
 func ahead(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -99,7 +102,8 @@ func ahead(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// lasts returns the command that says how long the record is kept, and its milliseconds.
+// lasts returns the command that sets how long a record is kept, and the argument of the command in
+// milliseconds.
 func (s *Store) lasts(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():
@@ -110,12 +114,13 @@ func (s *Store) lasts(r lease.Record) (command string, millis int64) {
 	return "PEXPIREAT", r.Until.UnixMilli() + 1 + milliseconds(s.options.Keep)
 }
 
-// milliseconds rounds up.
+// milliseconds converts d to milliseconds and rounds up.
 func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
 }
 
-// mustSignal reports whether this change of a record must be signalled. See SPEC S7.
+// mustSignal reports whether the change of a record from was to next must be signalled. See SPEC
+// S7.
 func mustSignal(was, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && was.State != lease.Breaking:
@@ -128,7 +133,7 @@ func mustSignal(was, next lease.Record) bool {
 	return endsEarlier(next.Until, was.Until)
 }
 
-// endsEarlier reports whether a is before b. A zero time is an end that never comes.
+// endsEarlier reports whether the end a comes before the end b. A zero time means no end.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

@@ -2,14 +2,15 @@ package redislease
 
 import "sync"
 
-// tasks counts goroutines. Unlike a WaitGroup, it may be waited for while others are started.
+// tasks counts running goroutines. Unlike a sync.WaitGroup, it lets new goroutines start during a
+// call of wait.
 type tasks struct {
 	mu   sync.Mutex
 	n    int
-	idle chan struct{} // closed when n is zero again; nil: it is zero
+	idle chan struct{} // closed when n becomes zero; nil while n is zero
 }
 
-// run calls f in a goroutine.
+// run calls f in a new goroutine.
 func (t *tasks) run(f func()) {
 	t.mu.Lock()
 	if t.n == 0 {
@@ -30,7 +31,7 @@ func (t *tasks) run(f func()) {
 	}()
 }
 
-// wait returns once no goroutine runs.
+// wait blocks until no goroutine is running.
 func (t *tasks) wait() {
 	t.mu.Lock()
 	idle := t.idle

@@ -7,13 +7,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that is signalled as [lease.Watcher] says. The script that changes a lease
-// signals it, so that no process can end between the two. A change by hand is not signalled, unless
-// it publishes the name on the channel of its bucket.
+// Watch returns a channel that receives the signals of [lease.Watcher]. The script that changes a
+// lease also publishes the signal. So no process can end between a change and its signal. A change
+// by hand sends no signal. To send one, publish the name of the lease on the channel of its bucket.
 //
-// All watches of a Store share one connection of their own, which is made with the first and ended
-// by Close. When it is lost, all watches are lost, and the next Watch makes another. A connection
-// that dies silently is lost within 6 s.
+// All watches of a Store share one connection. The first call of Watch opens the connection, and
+// [Store.Close] closes it. If the connection is lost, all watches are lost, and the next call of
+// Watch opens a new connection. A connection that dies silently counts as lost within 6 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

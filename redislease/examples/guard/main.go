@@ -1,9 +1,10 @@
 //go:build unix
 
-// Guard runs two copies of itself that count in Redis under a lease. The one that holds it is
-// stopped, as a machine that is suspended. The other takes over and counts on. When the first wakes
-// up in the middle of its work, its write is refused, because the mark is newer than its token. No
-// count is lost.
+// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself,
+// which count in Redis under a lease. Guard stops the copy that holds the lease, and the other copy
+// takes over and continues to count. Then Guard continues the first copy in the middle of its work.
+// The write of the first copy is refused, because its token is older than the mark. No count is
+// lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
@@ -37,7 +38,8 @@ var (
 const (
 	name = "examples/guard"
 
-	// Mark and data have the same words in braces, so that a cluster keeps them in one place.
+	// The keys of the mark and the data have the same text in braces, so that a cluster keeps them
+	// together.
 	markKey = "{examples/guard}:mark"
 	dataKey = "{examples/guard}:n"
 )
@@ -50,7 +52,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	options.MaxRetries = -1 // a count that was sent twice would be counted twice
+	options.MaxRetries = -1 // a command that is sent twice would count twice
 	client := redis.NewClient(options)
 	defer client.Close()
 	if *copyOf != "" {
@@ -63,7 +65,7 @@ func main() {
 	}
 }
 
-// work is a copy: it counts for as long as it is not refused.
+// work runs in each copy. It counts until the guard refuses a write.
 func work(ctx context.Context, client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
@@ -98,10 +100,10 @@ func work(ctx context.Context, client *redis.Client) error {
 	return errors.New("the server does not answer")
 }
 
-// put writes what was counted. It runs only if the token is not older than the mark.
+// put is the script that writes the number. It runs only if the token is not older than the mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
-// count adds one: it reads, computes, and writes what it computed. It does not even ask whether the
+// count adds one. It reads the number, adds one and writes the sum. It does not check whether the
 // lease is still held.
 func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok lease.Token) (n int64, err error) {
 	if n, err = client.Get(ctx, dataKey).Int64(); err != nil && !errors.Is(err, redis.Nil) {
@@ -112,7 +114,7 @@ func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok 
 	return n, err
 }
 
-// watch starts the copies, and stops and continues the first.
+// watch starts the copies, and stops and continues the first copy.
 func watch(ctx context.Context, client *redis.Client) error {
 	if err := client.Del(ctx, dataKey).Err(); err != nil {
 		return err
@@ -154,13 +156,13 @@ func watch(ctx context.Context, client *redis.Client) error {
 	}
 	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
 	fmt.Printf("%d counts were acknowledged, and the counter is at %d\n", acknowledged, n)
-	if n < acknowledged || n > acknowledged+2 { // the last one of each may not have been told
+	if n < acknowledged || n > acknowledged+2 { // the last count of a copy may not have been printed
 		return errors.New("counts were lost")
 	}
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy and its output.
 type child struct {
 	*exec.Cmd
 	out     *bufio.Scanner
@@ -178,7 +180,7 @@ func start(copyOf string) (*child, error) {
 	return &child{Cmd: cmd, out: bufio.NewScanner(out)}, cmd.Start()
 }
 
-// counts waits until the copy has counted that often.
+// counts waits until the copy has counted n times.
 func (c *child) counts(n int) error {
 	for range n {
 		if !c.out.Scan() {
@@ -189,7 +191,7 @@ func (c *child) counts(n int) error {
 	return nil
 }
 
-// rest waits until the copy has ended.
+// rest reads the rest of the output, and waits until the copy has ended.
 func (c *child) rest() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()

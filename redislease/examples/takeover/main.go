@@ -1,5 +1,6 @@
-// Takeover runs two copies of itself that want the same lease in Redis, kills the one that holds
-// it, and shows how the other takes over with a newer token.
+// Takeover shows how one process takes over a lease in Redis from another one that has crashed. It
+// starts two copies of itself that want the same lease, and kills the copy that holds the lease.
+// The other copy then acquires the lease with a newer token.
 //
 //	go run ./examples/takeover -url redis://localhost:6379
 package main
@@ -40,7 +41,7 @@ func main() {
 	}
 }
 
-// work is a copy: it waits for the lease and keeps it.
+// work runs in each copy. It waits for the lease and keeps it.
 func work() error {
 	options, err := redis.ParseURL(*url)
 	if err != nil {
@@ -65,7 +66,7 @@ func work() error {
 	}, nil)
 }
 
-// watch starts the copies, and kills the first.
+// watch starts the copies, and kills the first copy.
 func watch() error {
 	first, err := start("first")
 	if err != nil {
@@ -99,13 +100,13 @@ func watch() error {
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns when it has begun to wait.
+// start starts a copy, and returns when the copy waits for the lease.
 func start(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr

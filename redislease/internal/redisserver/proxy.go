@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// A Proxy stands between clients and a server, or between a replica and its primary. It can cut
-// connections, and let them die silently.
+// A Proxy forwards connections from clients to a server, or from a replica to its primary. It can
+// cut connections, or let them die silently.
 type Proxy struct {
 	listener net.Listener
 	all      sync.WaitGroup
 
 	mu     sync.Mutex
 	target string
-	dead   bool           // new connections are accepted, and nothing is passed on
-	links  map[*link]bool // true: it is dead
+	dead   bool           // new connections are accepted, but forward nothing
+	links  map[*link]bool // true if the link is dead
 }
 
 // A link is a connection through a Proxy.
@@ -22,7 +22,7 @@ type link struct {
 	client, server net.Conn // server is nil if the link was dead from its beginning
 }
 
-// NewProxy makes a proxy for the server at an address.
+// NewProxy starts a proxy for the server at an address.
 func NewProxy(target string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,8 +69,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies what is sent in one direction. A dead link stays open, and what is read from it is
-// dropped.
+// pass copies data in one direction. A dead link stays open, and pass drops the data that it reads.
 func (p *Proxy) pass(k *link, to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -120,7 +119,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Silence lets all connections die silently, and every new one too, until Heal is called.
+// Silence makes all connections dead. New connections are dead, too, until Heal is called. A dead
+// connection stays open but forwards nothing.
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,24 +130,24 @@ func (p *Proxy) Silence() {
 	}
 }
 
-// Heal lets new connections through. Dead ones stay dead.
+// Heal lets new connections forward data again. Dead connections stay dead.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dead = false
 }
 
-// Target sends new connections to another server.
+// Target makes new connections go to another server.
 func (p *Proxy) Target(addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = addr
 }
 
-// Close ends the proxy and its connections.
+// Close stops the proxy and closes its connections.
 func (p *Proxy) Close() {
 	p.listener.Close()
 	p.Cut()
 	p.all.Wait()
-	p.Cut() // what was accepted meanwhile
+	p.Cut() // connections that were accepted meanwhile
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Program is the server that is started if REDISLEASE_SERVER does not name another one, such as
-// valkey-server.
+// Program is the server program of the tests. The environment variable REDISLEASE_SERVER can name
+// another program, such as valkey-server.
 const Program = "redis-server"
 
-// A Server is a Redis of its own, on a free port of the loopback, in a folder that belongs to it. It
-// does not outlive the tests.
+// A Server is a Redis server on a free port of the loopback interface, with a folder of its own. It
+// ends when the tests end.
 type Server struct {
 	dir      string
 	port     int
@@ -30,10 +30,10 @@ type Server struct {
 	ended    chan struct{}
 }
 
-// Durable are the settings of a server that keeps what it has acknowledged when it is killed.
+// Durable has the settings of a server that keeps its acknowledged writes when it is killed.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// New starts a server with settings such as "--appendonly", "yes", in dir.
+// New starts a server in dir. The settings are arguments such as "--appendonly", "yes".
 func New(dir string, settings ...string) (*Server, error) {
 	s := &Server{dir: dir, settings: settings}
 	var err error
@@ -53,7 +53,7 @@ func NewSentinel(dir, file string) (*Server, error) {
 	return s, s.Start()
 }
 
-// Start starts the server, also again, and returns when it answers.
+// Start starts the server, and returns when the server answers. It may be called again after Stop.
 func (s *Server) Start() error {
 	program := os.Getenv("REDISLEASE_SERVER")
 	if program == "" {
@@ -103,7 +103,7 @@ func (s *Server) Start() error {
 	}
 }
 
-// ping asks over a connection of its own, since go-redis waits before it dials again.
+// ping sends PING over a connection of its own, because go-redis waits before it dials again.
 func (s *Server) ping() error {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 	return c.Do(ctx, args...).Result()
 }
 
-// Kill ends the server as a crash does.
+// Kill ends the server like a crash.
 func (s *Server) Kill() {
 	_ = s.child.Process.Kill()
 	<-s.ended
@@ -144,7 +144,8 @@ func (s *Server) Kill() {
 // Stop ends the server, even if it is paused.
 func (s *Server) Stop() { s.Kill() }
 
-// startAndWait runs a child to its end. Its thread must live as long: the child dies with it.
+// startAndWait runs a child process until it ends. It locks its goroutine to a thread, because the
+// child is killed when the thread that started it ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -9,5 +9,5 @@ func diesWithParent() (*syscall.SysProcAttr, error) {
 // Pause stops the server until Resume is called.
 func (s *Server) Pause() { _ = s.child.Process.Signal(syscall.SIGSTOP) }
 
-// Resume continues a server that was paused.
+// Resume continues a paused server.
 func (s *Server) Resume() { _ = s.child.Process.Signal(syscall.SIGCONT) }

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// diesWithParent returns an error, so that no server is started: these tests run on Linux only.
+// diesWithParent returns an error, because these tests start servers only on Linux.
 func diesWithParent() (*syscall.SysProcAttr, error) {
 	return nil, fmt.Errorf("start a Redis server: %w", errors.ErrUnsupported)
 }
 
-// No server is ever started, so that none can be paused.
+// The following methods are never called, because no server can be started.
 func (s *Server) Pause()  { panic("unreachable: there is no server") }
 func (s *Server) Resume() { panic("unreachable: there is no server") }
