@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// ClientConfig returns the settings of a client that holds leases. Change it as you need, but keep
-// what it sets:
+// ClientConfig returns the configuration of a client that holds leases. You may change the
+// configuration, but keep these settings:
 //
-//   - Keepalive. Without it a connection that dies silently, as one through a firewall that forgets
-//     it, is never found out, and the client never recovers. With it the client gives up a connection
-//     on which nothing is acknowledged for DialKeepAliveTimeout. Pings go out every 10 s, which is
-//     the least that gRPC allows.
-//   - A short back-off. After a connection broke, gRPC waits a second before it tries again, and
-//     then longer and longer, up to two minutes. A lease of 15 s does not bear that.
+//   - Keepalive. Without it, a client does not notice a connection that dies silently, for
+//     example in a firewall, and never recovers. With it, the client sends a ping every 10 s, which
+//     is the shortest interval that gRPC allows. The client gives up a connection if nothing is
+//     acknowledged for DialKeepAliveTimeout.
+//   - A short back-off. By default, gRPC waits for a second after a connection broke. After each
+//     further failure it waits longer, up to two minutes. That is too long for a lease of 15 s.
 func ClientConfig(endpoints ...string) clientv3.Config {
 	return clientv3.Config{
 		Endpoints:            endpoints,

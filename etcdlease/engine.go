@@ -12,20 +12,21 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine is etcd as an [observe.Engine]. The version of a lease is the modification revision of
-// its key, which no two writes in a cluster share.
+// An engine implements [observe.Engine] with etcd. The version of a lease is the modification
+// revision of its key. No two writes in a cluster have the same revision.
 type engine struct {
 	client  *clientv3.Client
 	prefix  string
 	silence silence
 }
 
-// nobody is what a key is created with. It says no epoch: see floor. A key is never created with
-// a lease: a writer who saw that there was none, and slept through a whole life of the key up to
-// its deletion, would grant an old token.
+// nobody is the value of a new key. It has no epoch of its own: see [floor]. An acquire never
+// creates a key with a lease in it, because a slow client could then grant an old token. That
+// client could see that the key does not exist, and pause while other clients create, use and
+// delete the key.
 var nobody = observe.Kept{}
 
-// Load reads the key, and creates it if it does not exist.
+// Load reads the key. If the key does not exist, Load creates it.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key := e.prefix + name
 	res, err := e.get(ctx, key)
@@ -46,14 +47,15 @@ func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*
 	return res, err
 }
 
-// Open is Load in one exchange, even if the key does not exist. To etcd it is a write.
+// Open is like Load, but it is one exchange even if the key does not exist. For etcd, it is a
+// write.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	found, _, err := e.put(ctx, e.prefix+name, 0, nobody)
 	return found, err
 }
 
-// Swap replaces the version old by next. If the key was deleted, the entry beside the conflict is
-// empty.
+// Swap replaces the version old of the key by next. If the key was deleted, Swap returns
+// [lease.ErrConflict] and an empty entry.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
 	if err != nil || revision <= 0 {
@@ -66,8 +68,9 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return found, err
 }
 
-// put writes next if revision is the last modification of the key, or 0 and the key does not exist.
-// It returns the key as it is now, and whether it was written.
+// put writes next if the key was last modified at the given revision. If revision is 0, put writes
+// next if the key does not exist. It returns the current entry of the key, and whether it wrote the
+// key.
 func (e *engine) put(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -98,7 +101,7 @@ func (e *engine) put(ctx context.Context, key string, revision int64, next obser
 	return found, false, err
 }
 
-// entry reads what a key holds.
+// entry parses the value of a key.
 func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	e := observe.Entry{Version: strconv.FormatInt(kv.ModRevision, 10), Revision: kv.ModRevision}
 	if err := e.UnmarshalJSON(kv.Value); err != nil {
@@ -108,8 +111,8 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	return e, nil
 }
 
-// floor is the epoch of a key that was created at a revision and has granted nothing. The
-// revision of a grant is above its epoch: for the first because it is above the creation, and
-// from then on because both rise, one of them by one. So all epochs of the earlier lives of
-// the key, which ended before this one was created, are below its floor.
+// floor returns the first epoch of a key that was created at the revision created. Each epoch of
+// the key is below the revision of its grant. The first grant has a higher revision than the
+// creation of the key. Each further grant raises the epoch by one and the revision by at least one.
+// If a key is deleted and created again, all its earlier epochs are therefore below its new floor.
 func floor(created int64) uint64 { return uint64(created) - 1 }

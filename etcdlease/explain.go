@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds to an error of etcd the key and what can be done. It marks an error that no retry
-// can mend.
+// explain wraps an error of etcd with its key and with advice. If no retry can succeed, it marks
+// the error with [lease.Permanent].
 func (e *engine) explain(what, key string, err error) error {
 	advice := e.advice(err)
 	if advice != "" {
@@ -28,7 +28,8 @@ func (e *engine) explain(what, key string, err error) error {
 	return explained
 }
 
-// permanent are the errors that last until the client gets another user, or the user another role.
+// permanent lists the errors that last until the client gets another user, or the user gets another
+// role.
 var permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {

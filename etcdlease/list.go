@@ -11,20 +11,21 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name, by linearizable reads of
-// some hundred keys each. What a lease has left is an upper bound: a Store that sees a lease for
-// the first time counts from there. So a lease whose holder is dead is shown as leased until this
-// Store has seen it for as long as it lasts. List again after that time to see which leases are
-// renewed.
+// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred
+// keys in each exchange, with linearizable reads. See [lease.Lister].
+//
+// The time that a lease has left is an upper bound, because a Store counts it from its first
+// observation of the lease. So if a holder crashes, List reports its lease as leased until this
+// Store has observed the lease for its whole duration. To see which leases are being renewed, call
+// List again after that time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// page is how many keys a list reads at once.
+// page is the number of keys that List reads in one exchange.
 const page = 500
 
-// List reads the keys in order, a page at a time. A key that is not the name of a lease is left
-// out.
+// List reads the keys in order, page by page. It skips keys that are not valid names of leases.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		key := e.prefix + prefix

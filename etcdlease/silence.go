@@ -12,18 +12,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// silence notices that etcd does not answer for longer than a lease lasts, and warns once for each
-// time that it does so.
+// silence logs a warning if etcd does not answer any request for a certain time. It logs one
+// warning for each such period.
 type silence struct {
 	after  time.Duration
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	since  time.Time // the first sending that was not answered; zero: the last one was
+	since  time.Time // when the first unanswered request was sent; zero if there is none
 	warned bool
 }
 
-// sending notes that a request is sent.
+// sending records that a request is being sent.
 func (s *silence) sending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *silence) sending() {
 	}
 }
 
-// ended notes how a request ended. An error that etcd itself sent is an answer.
+// ended records the result of a request. An error that etcd itself sent counts as an answer.
 func (s *silence) ended(client *clientv3.Client, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

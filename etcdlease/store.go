@@ -18,45 +18,46 @@ import (
 // DefaultPrefix is the default of [Options.Prefix].
 const DefaultPrefix = "lease/"
 
-// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults stated
-// here.
+// Options are the settings of a [Store]. If the *Options is nil or a field is zero, the default
+// applies.
 type Options struct {
-	// Prefix is the beginning of every key. Stores with the same Prefix see the same leases. A
-	// Prefix should not be the beginning of another one. Default: [DefaultPrefix].
+	// Prefix is the beginning of every key. Stores with the same Prefix share their leases. A
+	// Prefix should not be the beginning of another Prefix. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits are the durations that an authority over this Store grants. A key that claims to have
-	// more left counts as having the longest duration left, from its first observation. So all
-	// users of a Prefix should have the same MaxDuration. Default: none.
+	// Limits bounds the durations that an authority over this Store grants. If a key claims that
+	// its lease has more time left than Limits allows, the Store counts the longest allowed
+	// duration, from its first observation of the key. So all users of a Prefix should have the
+	// same MaxDuration. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds e: the clocks of all clients run at rates from 1-e to 1+e. Use the same
-	// value for sessions. Default: 0.001.
+	// MaxClockDrift is the maximum drift e of the clocks of all clients. Each clock must run at a
+	// rate from 1-e to 1+e. Use the same value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the number of names for which the Store remembers what it saw last, besides those
-	// that are watched. Each takes some 500 bytes. A lease that was forgotten counts again from its
-	// next observation. Default: 65,536.
+	// Names is the number of names for which the Store remembers its last observation. It does not
+	// include the names that are watched. Each name takes about 500 bytes. If a name was forgotten,
+	// the time of its lease is counted again from the next observation. Default: 65,536.
 	Names int
 
 	// SilenceWarning is how long etcd may leave requests unanswered before the Store logs a
-	// warning. It should be at most the duration of the leases. It shows a client that never
-	// recovers from a connection that died. Default: 15 s.
+	// warning. It should not be longer than the leases last. The warning reveals a client that does
+	// not recover from a dead connection. Default: 15 s.
 	SilenceWarning time.Duration
 
-	// Logger gets the warning of SilenceWarning. Default: slog.Default().
+	// Logger receives the warning of SilenceWarning. Default: slog.Default().
 	Logger *slog.Logger
 }
 
 const defaultSilenceWarning = 15 * time.Second
 
-// A Store keeps leases in etcd. It is a [lease.Store] without a clock of its own, a
+// A Store keeps leases in etcd. It is a [lease.Store], although etcd has no clock. It is also a
 // [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines
-// at once. It needs no closing, and does not close the client.
+// at once. A Store need not be closed, and it does not close its client.
 type Store struct{ observed *observe.Store }
 
-// New makes a Store of a client. It makes no request. A nil client, and options out of range,
-// are a [*lease.FieldError].
+// New returns a Store that uses client. It sends no request. It returns a [*lease.FieldError] if
+// client is nil or an option is out of range.
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, lease.Missing("New.client")
@@ -85,34 +86,38 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// Lease returns a holder of the lease with that name. Nil options mean the defaults of a
-// [session.Session].
+// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
+// options of a [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It needs fewer exchanges than that of
-// [lease.NewAuthority], which loads before every swap: a request begins with what the Store saw
-// last. It is never refused because of that.
+// Authority returns an authority over the Store. The authority needs fewer exchanges than the one
+// of [lease.NewAuthority], which loads the record before every swap. It computes a new record from
+// the record that the Store observed last. It never refuses a request because of an outdated
+// record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
-// Limits returns the Limits that the Store was made with.
+// Limits returns the limits that the Store was made with.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, by a linearizable read, with the time that is left as far as
-// this Store has observed. It creates a key that does not exist.
+// Load returns the record under name, with a linearizable read. The Store counts the time that the
+// lease has left from its first observation of the record. If the key does not exist, Load creates
+// it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap writes next, with the time that it has left, if the key has not changed since old. It
-// returns the current Snapshot with a conflict, unless the key was deleted.
+// Swap replaces old.Record by next, if the key has not changed since the load of old. It writes how
+// much time the lease has left. If the key has changed, Swap returns [lease.ErrConflict] and the
+// current Snapshot. If the key was deleted, that Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch watches the key. The watch is lost when etcd cancels it, which a member does that is cut
-// off from the majority. All watches of a client share a stream.
+// Watch returns a channel that receives the signals of [lease.Watcher]. The watch is lost if etcd
+// cancels it. A member of etcd cancels its watches when it is cut off from the majority. All
+// watches of a client share one stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

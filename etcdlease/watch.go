@@ -7,15 +7,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// confirmation bounds how long etcd may take to confirm a watch.
+// confirmation is the maximum time that etcd may take to confirm a watch.
 const confirmation = 5 * time.Second
 
-// Watch returns once etcd has confirmed the watch. From then on the client follows the
-// revisions of the key, over as many connections as it takes.
+// Watch returns once etcd has confirmed the watch. From then on, the client receives every revision
+// of the key, even if it has to reconnect.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := context.WithCancel(ctx)
-	// Without a leader a member knows nothing new, and says so.
+	// A member of etcd that has lost its leader gets no new revisions. With this option it cancels
+	// the watch.
 	events := e.client.Watch(clientv3.WithRequireLeader(watching), key, clientv3.WithCreatedNotify())
 	timer := time.NewTimer(confirmation)
 	defer timer.Stop()

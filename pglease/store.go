@@ -19,7 +19,7 @@ import (
 var Schema string
 
 // Options are the settings of a [Store] or an [SQLStore]. If the *Options is nil or a field is
-// zero, the default stated at the field applies.
+// zero, the default applies.
 type Options struct {
 	// Schema is the PostgreSQL schema of the tables. By default, the server finds the tables
 	// through its search path.

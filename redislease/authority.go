@@ -16,9 +16,10 @@ type engine interface {
 	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 }
 
-// An authority decides like the authority of [lease.NewAuthority], but needs fewer exchanges. It
-// remembers the record that it committed last under each name. It computes a renewal, a change or a
-// release from that record, without loading the record first. This is safe for three reasons:
+// An authority decides like the authority of [lease.NewAuthority], but needs fewer exchanges. An
+// authority remembers the record that it committed last under each name. It computes a renewal, a
+// change or a release from that record, without loading the record first. This is safe for three
+// reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.

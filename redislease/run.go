@@ -19,7 +19,7 @@ const (
 	pause = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. It
+// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. run
 // sends the script only once, except when a server of a cluster answers that another server has the
 // keys.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {

@@ -22,10 +22,10 @@ var swapLua string
 //go:embed script/renew.lua
 var renewLua string
 
-// header is the first line of every script. It declares that the script writes, and that it may run
-// when the memory is full. A replica refuses such a script, so no load returns stale data. Leases
-// still work on a server that is full of other data. Writing records to a full server does little
-// harm, because they are small and expire.
+// header is the first line of every script. The line declares that the script writes, and that it
+// may run when the memory is full. A replica refuses such a script, so no load returns stale data.
+// Leases still work on a server that is full of other data. Writing records to a full server does
+// little harm, because they are small and expire.
 const header = "#!lua flags=allow-oom\n"
 
 // A script begins with one of these lines. With dateOfLast, clock.lua gets the date of the last

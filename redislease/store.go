@@ -16,7 +16,7 @@ import (
 )
 
 // Options are the settings of a [Store]. If the *Options is nil or a field is zero, the default
-// stated at the field applies.
+// applies.
 type Options struct {
 	// Prefix is the beginning of all keys and channel names. All programs that share leases must
 	// have the same Prefix. It must not contain a brace. Default: "lease".
@@ -35,10 +35,10 @@ type Options struct {
 	// Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
-	// Replicas is the number of replicas that must acknowledge each write and each load. It should
-	// be the number of all replicas that can be promoted. If fewer replicas acknowledge within
-	// ReplicaTimeout, the request returns an error and its outcome is unknown. Default: 0, which
-	// waits for no replica.
+	// Replicas is the number of replicas that must acknowledge each write and each load. Set
+	// Replicas to the number of all replicas that can be promoted. If fewer replicas acknowledge
+	// within ReplicaTimeout, the request returns an error and its outcome is unknown. Default: 0,
+	// which waits for no replica.
 	Replicas int
 
 	// ReplicaTimeout is how long a request waits for the replicas. Set
@@ -100,7 +100,7 @@ type Store struct {
 // contexts. [Store.Close] closes them. Hooks of the client are not called.
 //
 // New returns a [*lease.FieldError] if client is nil or has another type, or if an option is out of
-// range. It rejects a [*redis.Ring], because a Ring moves names to other servers when a server is
+// range. New rejects a [*redis.Ring], because a Ring moves names to other servers when a server is
 // down.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	options, err := o.complete()
@@ -123,9 +123,9 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
 // The authority needs fewer exchanges than the one of [lease.NewAuthority], which loads the record
-// before every swap. It computes a renewal, a change or a release from the record that the Store
-// committed last under the name. If that record is out of date, the authority loads the current
-// record and decides again. It never refuses a request because of an outdated record.
+// before every swap. The authority computes a renewal, a change or a release from the record that
+// the Store committed last under the name. If that record is out of date, the authority loads the
+// current record and decides again. It never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, s.memory) }
 
 // Limits returns the limits that the store was made with.
@@ -149,8 +149,8 @@ func (s *Store) Close() {
 	s.tasks.wait()
 }
 
-// buckets is the number of buckets for names. It never changes, because a program with another
-// number would look for a name under another key.
+// buckets is the number of buckets for names. The number never changes, because a program with
+// another number would look for a name under another key.
 const buckets = 1 << 14
 
 // bucket returns the bucket of a name as a number in braces. A cluster chooses the server of a key

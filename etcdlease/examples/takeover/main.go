@@ -1,5 +1,6 @@
-// Takeover runs two copies of itself that want the same lease in etcd, kills the one that holds
-// it, and shows how the other takes over with a newer token.
+// Takeover shows how one process takes over a lease in etcd from another one that has crashed. It
+// starts two copies of itself that want the same lease, and kills the copy that holds the lease.
+// The other copy then acquires the lease with a newer token.
 //
 //	go run ./examples/takeover -endpoints localhost:2379
 package main
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// open makes a store, and looks at the lease: if that fails, everything else would.
+// open makes a store, and reads the lease to check that the store works.
 func open(ctx context.Context) (*etcdlease.Store, error) {
 	client, err := clientv3.New(etcdlease.ClientConfig(strings.Split(*endpoints, ",")...))
 	if err != nil {
@@ -61,7 +62,7 @@ func open(ctx context.Context) (*etcdlease.Store, error) {
 	return store, err
 }
 
-// work is a copy: it waits for the lease and keeps it.
+// work runs in each copy. It waits for the lease and keeps it.
 func work(store *etcdlease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
@@ -75,7 +76,7 @@ func work(store *etcdlease.Store) error {
 	}, nil)
 }
 
-// watch starts the copies, and kills the first.
+// watch starts the copies, and kills the first copy.
 func watch() error {
 	first, err := start("first")
 	if err != nil {
@@ -109,13 +110,13 @@ func watch() error {
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns when it has begun to wait.
+// start starts a copy, and returns when the copy waits for the lease.
 func start(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
