@@ -54,7 +54,7 @@
 //
 // A token is newer than every token that was granted before under the same name, for as long as the
 // cluster keeps its revisions. Tokens still rise if a key is deleted or restored from an old copy.
-// They also rise after restarts of etcd and changes of its leader. The epoch of a grant is never
+// Tokens also rise after restarts of etcd and changes of its leader. The epoch of a grant is never
 // below the revision that created the key, and no two grants have the same revision.
 //
 // There are two exceptions. First, "etcdctl snapshot restore" takes the cluster and its tokens back

@@ -21,7 +21,7 @@ type engine struct {
 }
 
 // nobody is the value of a new key. It has no epoch of its own: see [floor]. An acquire never
-// creates a key with a lease in it, because a slow client could then grant an old token. That
+// creates a key with a lease in it, because a slow client could then grant an old token. Such a
 // client could see that the key does not exist, and pause while other clients create, use and
 // delete the key.
 var nobody = observe.Kept{}

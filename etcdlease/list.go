@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred
+// List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
 // keys in each exchange, with linearizable reads. See [lease.Lister].
 //
 // The time that a lease has left is an upper bound, because a Store counts it from its first

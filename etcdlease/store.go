@@ -93,9 +93,9 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store. The authority needs fewer exchanges than the one
-// of [lease.NewAuthority], which loads the record before every swap. It computes a new record from
-// the record that the Store observed last. It never refuses a request because of an outdated
-// record.
+// of [lease.NewAuthority], which loads the record before every swap. The authority computes a new
+// record from the record that the Store observed last. It never refuses a request because of an
+// outdated record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.

@@ -61,8 +61,8 @@
 // The time of a change is read while its row is locked. A renewal in one exchange reads the time up
 // to 5 ms before it locks the row. If more time passes, the renewal is undone and repeated in two
 // exchanges. A change becomes visible when it is committed. A load just before the commit returns
-// the old row. Such a load may return a later time than the time of the change. The difference is
-// at most the duration of the commit plus 5 ms.
+// the old row. The time that such a load returns may be later than the time of the change. The
+// difference is at most the duration of the commit plus 5 ms.
 //
 // All writes must go to one server. A request to a standby server returns an error. With
 // asynchronous replication, a failover can lose granted leases and their tokens.
@@ -88,8 +88,8 @@
 // load. [Options.Names] bounds the number of records that the store remembers. The statement
 // changes the row only if the row is unchanged and has not reached its end. The server counts the
 // new end from its own time. If the row has changed, or if another transaction has locked it, the
-// store loads and swaps instead. It does the same if the duration is not a multiple of a
-// microsecond.
+// store loads and swaps instead. The store also loads and swaps if the duration is not a multiple
+// of a microsecond.
 //
 // A pgx pool first checks a connection that was idle for a second, which is one more exchange. To
 // turn that off, set ShouldPing of the pool.
@@ -114,7 +114,7 @@
 // Give leases a pool of their own. In a shared pool, other queries delay renewals, and a lease is
 // lost if its renewal is delayed for too long.
 //
-// A Store sends renewals before all other requests. It reserves a quarter of the connections for
-// renewals, and at least one if the pool has more than one. While the reserved connections are
+// A Store sends renewals before all other requests. A Store reserves a quarter of the connections
+// for renewals, and at least one if the pool has more than one. While the reserved connections are
 // busy, further renewals are collected and sent in one statement.
 package pglease

@@ -24,7 +24,7 @@ select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coales
 	(select f.schema from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
 from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
 
-// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred
+// List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
 // rows in each exchange. If a row cannot be read, its entry has an error and the list continues.
 // See [lease.Lister].
 //

@@ -11,9 +11,9 @@ import (
 )
 
 // Mark returns the mark of a resource for use in the transaction tx. The mark is the newest fencing
-// token that the resource has seen. It is stored in the table lease_mark, in the same database as
-// the data. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
-// resource under a lease:
+// token that the resource has seen. The mark is stored in the table lease_mark, in the same
+// database as the data. Call [fencing.Advance] at the beginning of every transaction that reads or
+// writes the resource under a lease:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {

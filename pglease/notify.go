@@ -59,9 +59,9 @@ type batch struct {
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds a name and the time of its change to the next batch. It returns after the attempt to
-// send the batch, even if the attempt failed. If ctx is done first, notify returns early, and the
-// batch is still sent.
+// notify adds a name and the time of its change to the next batch. notify returns after the attempt
+// to send the batch, even if the attempt failed. If ctx is done first, notify returns early, and
+// the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

@@ -8,19 +8,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renew is the SQL that renews a lease in one exchange. It changes the row only if the row has the
-// expected version and until. The server counts the new until from its own time.
+// renew is the SQL that renews a lease in one exchange. The statement changes the row only if the
+// row has the expected version and the expected until. The server counts the new until from its own
+// time.
 //
 // The statement reads that time before it locks the row. The returning clause therefore reads the
-// clock again, under the lock. The renewal must fail if the lease has expired by then. It must also
-// fail if more than 5 ms have passed because another transaction had locked the row. In both cases
-// the returning clause casts an invalid text to a time. The cast fails, and the server undoes the
-// statement. A load that finds a lease expired also locks the row. So such a load runs either
-// before this statement, which then fails, or after this statement has committed. Reading the time
-// under the lock, as [put] does, would take the server a third longer.
+// clock again, under the lock. The renewal must fail if the lease has expired by then. The renewal
+// must also fail if more than 5 ms have passed because another transaction had locked the row. In
+// both cases the returning clause casts an invalid text to a time. The cast fails, and the server
+// undoes the statement. A load that finds a lease expired also locks the row. So such a load runs
+// either before this statement, which then fails, or after this statement has committed. Reading
+// the time under the lock, as [put] does, would take the server a third longer.
 //
 // The statement sets the version itself, and sets none of the columns for which the trigger runs.
-// It compares until because a direct change of until in lease_row makes no new version.
+// The statement compares until, because a direct change of until in lease_row makes no new version.
 const renew = `
 update {row} l set
 	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',

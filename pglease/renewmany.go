@@ -15,8 +15,8 @@ import (
 // by a load and a swap.
 //
 // The planner does not know how many leases there are. The statement is written so that every plan
-// looks up each row by itself. It finds the row by the index to lock it, and by its ctid to update
-// it. The ctid of a locked row does not change.
+// looks up each row by itself. The plan uses the index to find and lock a row, and the ctid of the
+// row to update the row. The ctid of a locked row does not change.
 const renewMany = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)

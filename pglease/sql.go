@@ -37,8 +37,8 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. It is like the one of [Store.Authority], but it is
-// not a [lease.Watcher].
+// Authority returns an authority over the store. Unlike the authority of a [Store], it is not a
+// [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return s.authority() }
 
 // Close blocks until the notifications of all releases and breaks have been sent. Load and Swap

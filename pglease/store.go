@@ -44,13 +44,13 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// ask runs a statement and scans its row into dest. It returns when ctx is done. It calls leave
-	// when the connection is free, which may be after ask has returned. If ask returns an error, it
-	// may still write to dest later.
+	// ask runs a statement and scans its row into dest. It returns when ctx is done. ask calls
+	// leave when the connection is free, which may be after ask has returned. If ask returns an
+	// error, it may still write to dest later.
 	ask(ctx context.Context, leave func(), sql string, args, dest []any) error
 
-	// again reports whether to try a failed statement on another connection. It is called only for
-	// statements that may be repeated. n is the number of failed attempts so far.
+	// again reports whether to try a failed statement on another connection. again is called only
+	// for statements that may be repeated. n is the number of failed attempts so far.
 	again(n int, err error) bool
 }
 
@@ -122,9 +122,9 @@ func (s *rows) init(o *Options) error {
 func (s *rows) close() { s.tasks.wait() }
 
 // load is the SQL that reads a row and the time. If the row has reached its end, load reads it
-// again under a lock. Without that lock, a swap could be decided before the end and committed after
-// it. Such a swap would change a lease that another load has already reported as expired. A standby
-// refuses every load, because a server in recovery cannot lock rows.
+// again under a lock. Without the lock, a swap could be decided before the end of a lease and
+// committed after the end. Such a swap would change a lease that another load has already reported
+// as expired. A standby refuses every load, because a server in recovery cannot lock rows.
 const load = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
