@@ -13,10 +13,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// checkBucket returns nil if the stream is a bucket in which leases are kept until somebody deletes
-// them, and otherwise a [*lease.FieldError].
+// checkBucket returns a [*lease.FieldError] if the configuration of the stream does not suit
+// leases, for example because NATS would remove records by itself. Otherwise it returns nil.
 //
-// AllowDirect may be set, as it is by default: the Store never reads directly.
+// AllowDirect may be set, because the Store never uses direct reads. NATS sets it by default.
 func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	for _, rule := range []struct {
 		broken              bool
@@ -44,14 +44,15 @@ func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	return nil
 }
 
-// The server must know the header by which a read is confirmed.
+// needMajor and needMinor are the oldest version of a server that supports the header that a Store
+// uses to confirm a read.
 const needMajor, needMinor = 2, 12
 
-// checkVersion returns nil if the server that the client is connected to is new enough.
+// checkVersion returns a [*lease.FieldError] if the server of the connection is too old.
 func checkVersion(nc *nats.Conn) error {
 	var major, minor int
 	version := nc.ConnectedServerVersion()
-	if version == "" { // not connected: the next request will say so
+	if version == "" { // The client is not connected. The next request reports that.
 		return nil
 	}
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && (major > needMajor || major == needMajor && minor >= needMinor) {
@@ -60,7 +61,7 @@ func checkVersion(nc *nats.Conn) error {
 	return &lease.FieldError{Field: "Server.Version", Value: version, Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
-// checkStream asks for the stream of the bucket and checks it.
+// checkStream requests the configuration of the bucket's stream from NATS and checks it.
 func (e *engine) checkStream(ctx context.Context) error {
 	if err := checkVersion(e.nc); err != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %w", err))

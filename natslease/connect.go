@@ -7,15 +7,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ConnectOptions returns options of nats.Connect for a client that holds leases. Add your own after
-// them:
+// ConnectOptions returns options of nats.Connect for a client that holds leases. Append your own
+// options to them. ConnectOptions sets:
 //
-//   - A ping every 3 s, and a connection is given up when two were not answered. With the defaults
-//     of nats.go, a client needs four to six minutes to notice that a connection has died silently.
-//   - Reconnecting forever, every 250 ms and up to 100 ms more. With the defaults, a client gives up
-//     for good after 60 attempts of 2 s.
-//   - No buffer for what is sent while there is no connection. With the default, a request that was
-//     given up long ago is still sent after the reconnect.
+//   - A ping every 3 s. The client closes a connection when two pings are unanswered. With the
+//     defaults of nats.go, a client needs four to six minutes to detect a connection that died
+//     silently.
+//   - Reconnecting forever, every 250 ms plus up to 100 ms of jitter. With the defaults, a client
+//     stops trying after 60 attempts, which are 2 s apart.
+//   - No buffer for requests while there is no connection. With the default, a request that the
+//     caller abandoned long ago is still sent after the reconnect.
 func ConnectOptions() []nats.Option {
 	return []nats.Option{
 		nats.PingInterval(3 * time.Second),
@@ -27,9 +28,9 @@ func ConnectOptions() []nats.Option {
 	}
 }
 
-// BucketConfig returns the configuration of a bucket of leases, for CreateKeyValue of a
-// jetstream.JetStream: files, a history of one, and no limit of age or size. The number of replicas
-// should be 3 or 5. With 1, a lost disk loses all leases and their tokens.
+// BucketConfig returns the configuration of a bucket for leases. Pass it to CreateKeyValue of a
+// jetstream.JetStream. The bucket is stored in files, has a history of one, and has no limit of age
+// or size. Use 3 or 5 replicas. With 1 replica, a lost disk loses all leases and their tokens.
 func BucketConfig(bucket string, replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:      bucket,

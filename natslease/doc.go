@@ -6,100 +6,112 @@
 //	store, err := natslease.New(ctx, js, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// From there on it is any other [lease.Lease]. All that [lease.Authority] offers is there: breaking
-// with grace, changing, infinite leases, taking over by owner and fencing tokens.
+// The result is a [lease.Lease] like that of any other store. The store supports every request of a
+// [lease.Authority], such as a break with a grace period, infinite leases, and taking over by
+// owner. Every grant has a fencing token.
 //
-// [Store.Lease] is what to hold a lease with, and [Store.Authority] what to do anything else to one
-// with: a request of theirs begins with what the Store saw last. [lease.NewAuthority] makes an
-// authority of a Store too, as of any. It is as safe, and needs three exchanges to renew. Make one
-// Store for a client and keep it, since a new one has seen nothing.
+// Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
+// change it. Both save exchanges with NATS, because a request starts from the state that the Store
+// saw last. [lease.NewAuthority] also accepts a Store and is as safe, but then a renewal takes
+// three exchanges. Make one Store for each client and keep it, because a new Store has not seen any
+// lease yet.
 //
-// # Promises, and what voids them
+// # Promises and their limits
 //
-// At the authority, at most one lease ID is in force, and every token is newer than all that were
-// granted before under the name: through deletes and purges of keys, purges of the whole bucket,
-// restarts and changes of the leader. That holds as long as NATS keeps what it acknowledged, and
-// counts its revisions on. It does not:
+// At most one lease ID is in force for a name at any time. Every token is newer than all tokens
+// that were granted before for that name. Both promises survive the deletion and the purge of keys,
+// a purge of the whole bucket, server restarts, and a change of the leader. They depend on NATS: it
+// must keep every write that it acknowledged, and its revisions must always rise. NATS violates
+// that in these cases:
 //
-//   - after a loss of power or a crash of the operating system. A server acknowledges a write before
-//     it is on the disk, and syncs every two minutes by default, also where a bucket has three
-//     replicas. Set sync_interval: always in the jetstream section of every server. Without it, a
-//     crash of all the machines can lose two minutes of acknowledged writes. A crash of one of them
-//     can lose some too, if another server is out of touch at that time.
-//   - if a bucket with one replica loses its disk.
-//   - after the bucket was deleted. Its revisions, and with them the tokens, begin again at 1. The
-//     same is true of a bucket that is restored from a backup: it goes back to that.
-//   - if the bucket is changed so that NATS removes records by itself. New refuses a bucket with a
-//     TTL, one that discards old messages, one in memory, and mirrors, but it looks only once.
+//   - The operating system of a server crashes, or the server loses power. A server acknowledges a
+//     write before the write is on the disk. By default it syncs every two minutes, even if the
+//     bucket has three replicas. Set sync_interval: always in the jetstream section of every
+//     server. Without that setting, a crash of all machines can lose two minutes of acknowledged
+//     writes. A crash of one machine can lose some writes too, if another server is out of touch at
+//     that time.
+//   - A bucket with one replica loses its disk.
+//   - The bucket is deleted. The revisions of a new bucket, and so its tokens, begin again at 1.
+//     After a restore from a backup they begin again at the state of the backup.
+//   - Somebody changes the configuration so that NATS removes records by itself. New rejects a
+//     bucket that has a TTL, that discards old messages, that is stored in memory, or that is a
+//     mirror. But New checks the configuration only once.
 //
-// Deleting a key by hand takes the lease from its holder, as a break does, and nothing worse. A
-// value that is written by hand is believed, with an epoch that is at least its revision less one.
+// Deleting a key by hand ends the lease of its holder at once, as a break does, and does no other
+// harm. A Store accepts a value that was written by hand. The epoch of such a value is at least its
+// revision minus one.
 //
 // # Keys
 //
-// A lease is one key. Letters, digits, '-', '/', '_' and most dots of a name stand for themselves,
-// and every other byte is '=' and two hex digits. Every valid name fits a server with the default
-// max_control_line. The value is what nats shows:
+// A lease is stored under one key. Letters, digits, '-', '/', '_' and most dots of a name stay as
+// they are in the key. Every other byte is written as '=' and two hex digits. Every valid name fits
+// a server with the default max_control_line. The nats command prints the value:
 //
 //	$ nats kv get leases jobs/nightly --raw
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
-// The key =confirm is no lease: see Reads. No key is ever deleted. Even looking at a lease creates
-// its key. Time to live of keys, and markers of deletes, are not used.
+// The key =confirm is not a lease. Stores write to that key to confirm their reads. A Store never
+// deletes a key. Even inspecting a lease creates its key. A Store does not use the TTL of keys or
+// delete markers.
 //
 // # Permissions
 //
-// A user of NATS needs the permissions to publish to
+// A user of NATS needs permission to publish to
 //
 //	$KV.leases.>
 //	$JS.API.STREAM.INFO.KV_leases
 //	$JS.API.STREAM.MSG.GET.KV_leases
 //	$JS.API.CONSUMER.CREATE.KV_leases.>    to wait for a lease: without it waiters poll
 //
-// and to subscribe to _INBOX.>, or to the prefix of its own inboxes. NATS does not answer a request
-// without permission, so it fails when its context ends. The error then names the permission, and is
-// a [lease.PermanentError].
+// The user also needs permission to subscribe to _INBOX.>, or to the client's own inbox prefix.
+// NATS does not answer a request that lacks permission, so the request fails when its context ends.
+// The error then names the missing permission and is a [lease.PermanentError].
 //
 // # Reads
 //
-// A read that may be stale would make a holder believe for too long, and NATS has no other reads.
-// With AllowDirect, the default of buckets, any replica answers a read, and may be behind. Without
-// it the leader does, but a leader that was cut off answers for up to 20 seconds more. So a Store
-// asks the leader, never a replica, and then confirms the answer: it writes to the key =confirm, on
-// condition that the revision that it read is still the last one of the lease's key. That write is
-// acknowledged only by a leader that a majority follows. AllowDirect does no harm to a Store, but
-// what nats kv get shows may be old.
+// A stale read could make a holder rely on its lease for too long, and every kind of read in NATS
+// can be stale. AllowDirect is the default of buckets. With AllowDirect any replica answers a read,
+// and a replica may lag behind. Without AllowDirect the leader answers, but a leader that was cut
+// off still answers for up to 20 seconds. So a Store reads from the leader and then confirms the
+// answer by a write to the key =confirm. That write has a condition: the revision that was read
+// must still be the last revision of the lease's key. Only a leader with a majority of followers
+// can acknowledge that write. AllowDirect does not affect a Store, but nats kv get may then print
+// an old value.
 //
-// The condition needs a server of version 2.12 or newer. On an older one New returns an error.
+// The condition needs version 2.12 of the server or newer. New returns an error if the server is
+// older.
 //
 // # Time
 //
-// NATS has no clock that could be asked at a read, and the clocks of clients agree on nothing. What
-// is kept is therefore never an end, but the time that was left at the commit, rounded up to
-// milliseconds. A Store that sees a version of the key for the first time counts from there, on its
-// own monotonic clock. Nobody's clock has to be right. Their rates may differ by
-// [Options.MaxClockDrift]. It means that
+// NATS cannot report its time together with a read, and the clocks of two clients may differ. So a
+// key never stores the time at which a lease ends. It stores the duration that was left at the
+// commit, rounded up to milliseconds. When a Store sees a version of a key for the first time, it
+// starts to count that duration on its own monotonic clock. So no clock needs the right time of
+// day. The rates of the clocks may differ by [Options.MaxClockDrift]. There are three consequences:
 //
-//   - a contender that was there when the holder died takes over when the duration is over, and one
-//     that comes later waits for a whole duration first;
-//   - a new process that tries once, with Acquire, and ends if it is refused, never gets the lease of
-//     a holder that died: each such try is a first sight. A job that a scheduler starts calls
-//     session.TryRun, or waits with session.AcquireWait under a context that is longer than the
-//     Duration of the lease;
-//   - a lease that shows as leased in nats may be over for long, since nobody has written since.
-//     [Store.List] shows it as expired, from the second list on.
+//   - If a contender was already waiting when the holder died, it takes over once the duration is
+//     over. If it starts later, it first waits for a whole duration.
+//   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
+//     the lease of a holder that died, because each new process starts to count from zero. A job
+//     that a scheduler starts should call session.TryRun. It can also call session.AcquireWait with
+//     a context that lasts longer than the Duration of the lease.
+//   - The nats command may print a lease as leased long after the lease has expired, because nobody
+//     writes the key at that time. [Store.List] reports such a lease as expired once the Store has
+//     seen it for its whole duration.
 //
 // # Watches
 //
-// A watch is a consumer in the memory of one server. It is lost when that server or the connection
-// is, 5 s later at the latest. A signal comes as soon as that server has the change. A server that is
-// cut off from the leader, but not from its clients, sends none: then a waiter notices a release when
-// the lease would have expired.
+// Each watch uses a NATS consumer, which lives in the memory of one server. If that server or the
+// connection fails, the watch is lost within 5 s. A signal is sent as soon as that server has the
+// change. A server may be cut off from the leader but still be connected to its clients. Such a
+// server sends no signal, and then a waiter notices a release only when the lease would have
+// expired.
 //
 // # Exchanges
 //
-// A renewal and a release are one exchange. An acquire is one if the Store has seen last how the
-// lease is, and three if not. A refusal, and a look at a lease, are two: the read and its
-// confirmation. Waiting costs none, besides a consumer for each name that is waited for. A list is
-// three exchanges, and two for each lease.
+// A renewal takes one exchange with NATS, and so does a release. An acquire takes one exchange if
+// the Store has already seen the current state of the lease, and three otherwise. A refusal takes
+// two exchanges, because the read has to be confirmed. Inspecting a lease takes two for the same
+// reason. Waiting needs no exchanges, but it needs one consumer for each name. A list takes three
+// exchanges, and two more for each lease.
 package natslease

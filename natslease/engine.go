@@ -18,21 +18,21 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine is a bucket of NATS as package observe wants it. The version of a lease is the revision
-// of its key. That is the sequence of the message in the stream of the bucket, which no two messages
-// share, and which goes on through deletes and purges.
+// An engine implements observe.Engine over a bucket of NATS. The version of a lease is the revision
+// of its key. The revision is the sequence number of the message in the stream of the bucket. No
+// two messages have the same number, and numbers keep rising after deletes and purges.
 type engine struct {
 	js     jetstream.JetStream
 	nc     *nats.Conn
 	bucket string
 	stream string // of the bucket
 	api    string // prefix of the subjects of the API
-	to     string // prefix of the subjects that are published to: api, or nothing if that is the default
+	to     string // prefix of the subjects of published messages: api, or empty if api is the default prefix
 }
 
 func newEngine(js jetstream.JetStream, bucket string) *engine {
 	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix}
-	switch o := js.Options(); { // as package jetstream does
+	switch o := js.Options(); { // the same rules as in package jetstream
 	case o.Domain != "":
 		e.api = "$JS." + o.Domain + ".API."
 		e.to = e.api
@@ -46,15 +46,15 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 // subject returns the subject of a key.
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// nobody is what a key is created with. It says no epoch: see floor. A key is never created with a
-// lease: a writer that saw that there was none, and slept through a whole life of the key up to its
-// removal, would grant an old token.
+// nobody is the value of a new key. It has no epoch, so floor supplies the epoch. A new key never
+// contains a lease. Suppose that a writer saw no key, and then slept while the key was created,
+// used and removed. If that writer could create the key with a lease, it would grant an old token.
 var nobody = observe.Kept{}
 
-// Load reads the key from the leader of the stream, and creates it if it does not exist.
+// Load reads the key from the leader of the stream. If the key does not exist, Load creates it.
 //
-// A server that was the leader answers until it notices that it no longer is. So what was read is
-// confirmed before it is believed. The creation of a key needs no other confirmation.
+// A server that has lost its leadership still answers until it notices the loss. So Load confirms
+// the value that it read before it returns the value. The creation of a key needs no confirmation.
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
 	err = e.current(ctx, encode(name), func(m message) (err error) {
 		if m.absent() {
@@ -70,12 +70,12 @@ func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, er
 	return found, nil
 }
 
-// Open is Load: it saves nothing to create a key without looking whether there is one.
+// Open is the same as Load. Creating a key without a read first would save nothing.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// Swap puts next in the place of the version old. Nothing comes with a conflict.
+// Swap replaces the version old by next. With lease.ErrConflict it returns a zero Entry.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseUint(old, 10, 63)
 	if err != nil || revision == 0 {
@@ -84,8 +84,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.put(ctx, encode(name), revision, next)
 }
 
-// current calls f with what is under a key, until f has found that this is current: it returns
-// [lease.ErrConflict] otherwise.
+// current reads a key and calls f with the message. If f returns [lease.ErrConflict], the message
+// was not current, and current reads the key again.
 func (e *engine) current(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()
@@ -106,35 +106,36 @@ func (e *engine) current(ctx context.Context, key string, f func(message) error)
 	}
 }
 
-// A message is what is kept under a key.
+// A message is the last message under a key.
 type message struct {
 	key      string
-	revision uint64 // 0: there is none, and there was none since the last purge
+	revision uint64 // 0 if there is no message since the last purge
 	header   nats.Header
 	data     []byte
 }
 
 // Headers of the messages in a bucket.
 const (
-	operationHeader = "KV-Operation"       // the client's mark of a delete or a purge
-	reasonHeader    = "Nats-Marker-Reason" // the server's
+	operationHeader = "KV-Operation"       // set by a client: a delete or a purge
+	reasonHeader    = "Nats-Marker-Reason" // set by the server: a delete or a purge
 	writerHeader    = "Lease-Writer"       // set by put
-	writer          = "natslease"          // its value
-	lastConsumer    = "Nats-Last-Consumer" // of a heartbeat: what the consumer has sent
-	statusHeader    = "Status"             // of a message that is not of the stream
-	heartbeatStatus = "100"                // of a heartbeat
+	writer          = "natslease"          // the value of writerHeader
+	lastConsumer    = "Nats-Last-Consumer" // in a heartbeat: the number of messages that the consumer has sent
+	statusHeader    = "Status"             // in a message that does not come from the stream
+	heartbeatStatus = "100"                // the status of a heartbeat
 )
 
-// absent reports whether the key does not exist, or was deleted.
+// absent reports whether the key does not exist. A deleted key does not exist.
 func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
 
-// resend is how long a request that changes nothing waits for an answer before it is sent again. No
-// server answers while there is no leader.
+// resend is the timeout of one attempt to send a read-only request. After it the request is sent
+// again, because no server answers while there is no leader.
 const resend = time.Second
 
-// read returns the last message under a key, as the leader of the stream shows it.
+// read returns the last message under a key. The leader of the stream answers, but its answer may
+// be stale.
 func (e *engine) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -150,7 +151,8 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	return m, call.explain(err)
 }
 
-// again sends a request that changes nothing, and sends it again while it is not answered.
+// again calls send until a call returns without a timeout or ctx is done. The request must be
+// read-only. again returns the result of the last call.
 func again[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, resend)
@@ -162,7 +164,7 @@ func again[T any](ctx context.Context, send func(context.Context) (T, error)) (T
 	}
 }
 
-// parse reads the answer to a read.
+// parse decodes the answer to a read request.
 func parse(key string, answer []byte) (message, error) {
 	var res struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -193,16 +195,18 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the revision of the key was current at some time within the call, and
-// [lease.ErrConflict] if that is not certain. It writes to another key of the bucket, on condition
-// that the revision is the last one of this key. The write is acknowledged only by a leader that a
-// majority follows, and such a leader has seen every revision before.
+// confirm returns nil if the revision of the key was current at some time during the call. It
+// returns [lease.ErrConflict] if that is not certain. It writes to another key of the bucket, on
+// the condition that the given revision is still the last revision of this key. Only a leader with
+// a majority of followers acknowledges the write, and such a leader has received every earlier
+// revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
 }
 
-// put writes next if the last revision of the key is the one given, 0 if there is none.
+// put writes next if the last revision of the key is the given one. The revision 0 means that the
+// key must not exist.
 func (e *engine) put(ctx context.Context, key string, revision uint64, next observe.Kept) (observe.Entry, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -215,16 +219,16 @@ func (e *engine) put(ctx context.Context, key string, revision uint64, next obse
 	return newEntry(next, now, true), nil
 }
 
-// A publish is sent again while no server takes it, for two seconds: there is no leader, and nobody
-// has received it.
+// If no server accepts a message, there is no leader, and no server has received the message. The
+// client then publishes the message again, up to noLeaderTries times, with a pause of noLeaderWait.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
-// busyTries is how often a publish is sent again that was refused because another one with the same
-// key was under way.
+// busyTries bounds how often a message is published again after NATS refused it because another
+// write of the same key was in progress.
 const busyTries = 20
 
-// publish writes a value on a condition, and returns its revision. An error is [lease.ErrConflict] if
-// the value was certainly not written.
+// publish writes a value if the condition holds, and returns the revision of the value. If it
+// returns [lease.ErrConflict], the value was certainly not written.
 func (e *engine) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
 	subject := e.to + e.subject(key)
 	call := e.call(what, key, subject)
@@ -252,8 +256,8 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 	}
 }
 
-// pause waits before the n-th repetition, a little longer each time, at random. It returns the
-// error of a context that ends first.
+// pause waits for a random time before the n-th retry. The upper bound grows with n, up to 20 ms.
+// If ctx is done, pause returns ctx.Err().
 func pause(ctx context.Context, n int) error {
 	timer := time.NewTimer(rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
 	defer timer.Stop()
@@ -265,7 +269,7 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// bounded gives a context without a deadline the default time-out of the client.
+// bounded adds the default timeout of the client to a context that has no deadline.
 func (e *engine) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -273,7 +277,7 @@ func (e *engine) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, cmp.Or(e.js.Options().DefaultTimeout, 5*time.Second))
 }
 
-// entry reads what a key holds.
+// entry decodes the value of a key.
 func (e *engine) entry(m message) (observe.Entry, error) {
 	var kept observe.Kept
 	if err := kept.UnmarshalJSON(m.data); err != nil {
@@ -282,7 +286,8 @@ func (e *engine) entry(m message) (observe.Entry, error) {
 	return newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
 }
 
-// newEntry returns an entry that was written at a revision, by a Store or by hand.
+// newEntry returns the entry of a value with its revision. byStore is false if the value was
+// written by hand.
 func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 	if kept == nobody || !byStore {
 		kept.Record.Epoch = max(kept.Record.Epoch, floor(revision))
@@ -290,8 +295,12 @@ func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 	return observe.Entry{Kept: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// floor is the epoch of a key that was created at a revision and has granted nothing, and the least
-// epoch of a record that was written by hand. The revision of a grant is above its epoch: of the
-// first because it is above the creation, and from then on because both rise, the epoch by one. So
-// all epochs of the earlier lives of the key are below its floor.
+// floor returns the epoch of a key that was created at the given revision and has not granted a
+// lease yet. It is also the lowest epoch of a value that was written by hand.
+//
+// The revision of a grant is always above the epoch of that grant. This holds for the first grant,
+// because its revision is above the revision of the creation. It holds for all later grants,
+// because the epoch rises by one with each grant and the revision rises by at least one. So if a
+// key is deleted and created again, its floor is above all epochs that were granted under the key
+// before.
 func floor(revision uint64) uint64 { return revision - 1 }

@@ -13,10 +13,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A call is one request, for the text of its error.
+// A call describes one request for the text of its error.
 type call struct {
 	*engine
-	what, key, subject string // the subject may end with a dot: then more follows
+	what, key, subject string // if subject ends with a dot, it is only a prefix of the subject
 	before             error  // the last error of the connection before the request
 }
 
@@ -24,8 +24,8 @@ func (e *engine) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError()}
 }
 
-// explain adds to an error of NATS which key it is about and what can be done. It marks an error
-// that no retry can mend.
+// explain wraps an error of NATS with the name of its key or bucket and with advice. It marks the
+// error with lease.Permanent if no retry can succeed.
 func (c call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -48,14 +48,15 @@ func (c call) explain(err error) error {
 	return explained
 }
 
-// silent reports whether err says no more than that there was no answer.
+// silent reports whether err is a timeout, so that nothing is known except that no answer came.
 func silent(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// violation returns which permission is missing, and the error that says so, if that is why there was
-// no answer. A server does not answer a request without permission. It sends the violation by itself,
-// as an error of the connection.
+// violation checks whether the request got no answer because the user lacks a permission. If so, it
+// returns advice that names the permission, and the error that the server reported. A server does
+// not answer a request without permission. It reports the violation separately, as an error of the
+// connection.
 func (c call) violation(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -65,7 +66,7 @@ func (c call) violation(err error) (advice string, violation error) {
 	subscribed, subscription := strings.CutPrefix(text, "Subscription to ")
 	inboxes := inboxPrefix(c.nc)
 	switch {
-	case subscription && strings.HasPrefix(subscribed, `"`+inboxes): // once for each connection, for all answers
+	case subscription && strings.HasPrefix(subscribed, `"`+inboxes): // one subscription of the connection receives all answers
 		return fmt.Sprintf("the user needs the permission to subscribe to %q", inboxes+">"), last
 	case !subscription && last != c.before && strings.Contains(text, `"`+c.subject):
 		return fmt.Sprintf("the user needs the permission to publish to %q", c.permission()), last
@@ -73,7 +74,7 @@ func (c call) violation(err error) (advice string, violation error) {
 	return "", nil
 }
 
-// inboxPrefix returns the beginning of the subjects to which answers are sent.
+// inboxPrefix returns the prefix of the subjects on which the client receives answers.
 func inboxPrefix(nc *nats.Conn) string {
 	if nc.Opts.InboxPrefix != "" {
 		return nc.Opts.InboxPrefix + "."
@@ -81,7 +82,7 @@ func inboxPrefix(nc *nats.Conn) string {
 	return nats.InboxPrefix
 }
 
-// permission returns the subject that a user must be allowed to publish to for the request.
+// permission returns the subject to which a user must be allowed to publish for this request.
 func (c call) permission() string {
 	if keys := c.to + c.engine.subject(""); strings.HasPrefix(c.subject, keys) {
 		return keys + ">"
@@ -92,7 +93,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns what can be done about an error, and whether nothing else mends it.
+// advice returns a text that says how to fix the cause of an error. It also reports whether a retry
+// cannot succeed before somebody fixes it.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {
@@ -120,17 +122,18 @@ func (c call) advice(err error) (advice string, permanent bool) {
 	return "", false
 }
 
-// Error codes of JetStream that package jetstream does not name.
+// These are error codes of JetStream that package jetstream does not define.
 const (
 	errInsufficientResources jetstream.ErrorCode = 10023
 	errAccountResources      jetstream.ErrorCode = 10002
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// slow is how long a client may need to notice that a connection died silently, before it is told so.
+// slow is the longest acceptable time until a client detects a silently dead connection. If the
+// client's ping interval implies a longer time, the error advises to use ConnectOptions.
 const slow = 15 * time.Second
 
-// unreachable is the advice about a request that nobody has answered.
+// unreachable returns the advice for a request that got no answer in time.
 func (c call) unreachable() string {
 	advice := fmt.Sprintf("no answer in time from %s: see that NATS can be reached, and that a majority of the bucket's servers is up", strings.Join(c.nc.Servers(), ", "))
 	if least := 2 * c.nc.Opts.PingInterval; least > slow {

@@ -8,17 +8,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escape begins a byte that a key cannot have as it is: two upper-case hex digits follow.
+// escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
 const escape = '='
 
-// confirmKey is the key that a confirmation is written to: see engine.confirm. It is the key of no
-// lease, because no hex digits follow its escape.
+// confirmKey is the key that engine.confirm writes to. It cannot be the key of a lease, because no
+// hex digits follow its escape character.
 const confirmKey = "=confirm"
 
-// encode returns the key of a name. Letters, digits, '-', '/' and '_' stand for themselves. So does
-// a '.', unless it is the first or last byte or follows another one: a key may not have an empty
-// part between dots. Any other byte is escaped. A leading "_kv" is escaped too, because NATS keeps
-// such keys for itself.
+// encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot
+// stays as it is too, except at the beginning, at the end, and after another dot, because a key
+// must not have an empty part between dots. Every other byte is escaped. A leading "_kv" is also
+// escaped, because NATS reserves keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {
@@ -35,7 +35,8 @@ func encode(name string) string {
 	return key.String()
 }
 
-// decode returns the name that encode makes the key of. It returns false for any other key.
+// decode returns the name whose key is the given one. It returns false if encode never returns that
+// key.
 func decode(key string) (name string, ok bool) {
 	var b strings.Builder
 	for rest := key; rest != ""; {

@@ -14,22 +14,24 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. It asks NATS for the names
-// first, and then reads each lease as Load does, some of them at a time: two exchanges for each.
+// List returns the leases whose names begin with prefix, sorted by name. It first requests the
+// names from NATS. Then it reads the leases as Load does, up to 64 of them at the same time. Each
+// lease takes two exchanges with NATS.
 //
-// What a lease has left is an upper bound: a Store that sees a lease for the first time counts from
-// there. So a lease whose holder is dead is shown as leased until this Store has seen it for as long
-// as it lasts. List again after that time to see which leases are renewed.
+// The remaining time of a listed lease is an upper bound, because a Store starts to count when it
+// sees a lease for the first time. So List may report a lease as leased although its holder is
+// dead. It reports the lease as expired once this Store has seen the lease for its whole duration.
+// To find out which leases are renewed, call List again after that time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// atOnce is how many leases a list reads at a time.
+// atOnce is the number of leases that a list reads at the same time.
 const atOnce = 64
 
-// List shows the leases, after their names were read. It uses no consumer: a consumer that lives on
-// a server that is behind shows what is stale, and one that reads a bucket in the order of its
-// revisions may never come to a lease that is renewed meanwhile.
+// List reads all names and then yields their leases. It uses no consumer. A consumer on a server
+// that lags behind delivers stale values. A consumer also delivers keys in the order of their
+// revisions, so it may never reach a lease that is renewed all the time.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		names, err := e.names(ctx, prefix)
@@ -61,7 +63,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// A listed lease was read for a list.
+// A listed is the result of reading one lease for a list.
 type listed struct {
 	observe.Entry
 	absent bool
@@ -82,11 +84,11 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// names returns the names that begin with prefix, in order: all of those that were known when it was
-// called.
+// names returns all names that begin with prefix and that existed when names was called, in sorted
+// order.
 //
-// A server that is behind may answer. So a message is written first, and an answer counts only if
-// its stream has come to that.
+// A server that lags behind may answer the request for the names. So names first writes a message.
+// It rejects every answer from a server that has not received this message yet.
 func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()

@@ -16,42 +16,46 @@ import (
 // DefaultBucket is the default of [Options.Bucket].
 const DefaultBucket = "leases"
 
-// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults stated
-// here.
+// Options are the settings of a [Store]. A nil *Options means the default of every field. A zero
+// field has the default that its comment names.
 type Options struct {
-	// Bucket is the key-value bucket that the leases are kept in. Nothing else should be kept in it.
-	// Two stores see the same leases if they have the same bucket. Default: [DefaultBucket].
+	// Bucket is the name of the key-value bucket that stores the leases. Do not store anything
+	// else in that bucket. Two stores share their leases if they use the same bucket. Default:
+	// [DefaultBucket].
 	Bucket string
 
-	// Limits are the durations that an authority over this Store grants. A record that claims to
-	// have more left counts as having that much left from its first sight. So all users of a
-	// bucket should have the same MaxDuration. Default: none.
+	// Limits bound the durations that an authority over this Store grants. If a record has more
+	// time left than MaxDuration allows, the Store counts MaxDuration from the time at which it
+	// first saw the record. So all users of a bucket should set the same MaxDuration. Default: no
+	// limits.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds e: the clocks of all clients run at rates from 1-e to 1+e. It should be
-	// that of the sessions. Default: 0.001.
+	// MaxClockDrift is the largest error e of a clock's rate. The clocks of all clients must run
+	// at rates between 1-e and 1+e. Set it to the MaxClockDrift of the sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is for how many names the Store remembers what it saw last, besides those that are
-	// watched: some 500 bytes each. A lease that is forgotten counts anew from its next sight.
-	// Default: 65,536.
+	// Names is the number of names that the Store remembers, in addition to the names that are
+	// being watched. Each name takes about 500 bytes. If a name is forgotten, the Store counts the
+	// duration of its lease anew when it sees the lease again. Default: 65,536.
 	Names int
 }
 
-// A Store keeps leases in a key-value bucket of NATS JetStream. It is a [lease.Store] without a
-// clock of its own, a [lease.Watcher], a [lease.Lister] and a [lease.Limiter], and may be used by
-// any number of goroutines. It needs no closing. The client belongs to whoever made it.
+// A Store keeps leases in a key-value bucket of NATS JetStream. It implements [lease.Store],
+// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of NATS. It is safe
+// for use by several goroutines at once. A Store does not have to be closed, and it never closes
+// its NATS client.
 type Store struct{ observed *observe.Store }
 
-// validBucket is what NATS allows as the name of a bucket.
+// validBucket matches the names that NATS allows for a bucket.
 var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// New makes a Store of a client, whose connection should have the options of [ConnectOptions]. It
-// asks NATS for the configuration of the bucket.
+// New returns a Store that uses the client js. Connect that client with the options of
+// [ConnectOptions]. New requests the configuration of the bucket from NATS.
 //
-// A nil client, and options out of range, are a [*lease.FieldError]. A bucket that does not exist or
-// cannot keep leases, and a server older than 2.12, are a [*lease.PermanentError]. Any other error
-// says that NATS could not be asked: call New again.
+// New returns a [*lease.FieldError] if js is nil or if an option is out of range. It returns a
+// [*lease.PermanentError] if the bucket does not exist or does not suit leases, or if the server is
+// older than 2.12. Any other error means
+// that New could not get the configuration. In that case, call New again.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, &lease.FieldError{Field: "New.js", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -74,35 +78,36 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 	return &Store{s}, nil
 }
 
-// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
-// [session.Session].
+// Lease returns a Session that can hold the lease with the given name. Nil options mean the
+// defaults of a [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It makes fewer exchanges than the one of
-// [lease.NewAuthority], which loads before every swap: a request begins with what the Store saw
-// last, though it is never refused because of it.
+// Authority returns an authority over the Store. It needs fewer exchanges with NATS than
+// [lease.NewAuthority], which loads the record before every swap. A request starts from the record
+// that the Store saw last. Before the authority refuses a request, it reads the record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
-// Limits returns the Limits that the Store was made with.
+// Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, with the time that it has left as far as this Store has
-// observed. It reads the key from the leader of the bucket, and confirms by a write of its own that
-// this was current. It creates a key that does not exist.
+// Load returns the record under name and the time that it has left, as far as this Store has
+// observed. Load reads the key from the leader of the bucket. Then it writes to another key to
+// confirm that the answer was current. If the key does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap writes next, with the time that it has left, if the key is still what old shows. No Snapshot
-// comes with a conflict.
+// Swap writes next, with its remaining time, if the key still has the version of old. If it returns
+// [lease.ErrConflict], the Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch watches the key through a consumer, which is kept in the memory of one server. The watch is
-// lost when that server is, at the latest 5 s later.
+// Watch returns a channel with a signal for each change of the key, as [lease.Watcher] describes.
+// It creates a NATS consumer in the memory of one server. If that server fails, the watch is lost
+// within 5 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// confirmation bounds how long NATS may take to begin a watch.
+	// confirmation is the timeout for creating a consumer.
 	confirmation = 5 * time.Second
 
-	// heartbeat is how often a consumer sends a sign of life.
+	// heartbeat is the interval at which an idle consumer sends a heartbeat.
 	heartbeat = 2 * time.Second
 
-	// silence is how long a consumer may send nothing until its watch is lost.
+	// silence is the time without any message after which a watch is lost.
 	silence = 5 * time.Second
 
-	// abandoned is how long a server keeps a consumer that nobody listens to.
+	// abandoned is the time after which a server deletes a consumer without a subscriber.
 	abandoned = 10 * time.Second
 )
 
-// Watch returns once NATS has made a consumer for the key. The consumer lives in the memory of one
-// server, and the watch is lost with it.
+// Watch creates a consumer for the key and returns once NATS has confirmed it. The consumer lives
+// in the memory of one server. If that server fails, the watch is lost.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
 	call := e.call("watch", key, e.api+"CONSUMER.CREATE."+e.stream+".")
@@ -56,15 +56,15 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return w.signals, nil
 }
 
-// A watch is a subscription to what a consumer sends.
+// A watch is a subscription to the messages of a consumer.
 type watch struct {
 	sub     *nats.Subscription
 	signals chan struct{}
 
 	mu       sync.Mutex
-	received uint64      // messages of the stream
-	silent   *time.Timer // ends the watch
-	stop     func() bool // its context no longer ends it
+	received uint64      // number of messages from the stream
+	silent   *time.Timer // ends the watch when it fires
+	stop     func() bool // stops the AfterFunc of the context
 	ended    bool
 }
 
@@ -75,7 +75,7 @@ func (w *watch) start(ctx context.Context) {
 	w.stop = context.AfterFunc(ctx, w.end)
 }
 
-// end ends the watch.
+// end unsubscribes and closes the channel. Later calls do nothing.
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,18 +85,18 @@ func (w *watch) end() {
 	w.ended = true
 	w.silent.Stop()
 	w.stop()
-	_ = w.sub.Unsubscribe() // fails if the connection is closed: then there is none
+	_ = w.sub.Unsubscribe() // An error means that the connection is closed, and with it the subscription.
 	close(w.signals)
 }
 
-// receive takes what the consumer sends. The watch is lost if something that it sent is missing.
+// receive handles a message from the consumer. If an earlier message is missing, the watch is lost.
 func (w *watch) receive(m *nats.Msg) {
 	if !w.take(m) {
 		w.end()
 	}
 }
 
-// take reports whether nothing is missing before m.
+// take counts m and sends a signal. It returns false if a message before m is missing.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *watch) take(m *nats.Msg) bool {
 	case heartbeatStatus:
 		sent, err := strconv.ParseUint(m.Header.Get(lastConsumer), 10, 64)
 		return err == nil && sent == w.received
-	default: // the consumer was deleted, or has moved
+	default: // the consumer was deleted, or moved to another server
 		return false
 	}
 }

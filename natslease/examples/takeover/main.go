@@ -1,5 +1,5 @@
-// Takeover runs two copies of itself that want the same lease in NATS, kills the one that holds
-// it, and shows how the other takes over with a newer token.
+// Takeover starts two copies of itself that contend for the same lease in NATS. It kills the copy
+// that holds the lease. Then it shows that the other copy takes over with a newer token.
 //
 //	go run ./examples/takeover -server localhost:4222
 package main
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// open makes a store, and the bucket if there is none.
+// open returns a store. It creates the bucket if the bucket does not exist.
 func open(ctx context.Context) (*natslease.Store, error) {
 	nc, err := nats.Connect(*server, natslease.ConnectOptions()...)
 	if err != nil {
@@ -66,7 +66,7 @@ func open(ctx context.Context) (*natslease.Store, error) {
 	return natslease.New(ctx, js, nil)
 }
 
-// work is a copy: it waits for the lease and keeps it.
+// work runs in a copy. It waits for the lease and keeps it.
 func work(store *natslease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
 	if err != nil {
@@ -80,7 +80,7 @@ func work(store *natslease.Store) error {
 	}, nil)
 }
 
-// watch starts the copies, and kills the first.
+// watch starts two copies and kills the first one.
 func watch() error {
 	first, err := start("first")
 	if err != nil {
@@ -114,13 +114,13 @@ func watch() error {
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns when it has begun to wait.
+// start starts a copy and returns once the copy waits for the lease.
 func start(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
