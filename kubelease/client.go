@@ -4,17 +4,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ClientConfig returns a copy of the settings of a client, changed so that the client can hold
-// leases:
+// ClientConfig returns a copy of c that is adapted for holding leases. It makes two changes:
 //
-//   - No rate limit. By default a client makes 5 requests a second, and delays the others, renewals
-//     among them. A limit that is set is kept. The API server has limits of its own.
-//   - HTTP/1.1, unless NextProtos is set. With HTTP/2 all requests share a connection. If that dies
-//     without a sign, client-go notices after 45 s, and a lease of 30 s is lost. With HTTP/1.1 a
-//     request that is given up closes its connection, and the next one makes another. The price is a
-//     connection for each lease that is waited for. A program that waits for very many can set
-//     NextProtos to "h2", and HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS in its
-//     environment to a few seconds.
+//   - It removes the rate limit of the client if c sets none of its own. By default, client-go
+//     limits a client to 5 requests a second and delays all others, renewals among them. The API
+//     server has its own limits.
+//   - It selects HTTP/1.1, except if c.NextProtos is set. With HTTP/2 all requests share one
+//     connection. If that connection dies silently, client-go detects it only after 45 s, and a
+//     lease of 30 s is lost by then. With HTTP/1.1 a canceled request closes its connection, and
+//     the next request opens a new one. The disadvantage is that every lease that a program waits
+//     for then needs a connection. If a program waits for very many leases, set NextProtos to "h2".
+//     Also set the environment variables HTTP2_READ_IDLE_TIMEOUT_SECONDS and
+//     HTTP2_PING_TIMEOUT_SECONDS to a few seconds.
 func ClientConfig(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.QPS == 0 && c.RateLimiter == nil {

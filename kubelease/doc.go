@@ -5,22 +5,24 @@
 //	store, err := kubelease.New(client, "default", nil)
 //	l, err := store.Lease("indexer-leader", nil)
 //
-// From there on it is any other [lease.Lease]. All that [lease.Authority] offers is there: breaking
-// with grace, changing, infinite leases, taking over by owner and fencing tokens.
+// The result is a [lease.Lease] like that of any other store. The store supports every request of a
+// [lease.Authority], such as a break with a grace period, infinite leases, and taking over by
+// owner. Every grant has a fencing token.
 //
-// [Store.Lease] is what to hold a lease with, and [Store.Authority] what to do anything else to one
-// with: a request of theirs begins with what the Store saw last. [lease.NewAuthority] makes an
-// authority of a Store too, as of any; it is as safe, and takes two exchanges to renew. Make one
-// Store for a client and keep it, since a new one has seen nothing.
+// Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
+// change it. Both save exchanges with the API server, because a request starts from the state that
+// the Store saw last. [lease.NewAuthority] also accepts a Store and is as safe, but then a renewal
+// takes two exchanges. Make one Store for each client and keep it, because a new Store has not seen
+// any lease yet.
 //
-// [ClientConfig] sets what leases need of a client. With the defaults of client-go a client delays its
-// own requests once there are more than 5 a second, and needs 45 s to notice that its connection has
-// died without a sign.
+// [ClientConfig] adapts the settings of a client for leases. A client with the defaults of
+// client-go delays its own requests if it makes more than 5 a second. It also needs 45 s to detect
+// that its connection has died silently.
 //
 // # Objects
 //
-// A lease is one object. Its record stands in one annotation, and the spec says the same to everybody
-// else:
+// A lease is stored in one object. The record is stored in an annotation. The spec has the same
+// information for other programs:
 //
 //	$ kubectl get lease indexer-leader -o yaml
 //	metadata:
@@ -33,88 +35,103 @@
 //	  leaseDurationSeconds: 15
 //	  renewTime: "2026-11-22T07:05:14.000000Z"
 //
-// The fields of the spec are
+// The fields of the spec are:
 //
-//   - holderIdentity: the owner and a part of the lease ID; empty if the lease is not locked;
-//   - leaseDurationSeconds: what was left when the object was written, in whole seconds, rounded up;
-//     2^31-1 for an infinite lease;
-//   - renewTime: the time of the write, but at least a second after the renewTime before. It runs
-//     ahead of the clock if the lease is written more often;
-//   - acquireTime, leaseTransitions: the time of the last grant, and the number of grants.
+//   - holderIdentity: the owner and a part of the lease ID. It is empty if the lease is not locked.
+//   - leaseDurationSeconds: the time that was left when the object was written, in whole seconds,
+//     rounded up. For an infinite lease it is 2^31-1.
+//   - renewTime: the time of the write, but at least one second after the previous renewTime. If
+//     the lease is written more than once a second, renewTime is ahead of the clock.
+//   - acquireTime: the time of the last grant.
+//   - leaseTransitions: the number of grants.
 //
-// Nothing in this package decides by the times. No object is ever deleted; even looking at a lease
-// creates its object. Labels, other annotations and owners are kept.
+// This package never makes a decision from renewTime or acquireTime. It never deletes an object. Even inspecting
+// a lease creates its object. Labels, other annotations and owner references are preserved.
 //
-// A name that Kubernetes allows is the name of the object: lower-case letters, digits, "-" and ".",
-// 253 bytes at most. Any other name is escaped: "jobs/nightly" is kept in "x--jobs-2fnightly". A name
-// that is too long is refused.
+// If Kubernetes allows the name of a lease, the object has the same name. Such a name has
+// lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is escaped. For
+// example, the lease "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name that is too
+// long is rejected.
 //
-// A program needs the verbs get, create, update, watch and list on leases in the namespace: rbac.yaml
-// in the folder of this package is a Role for it. An object with spec.strategy or
-// spec.preferredHolder is refused, because the API server elects its holder.
+// A program needs the verbs get, create, update, watch and list on leases in the namespace. The
+// file rbac.yaml in the folder of this package defines a Role with these verbs. An object with
+// spec.strategy or spec.preferredHolder is rejected, because the API server elects the holder of
+// such an object.
 //
 // # Time
 //
-// The API server has no clock that could be asked, and the clocks of clients agree on nothing. What is
-// kept is therefore never an end, but the time that was left at the write, rounded up to milliseconds.
-// A Store that sees a version of the object for the first time counts from there, on its own
-// monotonic clock. No clock has to be right; their rates may differ by [Options.MaxClockDrift]. It
-// means that
+// The API server cannot report its time, and the clocks of two clients may differ. So an object
+// never stores the time at which a lease ends. It stores the duration that was left at the write,
+// rounded up to milliseconds. When a Store sees a version of an object for the first time, it
+// starts to count that duration on its own monotonic clock. So no clock needs the right time of
+// day. The rates of the clocks may differ by [Options.MaxClockDrift]. There are four consequences:
 //
-//   - a contender that was there when the holder died takes over when the duration is over, and one
-//     that comes later waits for a whole duration first;
-//   - a new process that tries once, with Acquire, and ends if it is refused, never gets the lease of
-//     a holder that died: each such try is a first sight. A job that a scheduler starts uses
-//     session.TryRun, or waits with session.AcquireWait;
-//   - a lease that shows a holder in kubectl may be over for long, since nobody has written since.
-//     [Store.List] shows it as expired, from the second list on;
-//   - every write of the object by another program, such as a new label, counts as a new version, and
-//     so delays contenders by a duration at most.
+//   - If a contender was already waiting when the holder died, it takes over once the duration is
+//     over. If it starts later, it first waits for a whole duration.
+//   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
+//     the lease of a holder that died, because each new process starts to count from zero. A job
+//     that a scheduler starts should call session.TryRun or session.AcquireWait.
+//   - kubectl may show a holder long after its lease has expired, because nobody writes the object
+//     at that time. [Store.List] reports such a lease as expired once the Store has seen it for its
+//     whole duration.
+//   - If another program changes the object, for example by adding a label, the object gets a new
+//     version. Contenders then count the duration anew, so each such change can delay a takeover by
+//     one duration.
 //
 // # Tokens
 //
-// A token is newer than every one granted before under the name: through the deletion of the object,
-// its restoration from an old copy, restarts of the API server, objects that an elector has made, and
-// terms of other programs. A name begins with an object without a record, whose resourceVersion is the
-// floor of its epochs, and a grant is an update of just that version. Resource versions of one
-// resource are numbers that rise: Kubernetes promises that since 1.35. Older API servers over etcd do
-// the same without promising it, and a resourceVersion that is not a number is an error.
+// A token is newer than every token that was granted before under the same name. That holds even if
+// the object is deleted or restored from an old copy, if the API server restarts, if an elector
+// created the object, and if other programs have held the lease in between.
 //
-// What voids the promise:
+// An object starts without a record, and its resourceVersion is the lower bound of its epochs. The
+// first grant is an update of exactly that version. The resourceVersions of one resource are rising
+// numbers. Kubernetes guarantees that since version 1.35. Older API servers with etcd also behave
+// like that, without a guarantee. If a resourceVersion is not a number, the Store returns an error.
 //
-//   - A restore of the cluster's etcd from a backup takes resource versions back in time, and the tokens
-//     with them.
-//   - An annotation that is edited by hand is believed. Delete the object, or the annotation, instead.
-//   - Deleting the object by hand frees the lease at once, before its holder stops believing.
+// These events break the promises:
+//
+//   - A restore of the cluster's etcd from a backup resets the resource versions to older ones, and
+//     so the tokens.
+//   - A person edits the annotation. The Store accepts the edited record. Delete the object or the
+//     annotation instead.
+//   - A person deletes the object. That frees the lease at once, while its holder still counts on
+//     it.
 //
 // # Other programs
 //
-// Electors of client-go, and so managers of controller-runtime, can contend for the same object. A
-// program can be moved from them to this package by a rolling update. Each side sees the other's
-// release at once, and the other's death after the duration.
+// Electors of client-go can contend for the same object. Managers of controller-runtime use such
+// electors. So a rolling update can move a program from client-go to this package. A session sees
+// the release of an elector at once, and an elector sees the release of a session at its next read.
+// If one of them dies, the other takes over after the duration.
 //
-// The lease of another program is shown as leased for its leaseDurationSeconds from first sight, or
-// forever if it has none, under an ID that no request may have and an owner that begins with
-// [ForeignOwner]. It has no fencing token, so nothing protects data from its late writes. A request
-// that would end or change its lease is refused with [lease.ErrForeign]; [Options.Limits] do not bound
-// it. When it has run out or was released, the next grant has a newer token than the last one here.
+// A lease that another program holds is reported as leased. The Store counts its
+// leaseDurationSeconds from when it first saw the object. Without leaseDurationSeconds the lease
+// never ends by itself. The reported owner begins with [ForeignOwner], and no request may use the
+// reported ID. Such a lease has no fencing token, so nothing protects data from late writes of its
+// holder. A request that would end or change the lease fails with [lease.ErrForeign].
+// [Options.Limits] do not apply to it. When the lease has expired or was released, the next grant
+// of this package has a newer token than its last one.
 //
-// At most one of all holders leads, but for weaknesses of client-go's elector that its users have
-// without this package, too:
+// At any time, at most one of all holders leads, except for some weaknesses of client-go's elector.
+// Users of client-go have them without this package, too:
 //
-//   - An elector with ReleaseOnCancel that is told to stop reads the object afresh, but asks its memory
-//     whether it leads. If it was replaced meanwhile, it empties the lease of its successor, and a third
-//     elector can take that at once. Stores of this package keep such a lease until it runs out, and
-//     its holder's next renewal restores it.
-//   - An elector counts from when an answer arrives, and not from when it sent the request. If the
-//     answer is late, it leads after its lease has ended.
-//   - With ReleaseOnCancel it releases the lease before its work has stopped.
-//   - Before v0.27 it replaces a holder after its own LeaseDuration, whatever the holder's is. The
-//     Duration here must not be longer than that, and must not be infinite.
+//   - When an elector with ReleaseOnCancel stops, it reads the object again, but it trusts its
+//     memory about whether it leads. If another holder has replaced it in the meantime, the elector
+//     clears the lease of that holder. A third elector can then acquire the lease at once. Stores
+//     of this package treat such a lease as held until it runs out, and the next renewal of its
+//     holder restores it.
+//   - An elector counts the duration from when an answer arrives, and not from when it sent the
+//     request. If the answer is late, the elector still leads after its lease has ended.
+//   - An elector with ReleaseOnCancel releases the lease before its work has stopped.
+//   - An elector before v0.27 waits for its own LeaseDuration before it replaces a holder, and
+//     ignores the duration of that holder. So the Duration of a session must not be longer than
+//     that LeaseDuration, and must not be infinite.
 //
 // # Exchanges
 //
-// A renewal and a release are one exchange. An acquire is one if the store has seen last how the lease
-// is, two if not, and three if the name is new. A refusal is one. Waiting is a watch: a contender is
-// not woken for renewals, and looks again when the last one that it has seen is over.
+// A renewal takes one exchange with the API server, and so does a release. An acquire takes one
+// exchange if the Store has already seen the current state of the lease. Otherwise it takes two,
+// and three if the name is new. A refusal takes one exchange. A contender waits with a watch, and
+// renewals do not wake it. It reads the lease again when the last renewal that it saw has run out.
 package kubelease

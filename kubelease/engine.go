@@ -13,20 +13,21 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine is an API server as package observe wants it. The version of a lease is the uid and the
-// resourceVersion of its object, which no two writes in a cluster share.
+// An engine implements observe.Engine over an API server. The version of a lease is the uid of its
+// object together with the resourceVersion. No two writes in a cluster have the same version.
 type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
 	memory    memory
-	note      func(name string, e observe.Entry) // takes note of what a watch shows
+	note      func(name string, e observe.Entry) // stores the entry of an event of a watch
 }
 
-// Load reads the object, and creates it if it does not exist.
+// Load reads the object. If the object does not exist, Load creates it.
 //
-// An object is never created with a lease. Between the read that found no object and the creation,
-// another client may have created one, granted tokens and deleted it; the token of such a grant would
-// not be newer. An object without a record grants nothing, and a grant is an update of that object.
+// A new object never contains a lease. Suppose that a client finds no object and then creates one
+// with a lease. In between, another client may create the object, grant tokens and delete the
+// object. The token of the first client would then not be newer. So Load creates an object without
+// a record, and a grant is an update of that object.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -47,12 +48,12 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	}
 }
 
-// Open is Load: to find out whether the object exists takes an exchange in any case.
+// Open is the same as Load, because only an exchange can show whether the object exists.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry reads an object, and remembers it.
+// entry decodes an object and stores the object in the memory.
 func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	found, err := read(object)
 	if err != nil {
@@ -62,7 +63,8 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	return found, nil
 }
 
-// get reads an object, from etcd and not from a cache: it sets no resourceVersion.
+// get reads an object from etcd. It sets no resourceVersion, because the API server could then
+// answer from a cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
 	return object, e.explain("get", key, err)
@@ -75,11 +77,11 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 	return created, e.explain("create", key, err)
 }
 
-// update replaces an object whose uid and resourceVersion are still those that it has.
+// update replaces an object if its uid and its resourceVersion have not changed.
 //
-// The client must not repeat the request by itself. Some errors are answered with Retry-After though
-// the write may have been applied. A second one would then conflict with the first, and a conflict
-// says that nothing was written.
+// The client must not retry the request by itself. The API server answers some errors with
+// Retry-After although it may have applied the write. A retry would then conflict with the first
+// write, but a conflict means that nothing was written.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
@@ -87,7 +89,7 @@ func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coo
 	return updated, e.explain("update", object.Name, err)
 }
 
-// Swap puts next in the place of the version old.
+// Swap replaces the version old by next.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -117,7 +119,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. If it is not of the version, or gone, the error is a conflict.
+// reload reads the object again. It returns lease.ErrConflict if the object does not exist or has
+// another version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {
@@ -133,8 +136,9 @@ func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry
 	return found, object, err
 }
 
-// refuseForeign refuses a request that would end or change the lease of another kind of program, if
-// that program still has it: a refusal rests on what was read within the call.
+// refuseForeign returns lease.ErrForeign for a request that would end or change the lease of
+// another program. It reads the object first, because another program may have released the lease.
+// If the version has changed, it returns lease.ErrConflict.
 func (e *engine) refuseForeign(ctx context.Context, key, version string) (observe.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

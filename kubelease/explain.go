@@ -12,8 +12,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds to an error of the API server which lease it is about and what can be done. It marks an
-// error that no retry can mend. Package errors of apimachinery still finds the reason.
+// explain wraps an error of the API server with the name of its lease and with advice. It marks the
+// error with lease.Permanent if no retry can succeed. Package errors of apimachinery still
+// recognizes the reason of the wrapped error.
 func (e *engine) explain(verb, key string, err error) error {
 	if err == nil {
 		return nil
@@ -48,7 +49,8 @@ func (e *engine) advice(verb string, err error) string {
 	return ""
 }
 
-// explainObject adds to an error in what an object holds which one it is and what can be done.
+// explainObject wraps an error about the content of an object with the name of the object and with
+// advice.
 func (e *engine) explainObject(key string, err error) error {
 	if lease.CodeOf(err) != lease.ErrCorrupt {
 		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)
@@ -57,7 +59,7 @@ func (e *engine) explainObject(key string, err error) error {
 		e.describe(key), Annotation, err, e.namespace, key)
 }
 
-// describe says which object it is, and which lease if that has another name.
+// describe returns the name of the object, and the name of its lease if the two differ.
 func (e *engine) describe(key string) string {
 	text := fmt.Sprintf("lease %s/%s", e.namespace, key)
 	if name, ok := leaseName(key); ok && name != key {

@@ -12,19 +12,19 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// ForeignOwner is what the Owner of a lease begins with that another kind of program holds, such as
-// an elector of client-go. The holderIdentity of the object follows. No request may have such an
-// Owner.
+// ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector
+// of client-go. The holderIdentity of the object follows the prefix. A request must not use an
+// Owner with this prefix.
 const ForeignOwner = "foreign:"
 
-// foreignMark is what the ID of such a lease begins with. The rest is a hash of the holderIdentity.
-// No request may have such an ID.
+// foreignMark is the prefix of the ID of a lease that another program holds. A hash of the
+// holderIdentity follows the prefix. A request must not use an ID with this prefix.
 const foreignMark = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignMark)]) == foreignMark }
 
-// foreign is the record of a lease that another kind of program holds under an identity. It has no
-// token of its own: the epoch is the last one that was granted here.
+// foreign returns the record of a lease that another program holds under the given identity. The
+// lease has no token, so its epoch is the last epoch that this library granted.
 func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
@@ -34,7 +34,7 @@ func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
 		_, n := utf8.DecodeLastRuneInString(owner)
 		owner = owner[:len(owner)-n]
 	}
-	// A holder that does not say for how long it holds is not replaced before it says so.
+	// Without a duration the lease counts as infinite, so its holder is not replaced.
 	k := observe.Kept{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
 	if seconds != nil && *seconds > 0 {
 		k.Left = time.Duration(*seconds) * time.Second
@@ -43,10 +43,11 @@ func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority is that of package observe, but for requests that name a foreign holder.
+// An authority is the authority of package observe with a check of requests. It rejects requests
+// that use the ID or the owner of a foreign holder.
 type authority struct{ *observe.Authority }
 
-// Do carries out one request.
+// Do checks the request and then calls Do of package observe.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if err := checkRequest(req); err != nil {
 		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -54,7 +55,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return a.Authority.Do(ctx, name, req)
 }
 
-// checkRequest refuses a request with the ID or the Owner of a foreign holder.
+// checkRequest returns an error if the request uses the ID or the Owner of a foreign holder.
 func checkRequest(req lease.Request) error {
 	const bound = "must not be that of a holder which does not use this library"
 	switch {
@@ -74,14 +75,14 @@ func checkOwner(field, owner string) error {
 		Bound: "must not begin with " + strconv.Quote(ForeignOwner) + ", which marks holders that do not use this library"}
 }
 
-// checkSwap refuses to put a record in the place of one that a foreign holder has in force, and one
-// with the Owner of a foreign holder.
+// checkSwap returns an error if old is a lease in force of a foreign holder. It also returns an
+// error if next has the Owner of a foreign holder.
 func checkSwap(old lease.Snapshot, next lease.Record) error {
 	if isForeign(old.Record.ID) && old.Record.At(old.Now).State.Locked() {
 		return lease.ErrForeign
 	}
 	if isForeign(next.ID) {
-		return nil // the engine refuses it
+		return nil // The engine returns ErrForeign for it.
 	}
 	return checkOwner("Record.Owner", next.Owner)
 }

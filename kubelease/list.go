@@ -12,20 +12,23 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, by reads of some hundred objects each, of
-// all the objects in the namespace. It shows leases of other programs, too. What a lease has left is
-// an upper bound: a Store that sees a lease for the first time counts from there. So a lease whose
-// holder is dead is shown as leased until this Store has seen it for as long as it lasts. List again
-// after that time to see which leases are renewed.
+// List returns the leases whose names begin with prefix. It
+// reads all objects of the namespace, 500 at a time. It includes the leases of other programs.
+//
+// The remaining time of a listed lease is an upper bound, because a Store starts to count when it
+// sees a lease for the first time. So List may report a lease as leased although its holder is
+// dead. It reports the lease as expired once this Store has seen the lease for its whole duration.
+// To find out which leases are renewed, call List again after that time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// page is how many objects a list reads at once.
+// page is the number of objects that List reads in one request.
 const page = 500
 
-// List reads the objects a page at a time. All pages show one moment, at the beginning of the list,
-// unless the server has forgotten that; then the rest is of a later one.
+// List reads the objects in pages. All pages are from one snapshot, which the API server takes at
+// the first page. If the list takes so long that the server has dropped that snapshot, the
+// remaining pages are from a newer one.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: page}
@@ -60,8 +63,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// continuation returns the token for the rest of a list that takes longer than the server remembers,
-// or "".
+// continuation returns the token with which a list can continue after the server has dropped its
+// snapshot. It returns the empty string if err is any other error or nil.
 func continuation(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

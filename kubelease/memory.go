@@ -6,8 +6,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// A memory keeps the objects that were seen last, since an update replaces the whole object: labels,
-// other annotations and owners included. Without the object an update takes a read before it.
+// A memory keeps the last known version of each object. An update must send the whole object, with
+// its labels, other annotations and owner references. If the memory does not have the object, the
+// engine reads the object before the update.
 type memory struct {
 	most int
 
@@ -16,14 +17,14 @@ type memory struct {
 }
 
 type remembered struct {
-	object   *coordinationv1.Lease // not to be changed
+	object   *coordinationv1.Lease // must not be modified
 	revision int64
 }
 
-// keep remembers an object, unless it remembers a newer version. If there are too many, it forgets
-// another one.
+// keep stores an object if the memory has no newer version of it. If the memory is full, keep
+// removes another object.
 func (m *memory) keep(object *coordinationv1.Lease, revision int64) {
-	object.ManagedFields = nil // the server keeps them; they are the largest part of an object
+	object.ManagedFields = nil // The server keeps these fields. They are the largest part of an object.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.objects == nil {
@@ -42,7 +43,8 @@ func (m *memory) keep(object *coordinationv1.Lease, revision int64) {
 	m.objects[object.Name] = remembered{object, revision}
 }
 
-// get returns the object of a version, or nil.
+// get returns the object with the given name and version. It returns nil if the memory does not
+// have that version.
 func (m *memory) get(name, version string) *coordinationv1.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escaped is what the name of an object begins with if the name of its lease is no name that
-// Kubernetes allows. A lease whose own name begins so is escaped, too.
+// escaped is the prefix of the object's name if the name of the lease had to be escaped. If the
+// name of a lease itself begins with this prefix, that name is escaped too.
 const escaped = "x--"
 
-// maxObjectName is the length of the longest name of an object.
+// maxObjectName is the maximum length of an object's name in bytes.
 const maxObjectName = 253
 
-// objectName returns the name of the object that keeps a lease: the name itself if Kubernetes allows
-// it, and otherwise the name with every byte but a lower-case letter or a digit written as a hyphen
-// and two hexadecimal digits. So different names have different objects.
+// objectName returns the name of the object for a lease. If Kubernetes allows the name of the
+// lease, the object has the same name. Otherwise every byte except a-z and 0-9 is written as a
+// hyphen and two hexadecimal digits. So two different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err
@@ -43,7 +43,8 @@ func objectName(name string) (string, error) {
 	return object, nil
 }
 
-// leaseName returns the name of the lease that an object keeps, and false if it keeps none.
+// leaseName returns the name of the lease whose object has the given name. It returns false if no
+// lease has that object.
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escaped); ok {
@@ -67,8 +68,8 @@ func leaseName(object string) (string, bool) {
 	return name, err == nil && again == object
 }
 
-// isObjectName reports whether Kubernetes allows an object of that name: whether it is a subdomain
-// of RFC 1123 in lower case, of whatever length.
+// isObjectName reports whether the name is a lower-case subdomain as in RFC 1123, which Kubernetes
+// requires of the name of an object. It does not check the length.
 func isObjectName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {

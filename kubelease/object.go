@@ -17,20 +17,20 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// Annotation is the key of the annotation that the record of a lease is kept in.
+// Annotation is the key of the annotation that contains the record of a lease.
 const Annotation = "fencedlease.github.io/record"
 
-// saved is the annotation. It also says what was written into the spec with it, so that a reader
-// sees whether another kind of program has written the spec since.
+// saved is the content of the annotation. Besides the record it has copies of some fields of the
+// spec. If the spec differs from these copies, another program has written the spec since.
 type saved struct {
 	Record      observe.Kept `json:"record"`
 	Holder      string       `json:"holder,omitempty"` // spec.holderIdentity
 	Transitions int32        `json:"transitions"`      // spec.leaseTransitions
-	UID         types.UID    `json:"uid"`              // metadata.uid: a copy in another object is no record
+	UID         types.UID    `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse reads the annotation of an object. It returns nil if the object has none that was written
-// for it.
+// parse decodes the annotation of an object. It returns nil if there is no annotation, or if the
+// annotation was written for another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -58,11 +58,12 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 	return &s, nil
 }
 
-// read returns the lease that an object shows.
+// read decodes the lease in an object.
 //
-// Without a record of ours the epoch is the resourceVersion. Every grant is a write, and an epoch
-// rises by one with it, so no epoch is above the resourceVersion of its own write; and that rises
-// through the deletion of the object, too. So all epochs of earlier objects of that name are below.
+// If the object has no record of this library, the epoch of the lease is the resourceVersion of the
+// object. Every grant is a write and raises the epoch by one, so an epoch is never above the
+// resourceVersion of its own write. The resourceVersion rises even if the object is deleted and
+// created again. So it is above all epochs that earlier objects of the same name had.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -86,7 +87,8 @@ func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	case holder != "" && (ours == nil || holder != ours.Holder):
 		e.Foreign, e.Kept = true, foreign(holder, spec.LeaseDurationSeconds, e.Record.Epoch)
 	case holder == "" && ours != nil && ours.Holder != "" && value(spec.LeaseTransitions) > ours.Transitions:
-		// Another kind of program has held the lease since, and has released it.
+		// Another program has held the lease since the last write of this library, and has
+		// released it.
 		e.Kept = observe.Kept{Record: lease.Record{Epoch: e.Record.Epoch}}
 	}
 	return e, nil
@@ -97,8 +99,8 @@ func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write puts a record into an object, in the annotation for this library and in the spec for all
-// others.
+// write stores a record in an object. It writes the annotation for this library and the spec for
+// other programs.
 func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -131,8 +133,9 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 	return nil
 }
 
-// identity is the holderIdentity of a record. The part of the ID, which is random, keeps it from
-// being the identity of another program: an elector takes a record with its own identity for its own.
+// identity returns the holderIdentity for a record. It includes a part of the ID, which is random,
+// so that no elector has the same identity. An elector would treat a record with its own identity
+// as its own lease.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -141,8 +144,8 @@ func identity(r lease.Record) string {
 	return r.Owner + "_" + r.ID.String()[:part]
 }
 
-// seconds is what is left of a record in whole seconds, rounded up. Electors wait for that long after
-// each change that they see.
+// seconds returns the time that a record has left, in whole seconds, rounded up. An elector waits
+// for that time after each change that it sees.
 func seconds(k observe.Kept) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
@@ -155,11 +158,11 @@ func seconds(k observe.Kept) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// renewed is the next renewTime: now, but at least a second after the stored one. Electors compare
-// whole seconds. A change of less than that is none for them, and they would replace a holder up to a
-// second before its lease ends.
+// renewed returns the next renewTime. It is now, but at least one second after the stored
+// renewTime. Electors compare whole seconds, so they would not notice a smaller change. Then they
+// would replace the holder up to a second before its lease ends.
 func renewed(stored *metav1.MicroTime, now time.Time) time.Time {
-	const lastYear = 9999 // that can be written
+	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {
 		if least := stored.Add(time.Second); now.Before(least) && least.UTC().Year() <= lastYear {
 			return least

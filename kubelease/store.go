@@ -13,35 +13,38 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Store]. A nil *Options and zero fields have the defaults stated
-// here.
+// Options are the settings of a [Store]. A nil *Options means the default of every field. A zero
+// field has the default that its comment names.
 type Options struct {
-	// Limits are the durations that an authority over this Store grants. A record that has more
-	// left than that counts as having that much left from its first sight, so all users of a
-	// namespace should have the same MaxDuration. Leases of other programs are not bounded.
-	// Default: none.
+	// Limits bound the durations that an authority over this Store grants. If a record has more
+	// time left than MaxDuration allows, the Store counts MaxDuration from the time at which it
+	// first saw the record. So all users of a namespace should set the same MaxDuration. Limits do
+	// not apply to leases of other programs. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds e: the clocks of all clients run at rates from 1-e to 1+e. It should be
-	// that of the sessions. Default: 0.001.
+	// MaxClockDrift is the largest error e of a clock's rate. The clocks of all clients must run
+	// at rates between 1-e and 1+e. Set it to the MaxClockDrift of the sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is for how many names the Store remembers what it saw last: some 2 kB each. A lease
-	// that is forgotten, and that is not watched, counts anew from its next sight. Default: 65,536.
+	// Names is the number of names that the Store remembers. Each name takes about 2 kB. If a name
+	// is forgotten, the Store counts the duration of its lease anew when it sees the lease again.
+	// The Store never forgets the duration of a lease that is being watched. Default: 65,536.
 	Names int
 }
 
-// A Store keeps leases in the Lease objects of a namespace. It is a [lease.Store] without a clock of
-// its own, a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It may be used by any number of
-// goroutines. It needs no closing; the client belongs to the caller.
+// A Store keeps leases in the Lease objects of one namespace. It implements [lease.Store],
+// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
+// safe for use by several goroutines at once. A Store does not have to be closed, and it never
+// closes its client.
 type Store struct{ observed *observe.Store }
 
-// New makes a Store of a client and a namespace. It makes no request. A nil client, a namespace that
-// Kubernetes does not allow, and options out of range are a [*lease.FieldError].
+// New returns a Store for the leases of a namespace. It sends no request. It returns a
+// [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace,
+// or if an option is out of range.
 //
-// The client is that of a Clientset's CoordinationV1, or one that NewForConfig of
-// k8s.io/client-go/kubernetes/typed/coordination/v1 makes of a [ClientConfig]. One that is made of
-// the defaults delays renewals: see there.
+// To make the client, pass the result of [ClientConfig] to NewForConfig of
+// k8s.io/client-go/kubernetes/typed/coordination/v1. CoordinationV1 of a Clientset returns such a
+// client too. A client with the default rate limit of client-go may delay renewals.
 func New(client coordinationclient.CoordinationV1Interface, namespace string, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, &lease.FieldError{Field: "New.client", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -61,28 +64,29 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	return &Store{s}, nil
 }
 
-// Lease returns a holder of the lease of that name. Nil options mean the defaults of a
-// [session.Session].
+// Lease returns a Session that can hold the lease with the given name. Nil options mean the
+// defaults of a [session.Session].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It makes fewer exchanges than the one of
-// [lease.NewAuthority], which loads before every swap: a request begins with what the Store saw
-// last, though it is never refused because of it.
+// Authority returns an authority over the Store. It needs fewer exchanges with the API server than
+// [lease.NewAuthority], which loads the record before every swap. A request starts from the record
+// that the Store saw last. Before the authority refuses a request, it reads the record again.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
-// Limits returns the Limits that the Store was made with.
+// Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, by a read from etcd, with the time that it has left as far as
-// this Store has observed. It creates an object that does not exist.
+// Load returns the record under name and the time that it has left, as far as this Store has
+// observed. Load reads the object from etcd and not from a cache. If the object does not exist,
+// Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap writes next, with the time that it has left, if the object is still what old shows. A change
-// of a lease that another kind of program holds fails with [lease.ErrForeign].
+// Swap writes next, with its remaining time, if the object still has the version of old. It returns
+// [lease.ErrForeign] if another program holds the lease.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -90,9 +94,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch watches the object. It takes a read and a request that stays open. Renewals are not
-// signalled. The watch is lost when the connection breaks, and when the server ends it, as it does
-// after some time.
+// Watch returns a channel with a signal for each change of the object, as [lease.Watcher]
+// describes. Renewals send no signal. A watch takes one read and one request that stays open. The
+// watch is lost when the connection breaks. It is also lost when the API server ends it, which
+// every API server does after some time.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

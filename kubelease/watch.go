@@ -13,11 +13,12 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// confirmation bounds how long the API server may take to confirm a watch.
+// confirmation is the timeout for starting a watch.
 const confirmation = 5 * time.Second
 
-// Watch returns once the server has confirmed a watch. The watch begins at the moment of a read, and
-// not at the version of the object: the server may have forgotten that one.
+// Watch returns once the server has confirmed a watch. The watch starts at the resourceVersion of a
+// list that Watch has just read. It does not start at the resourceVersion of the object, because
+// the server may have dropped a version that old.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -46,7 +47,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 		defer close(signals)
 		defer events.Stop()
 		for event := range events.ResultChan() {
-			if event.Type == watch.Error { // 410 Gone: the server has forgotten that version
+			if event.Type == watch.Error { // 410 Gone: the server has dropped that version
 				return
 			}
 			if e.seen(name, event, &last) {
@@ -60,8 +61,8 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return signals, nil
 }
 
-// begin reads an object, and returns the moment of the read. It creates an object that does not
-// exist.
+// begin reads an object and returns the resourceVersion of the whole list at that time. If the
+// object does not exist, begin creates it.
 func (e *engine) begin(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
 	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
@@ -75,10 +76,10 @@ func (e *engine) begin(ctx context.Context, name, key string) (found observe.Ent
 	return found, objects.ResourceVersion, err
 }
 
-// only selects one object.
+// only returns a field selector for one object.
 func only(key string) string { return "metadata.name=" + key }
 
-// seen takes note of what an event shows. It reports whether to signal it.
+// seen records the lease of an event. It reports whether to send a signal for the event.
 func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool {
 	object, ok := event.Object.(*coordinationv1.Lease)
 	if !ok || event.Type == watch.Deleted {
@@ -95,9 +96,10 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	return !continues(before, next)
 }
 
-// continues reports whether next is before, renewed: nobody who waits can act on that.
+// continues reports whether next is the same lease as before, only renewed. A waiter cannot do
+// anything with such a change.
 func continues(before, next observe.Entry) bool {
-	if before.Foreign && next.Foreign { // without a record of ours the epoch is the resourceVersion
+	if before.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
 		before.Record.Epoch = next.Record.Epoch
 	}
 	return before.Record == next.Record && before.Record.State == lease.Leased && next.Left >= before.Left

@@ -1,6 +1,7 @@
-// Elector26 is an elector of client-go v0.26, which is older than the rule that an elector waits for
-// the duration in the record. The tests of kubelease run it: two versions of client-go do not fit into
-// one program. It prints "leads" and "stops", and ends when its standard input does.
+// Elector26 runs an elector of client-go v0.26. That version does not yet wait for the duration in
+// the record before it replaces a holder. The tests of kubelease start it as a program of its own,
+// because one program cannot contain two versions of client-go. It prints "leads" and "stops", and
+// exits when its standard input is closed.
 package main
 
 import (

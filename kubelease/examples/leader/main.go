@@ -1,6 +1,7 @@
-// Leader is a program of which one copy works, as one replica of a Deployment does. Without -copy it
-// starts two copies of itself, kills the one that leads, and shows how the other takes over with a
-// newer token. It runs outside of a cluster, with a kubeconfig:
+// Leader is a program that runs in several copies, as the replicas of a Deployment do. Only one
+// copy works at a time. Without -copy, Leader starts two copies of itself and kills the one that
+// leads. Then it shows that the other copy takes over with a newer token. It runs outside of a
+// cluster, with a kubeconfig:
 //
 //	go run ./examples/leader -kubeconfig ~/.kube/config -namespace default
 package main
@@ -46,7 +47,8 @@ func main() {
 	}
 }
 
-// lead is a replica: it waits for the lease, works while it leads, and waits again after a loss.
+// lead runs in a copy. It waits for the lease and works while it leads. After a loss it waits
+// again.
 func lead() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,13 +71,13 @@ func lead() error {
 	defer l.Close(context.Background())
 	fmt.Println("waits")
 	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
-		fmt.Println(tok) // the work: send the token with each write
+		fmt.Println(tok) // Real work sends the token with each write.
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}, &session.RunOptions{Again: func(error) bool { return ctx.Err() == nil }})
 }
 
-// watch starts two copies, and kills the one that leads.
+// watch starts two copies and kills the one that leads.
 func watch() error {
 	first, err := start("first")
 	if err != nil {
@@ -109,13 +111,13 @@ func watch() error {
 	return nil
 }
 
-// A child is a copy and what it says.
+// A child is a running copy and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns when it has begun to wait.
+// start starts a copy and returns once the copy waits for the lease.
 func start(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr

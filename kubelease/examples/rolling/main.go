@@ -1,6 +1,7 @@
-// Rolling moves a Deployment from client-go's elector to this library, by a rolling update: it has
-// three replicas with electors, and replaces one after the other by one with a Session. Both kinds
-// contend for one object meanwhile. It prints who leads, and fails if two do.
+// Rolling shows a rolling update of a Deployment from client-go's elector to this library. It
+// starts three replicas with electors. Then it replaces them, one after the other, by replicas with
+// a Session. During the update both kinds contend for the same object. Rolling prints which replica
+// leads, and fails if two replicas lead at the same time.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
 package main
@@ -47,7 +48,8 @@ func main() {
 	}
 }
 
-// update replaces the old replicas by new ones, one at a time, as a Deployment with maxSurge 1 does.
+// update replaces the old replicas by new ones, one at a time, as a Deployment with maxSurge 1
+// does.
 func update() error {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -85,7 +87,7 @@ func update() error {
 	return nil
 }
 
-// elect is an old replica: it elects its leader with client-go.
+// elect runs an old replica, which uses the elector of client-go.
 func elect(ctx context.Context, client coordinationclient.LeasesGetter, me string, leads *leaders) error {
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: *namespace, Name: *name}, Client: client,
@@ -103,7 +105,7 @@ func elect(ctx context.Context, client coordinationclient.LeasesGetter, me strin
 	return nil
 }
 
-// hold is a new replica: it holds the same object as a lease.
+// hold runs a new replica, which holds the same object with a Session.
 func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface, me string, leads *leaders) error {
 	store, err := kubelease.New(client, *namespace, nil)
 	if err != nil {
@@ -126,11 +128,11 @@ func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface
 	return err
 }
 
-// leaders takes note of who leads.
+// leaders records which replica leads.
 type leaders struct {
 	mu  sync.Mutex
 	who string
-	two string // that did at the same time
+	two string // describes two replicas that led at the same time, if there were any
 }
 
 func (l *leaders) begin(me string, tok lease.Token) {
@@ -160,7 +162,7 @@ func (l *leaders) now() string {
 	return l.who
 }
 
-// A replica is a part of this program that stands for a pod.
+// A replica runs in a goroutine of this program and stands for a pod.
 type replica struct {
 	cancel context.CancelFunc
 	ended  chan error
