@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix. It
-// reads all objects of the namespace, 500 at a time. It includes the leases of other programs.
+// List returns the leases whose names begin with prefix. It reads all objects of the
+// namespace, 500 at a time. It includes the leases of other programs.
 //
 // The remaining time of a listed lease is an upper bound, because a Store starts to count when it
 // sees a lease for the first time. So List may report a lease as leased although its holder is

@@ -1,10 +1,10 @@
-// Package controllerruntime elects leaders of controller-runtime and client-go at any authority of this
-// library: in PostgreSQL, in etcd, and wherever else leases are kept. So controllers of several
-// clusters can have one leader.
+// Package controllerruntime runs the leader elections of controller-runtime and client-go over any
+// [lease.Authority], for example in PostgreSQL or etcd. So the controllers of several clusters can
+// have one common leader.
 //
-// There are two ways.
+// The package offers two ways.
 //
-// [Lock] keeps client-go's elector, and puts the lease elsewhere:
+// A [Lock] keeps client-go's elector and stores the lease at the authority:
 //
 //	lock, err := controllerruntime.NewLock(store.Authority(), "indexer-leader", hostname+"_"+uuid, nil)
 //	mgr, err := manager.New(config, manager.Options{
@@ -12,13 +12,13 @@
 //		LeaderElectionResourceLockInterface: lock,
 //	})
 //
-// It keeps these weaknesses of the elector: a process that is suspended notices that its lease has
-// ended only once it runs again, and with LeaderElectionReleaseOnCancel it releases the lease before
-// its work has stopped. It mends two: an answer that is late is not believed, and a release can empty
-// no lease of another.
+// Two weaknesses of the elector remain. A process that was suspended notices the end of its lease
+// only after it resumes. With LeaderElectionReleaseOnCancel the elector releases the lease before
+// its work has stopped. A Lock fixes two other weaknesses. It rejects an answer that arrives too
+// late, and it never releases the lease of another elector.
 //
-// [Runnable] is the safe way. It holds a Session, and runs a function under it, in a manager whose own
-// leader election is off:
+// A [Runnable] is the safe way. It holds a Session and runs a function while the Session holds the
+// lease. Turn off the leader election of the manager:
 //
 //	l, err := store.Lease("indexer-leader", nil)
 //	r, err := controllerruntime.NewRunnable(l, func(ctx context.Context, tok lease.Token) error {
@@ -27,7 +27,8 @@
 //	err = mgr.Add(r)
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
-// Its function is told to stop before the lease can be another's, whatever became of the answers.
+// The context of the function is canceled before another process can acquire the lease, even if
+// answers are late or lost.
 //
 // # Moving from client-go
 //

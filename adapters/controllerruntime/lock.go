@@ -19,42 +19,43 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A Lock lets an elector of client-go elect its leader at any [lease.Authority]. It is a
-// resourcelock.Interface. Each elector needs a Lock of its own, and updates it from one goroutine, as
-// electors do. The other methods may be called by any number of goroutines.
+// A Lock lets an elector of client-go use any [lease.Authority]. It implements
+// resourcelock.Interface. Each elector needs its own Lock. Only one goroutine at a time may call
+// Create or Update, and an elector complies with that. Any number of goroutines may call the other
+// methods.
 //
-// The authority decides: it grants the lease to one elector at a time, and ends it after the
-// LeaseDuration. An elector counts from when an answer arrives, though, and goes on for a RetryPeriod
-// and a RenewDeadline after that. So a Lock takes an answer that leaves no time for that for an error.
-// And an elector that releases the lease can empty no other one's: a Lock releases nothing but what it
-// was granted.
+// The authority grants the lease to one elector at a time and ends the lease after the
+// LeaseDuration. But an elector counts from when an answer arrives, and then leads for up to its
+// RenewDeadline plus its RetryPeriod. So Update returns an error if an answer leaves less time than
+// that. An elector can only release a lease that the authority granted to its own Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
-	goesOn         time.Duration // an elector, after an answer
+	goesOn         time.Duration // how long an elector leads after the last answer
 
 	mu    sync.Mutex
 	grant grant
 }
 
-// A grant is what a Lock knows of the lease.
+// A grant is the state of the lease as a Lock knows it.
 type grant struct {
-	id        lease.ID      // that was proposed; zero: none
-	held      bool          // it was granted, and not released or refused since
-	requested time.Duration // with the last acquire that was granted
-	token     lease.Token   // of that
+	id        lease.ID      // the proposed ID, or zero if there is none
+	held      bool          // the ID was granted, and no later request released or refused it
+	requested time.Duration // the duration in the last granted acquire
+	token     lease.Token   // the token of the last granted acquire
 }
 
-// LockOptions are settings of the elector that the Lock is for. A nil *LockOptions and zero fields
-// have the defaults of controller-runtime.
+// LockOptions repeat settings of the elector that uses the Lock. A nil *LockOptions and zero fields
+// mean the defaults of controller-runtime.
 type LockOptions struct {
-	RenewDeadline time.Duration // as the elector's. Default: 10 s
-	RetryPeriod   time.Duration // as the elector's. Default: 2 s
+	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
+	RetryPeriod   time.Duration // the elector's RetryPeriod. Default: 2 s
 }
 
-// NewLock makes a Lock for the lease of that name. The identity is the owner of the lease, and what
-// the elector compares: no two electors may have the same one. A nil authority, names that the
-// authority cannot have, and negative options are a [*lease.FieldError].
+// NewLock returns a Lock for the lease with the given name. The identity becomes the owner of the
+// lease. Each elector must have a different identity, because electors compare identities. NewLock
+// returns a [*lease.FieldError] if the authority is nil, if the name or the identity is invalid, or
+// if an option is negative.
 func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, error) {
 	if a == nil {
 		return nil, &lease.FieldError{Field: "NewLock.a", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -80,8 +81,9 @@ func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, e
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// Get shows the lease as an elector's record. A lease that is not locked has no holder, so an elector
-// tries to take it at once, and the authority decides.
+// Get returns the lease as the record of an elector. If the lease is not locked, the record has no
+// holder. An elector then tries to acquire the lease at once, and the authority decides whether it
+// succeeds.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	res, err := lease.Inspect(ctx, l.authority, l.name)
 	if err != nil {
@@ -99,7 +101,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector counts anew whenever these bytes change, so they hold what every renewal changes.
+	// The elector restarts its count when these bytes change. So they include the part of the
+	// record that every renewal changes.
 	raw, err := json.Marshal([]any{record, r})
 	return record, raw, err
 }
@@ -108,13 +111,14 @@ func seconds(d time.Duration) int {
 	return int(min((d+time.Second-1)/time.Second, math.MaxInt32))
 }
 
-// Create is Update: a lease that nobody has held is there, too.
+// Create is the same as Update, because an authority does not distinguish a new lease from a free
+// lease.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
 
-// Update acquires the lease, renews it, or releases it, as the record says. A refusal by the authority
-// is a conflict, as package errors of apimachinery knows it.
+// Update acquires, renews or releases the lease, depending on the record. If the authority refuses
+// the request, Update returns a conflict error of package k8s.io/apimachinery/pkg/api/errors.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -133,7 +137,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	default:
 		return fmt.Errorf("controllerruntime: an elector with identity %q uses the Lock of %q", record.HolderIdentity, l.identity)
 	}
-	if lease.CodeOf(err).Refusal() { // after any other error the ID may be in force
+	if lease.CodeOf(err).Refusal() { // After any other error the ID may be in force.
 		g = grant{}
 		err = apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
 	}
@@ -143,8 +147,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// acquire proposes an ID. If the outcome is not known, the next acquire proposes it again, and is
-// granted if the first one was.
+// acquire proposes an ID. If the outcome is unknown, the next acquire proposes the same ID again.
+// If the authority had granted the first request, it also grants the second one.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
@@ -172,14 +176,15 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 		return nil
 	}
 	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRelease, ID: g.id})
-	if err == nil || lease.CodeOf(err).Refusal() { // then it is over already
+	if err == nil || lease.CodeOf(err).Refusal() { // A refusal means that the lease has ended already.
 		*g = grant{}
 		return nil
 	}
 	return err
 }
 
-// inTime refuses an answer after which the elector would lead for longer than the lease lasts.
+// inTime returns an error if the elector would lead for longer than the lease lasts after this
+// answer.
 func (l *Lock) inTime(sent time.Time, res lease.Result) error {
 	took := time.Since(sent)
 	if left := res.MinRemaining - took; left < l.goesOn {
@@ -189,18 +194,18 @@ func (l *Lock) inTime(sent time.Time, res lease.Result) error {
 	return nil
 }
 
-// Token returns the fencing token of the last grant, and the empty one if the last request for the
-// lease was refused or released it. Send it with each write.
+// Token returns the fencing token of the last grant. It returns the empty token if the last request
+// was refused or released the lease. Send the token with each write.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.grant.token
 }
 
-// RecordEvent does nothing: there is no object that an event could be about.
+// RecordEvent does nothing, because there is no Kubernetes object for the event.
 func (l *Lock) RecordEvent(string) {}
 
-// Identity returns the identity that the Lock was made with.
+// Identity returns the identity that was passed to NewLock.
 func (l *Lock) Identity() string { return l.identity }
 
 // Describe returns the name of the lease.

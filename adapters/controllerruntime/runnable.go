@@ -12,12 +12,13 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Runnable runs a function while it holds a lease. Add it to a manager whose own leader election is
-// off. It is a manager.Runnable and a manager.LeaderElectionRunnable.
+// A Runnable runs a function while it holds a lease. Add it to a manager whose own leader election
+// is off. It implements manager.Runnable and manager.LeaderElectionRunnable.
 //
-// The context of the function ends a stop window before the lease may be another's, and the function
-// gets the fencing token. After a loss the Runnable contends again, unless its options say otherwise;
-// the manager goes on meanwhile.
+// The function gets a context and the fencing token of the lease. The context is canceled before
+// another process can acquire the lease, at least one stop window earlier. After a loss the
+// Runnable waits for the lease again, except if its options forbid that. The manager keeps running
+// in the meantime.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error
@@ -25,12 +26,13 @@ type Runnable struct {
 
 	mu      sync.Mutex
 	leads   bool
-	stopped time.Time // when the function was told to stop; zero: it was not
+	stopped time.Time // when the context of the function was canceled; zero if it was not
 }
 
-// NewRunnable makes a Runnable. Nil options are those of session.Run, but for Again: after a loss the
-// Runnable contends again, and any other error of f ends it, and with it the manager. The Session is
-// closed when the Runnable ends. A nil Session or function is a [*lease.FieldError].
+// NewRunnable returns a Runnable. The options are those of session.Run, and nil means their
+// defaults, except for Again. By default, the Runnable waits for the lease again after a loss. Any
+// other error of f ends the Runnable, and so the manager. The Runnable closes the Session when it
+// ends. NewRunnable returns a [*lease.FieldError] if the Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	for field, missing := range map[string]bool{"NewRunnable.l": l == nil, "NewRunnable.f": f == nil} {
 		if missing {
@@ -47,20 +49,21 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 	return r, nil
 }
 
-// Start contends, runs the function while it holds the lease, and contends again after a loss, until
-// ctx ends. It returns once the function has returned and the lease is released. Start is called once.
+// Start waits for the lease and runs the function while it holds the lease. It repeats that after a
+// loss, until ctx is done. Start returns once the function has returned and the lease is released.
+// It must be called only once.
 func (r *Runnable) Start(ctx context.Context) error {
 	err := session.Run(ctx, r.lease, r.run, &r.o)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	closed := r.lease.Close(closing)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // the manager ends, as it should
+		err = nil // The manager stops in the normal way.
 	}
 	return errors.Join(err, closed)
 }
 
-// closeTimeout bounds the undoing of what is under way.
+// closeTimeout is the timeout for closing the Session.
 const closeTimeout = 10 * time.Second
 
 func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
@@ -77,7 +80,7 @@ func (r *Runnable) set(leads bool, stopped time.Time) {
 	r.leads, r.stopped = leads, stopped
 }
 
-// stop takes note that the function was told to stop, if it has not returned since.
+// stop records the time at which the context was canceled, if the function has not returned yet.
 func (r *Runnable) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,12 +89,12 @@ func (r *Runnable) stop() {
 	}
 }
 
-// NeedLeaderElection returns false: the Runnable elects for itself.
+// NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. It fails if the function was told to stop, has not
-// returned, and the lease is not held any more: another one may work at the same time. A kubelet then
-// restarts the container.
+// Healthz is a healthz.Checker for AddHealthzCheck. It fails if the function still runs after its
+// context was canceled and the lease is no longer held. Another process may then work at the same
+// time. A kubelet restarts the container when the check fails.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +105,9 @@ func (r *Runnable) Healthz(*http.Request) error {
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. It fails unless the function runs under the lease.
-// Use it if only the leader is to be sent requests; a replica that waits is not ready then.
+// Readyz is a healthz.Checker for AddReadyzCheck. It fails while the function does not run under
+// the lease. Use it if only the leader should receive requests. All other replicas are then not
+// ready.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
