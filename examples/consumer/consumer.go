@@ -1,5 +1,6 @@
-// Package consumer is code that takes a lease.Lease, with two tests. One scripts the lease with a
-// leasetest.Fake. The other cuts the network to the store of the leases.
+// Package consumer is an example of code that uses a lease.Lease. It has two tests. The first test
+// uses a leasetest.Fake and determines what the lease does. In the second test the network to the
+// store fails.
 package consumer
 
 import (
@@ -10,8 +11,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Index calls put with the fencing token once a second for as long as it holds the lease, and
-// returns how often. It returns when ctx ends, when the lease is lost, and with an error of put.
+// Index waits for the lease and then calls put with the fencing token once a second. It returns the
+// number of calls. It returns when ctx is done, when the lease is lost, or when put returns an
+// error.
 func Index(ctx context.Context, l lease.Lease, put func(context.Context, lease.Token) error) (n int, err error) {
 	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		for ; ctx.Err() == nil; time.Sleep(time.Second) {

@@ -1,13 +1,14 @@
-// Cron shows a job that a scheduler starts on every machine, and that one machine does. The
-// function to copy is nightly, with the report that it writes.
+// Cron shows a job that a scheduler starts on every machine and that only one machine runs. To use
+// it in your program, copy the function nightly and the type report.
 //
-// A lease alone is not enough for that. It keeps two machines from working at the same time, but a
-// machine that starts after the first has finished gets the lease too. So the job keeps a mark of
-// what is done with its result, and reads and writes both under the guard. If a machine dies at
-// work the mark is not there, and the next start does the job. (What the job does besides, such as
-// sending a mail, can happen twice: its machine may die before the mark is written.)
+// A lease alone is not enough for such a job. It prevents two machines from working at the same
+// time. But if a machine starts after the first machine has finished, it gets the lease too. So the
+// job stores the day of the last finished report together with the report, and checks that day
+// first. It reads and writes both under the guard. If a machine crashes during the work, the day is
+// not stored, and the next machine runs the job. Other effects of the job, such as sending a mail,
+// can happen twice, because a machine may crash before it stores the day.
 //
-// It ends by itself in under two seconds.
+// The program exits after less than two seconds.
 //
 //	go run ./examples/cron
 package main
@@ -27,19 +28,21 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A report is the resource. It belongs to no machine and trusts none, only tokens. In a database
-// the mark of its guard is kept beside it: see package fencing.
+// A report is the resource that the lease protects. It accepts a write from any machine that has a
+// valid fencing token. In a database, the mark of the guard is stored beside the report, as package
+// fencing describes.
 type report struct {
 	guard fencing.Guard
-	day   string // the last one that is done
+	day   string // the day of the last finished report
 }
 
-// nightly is what the scheduler starts on every machine. It returns what came of it.
+// nightly runs on every machine that the scheduler starts. It returns a text that says whether this
+// machine ran the job.
 func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string, error) {
 	did := "finds it done"
 	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		done := false
-		// From here on no older holder can write.
+		// After this call the guard rejects writes of all older holders.
 		err := r.guard.Do(tok, func() error { done = r.day == day; return nil })
 		if err != nil || done {
 			return err
@@ -48,7 +51,7 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 		if err := work(ctx); err != nil {
 			return err
 		}
-		return r.guard.Do(tok, func() error { r.day = day; return nil }) // with the result
+		return r.guard.Do(tok, func() error { r.day = day; return nil }) // Real code writes the result here too.
 	}, nil)
 	if err == nil && !ran {
 		did = "leaves it to another"
@@ -56,7 +59,8 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	return did, err
 }
 
-// work is the job. It stops when ctx ends: the lease is about to end, or the machine is to stop.
+// work is the job. It stops when ctx is done, because then the lease is about to end or the machine
+// shuts down.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(800 * time.Millisecond):
@@ -67,19 +71,20 @@ func work(ctx context.Context) error {
 }
 
 func main() {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // the output below says it all
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // This program prints its own messages.
 	if err := run(log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// duration is seconds in reality; here it is short to be quick. The lease is renewed at work.
+// duration is short so that the example runs quickly. Real leases last for seconds. The lease is
+// renewed while work runs.
 const duration = 300 * time.Millisecond
 
-// run has three machines start within moments, and a fourth whose clock is slow.
+// run starts three machines almost at once, and later a fourth one whose clock is slow.
 func run(out *log.Logger) error {
 	ctx := context.Background()
-	store := memory.New(nil) // a database that all machines share
+	store := memory.New(nil) // In a real program, all machines share a database.
 	r := new(report)
 	machine := func(name string, late time.Duration) error {
 		time.Sleep(late)
@@ -91,7 +96,7 @@ func run(out *log.Logger) error {
 		if err == nil {
 			out.Println(name, did)
 		}
-		return errors.Join(err, l.Close(ctx)) // which settles what an error has left open
+		return errors.Join(err, l.Close(ctx)) // Close releases the lease if an error left it held.
 	}
 	var machines sync.WaitGroup
 	errs := make([]error, 4)

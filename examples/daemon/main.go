@@ -1,7 +1,8 @@
-// Daemon shows a program that runs on every machine and works on one of them, the leader. It
-// contends again when it has lost the lease; when it is told to stop it finishes what it has
-// begun, and then gives the lease up. Here are two; an operator revokes the lease of the first,
-// and both are stopped in turn. It ends by itself in under two seconds.
+// Daemon shows a program that runs on every machine but works only on one machine, the leader. If
+// it loses the lease, it waits for the lease again. If it is asked to stop, it finishes its current
+// work and then releases the lease. This example runs two such daemons. First an operator revokes
+// the lease of the first daemon. Then both daemons are stopped, one after the other. The program
+// exits after less than two seconds.
 //
 //	go run ./examples/daemon
 package main
@@ -22,14 +23,14 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Real times are longer; these are short to be quick.
+// These times are short so that the example runs quickly.
 const (
 	duration = 300 * time.Millisecond
 	interval = 100 * time.Millisecond
-	draining = 400 * time.Millisecond // longer than duration: the lease is renewed meanwhile
+	draining = 400 * time.Millisecond // longer than duration, so the lease is renewed while the daemon drains
 )
 
-// A daemon is one process of many.
+// A daemon stands for one process of many that run the same program.
 type daemon struct {
 	name  string
 	l     lease.Lease
@@ -37,30 +38,32 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource. It belongs to no daemon and trusts none: only tokens.
+// An index is the resource that the lease protects. It accepts a write from any daemon that has a
+// valid fencing token.
 type index struct {
 	guard   fencing.Guard
 	entries int
 }
 
-// run contends and leads until ctx ends, or until an error that is no loss of the lease.
+// run waits for the lease and leads. It repeats that until ctx is done or an error other than a
+// loss of the lease occurs.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
-		Logger:          slog.New(slog.DiscardHandler), // the output below says it all
-		Again: func(err error) bool { // a refusal by the guard is how a loss may be learnt of first
+		Logger:          slog.New(slog.DiscardHandler), // This program prints its own messages.
+		Again: func(err error) bool { // If the guard rejects a write, the lease is lost too.
 			return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale)
 		},
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // it was told to stop while it contended
+		return nil // The daemon was stopped while it waited for the lease.
 	}
 	return err
 }
 
-// lead is one term: what is done from a grant to the end of that holding.
+// lead runs from the time at which this daemon acquires the lease until it stops leading.
 func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
-	if err := d.index.guard.Advance(tok); err != nil { // before the first read
+	if err := d.index.guard.Advance(tok); err != nil { // The daemon must do this before its first read.
 		return err
 	}
 	d.out.Println(d.name, "leads")
@@ -73,15 +76,15 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), lease.ErrLost) {
 				d.out.Println(d.name, "loses the lease, and stops")
-				return nil // at once; Run returns the loss
+				return nil // Run returns the error of the loss.
 			}
-			return d.drain(context.WithoutCancel(ctx), tok) // told to stop
+			return d.drain(context.WithoutCancel(ctx), tok) // The daemon was asked to stop.
 		}
 	}
 }
 
-// drain finishes what was begun. The lease is renewed until it returns. ctx has ended, so it
-// asks for a context that ends with the lease alone.
+// drain finishes the current work. The lease is renewed until drain returns. The context of lead is
+// already done, so drain uses a context that is done only when the lease is lost.
 func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	held, cancel := lease.WhileHeld(ctx, d.l)
 	defer cancel()
@@ -97,7 +100,8 @@ func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	return err
 }
 
-// add is refused if another has been granted the lease, whatever this daemon believes.
+// add writes one entry. The guard rejects the write if another daemon has used a newer token, even
+// if this daemon still counts on its lease.
 func (d *daemon) add(tok lease.Token) error {
 	return d.index.guard.Do(tok, func() error { d.index.entries++; return nil })
 }
@@ -110,9 +114,9 @@ func main() {
 	}
 }
 
-// run runs two daemons, and does to them what happens to daemons.
+// run runs two daemons, revokes the lease of one, and stops both.
 func run(ctx context.Context, out *log.Logger) error {
-	store := memory.New(nil) // a database that all machines share
+	store := memory.New(nil) // In a real program, all machines share a database.
 	shared := new(index)
 	start := func(name string) (stop func() error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -121,7 +125,7 @@ func run(ctx context.Context, out *log.Logger) error {
 			l, err := store.Lease("indexer/leader", &session.Options{Owner: name, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				err = (&daemon{name, l, shared, out}).run(ctx)
-				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // nothing is left under way
+				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // Close waits until no request is outstanding.
 			}
 			ended <- err
 		}()
@@ -141,7 +145,7 @@ func run(ctx context.Context, out *log.Logger) error {
 	return errors.Join(revoked, err, first())
 }
 
-// pause waits, but not for longer than until an interrupt.
+// pause waits for d or until ctx is done.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -1,5 +1,6 @@
-// Leader runs on every machine, and works on one of them. It sends its fencing token with each
-// request, so that the service refuses it once a newer leader was there: see fencing.Handler.
+// Leader runs on every machine but works only on one machine. It sends its fencing token with each
+// request. So the service can reject the request if it has already seen a newer leader, as
+// fencing.Handler does.
 //
 //	go run ./examples/leader -url http://localhost:8080/
 package main
@@ -31,7 +32,7 @@ func run(ctx context.Context, store *memory.Store, url string) error {
 	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
 }
 
-// index sends a request a second.
+// index sends one request a second.
 func index(ctx context.Context, tok lease.Token, url string) error {
 	client := &http.Client{Transport: &fencing.Transport{Token: tok}}
 	for ; ctx.Err() == nil; time.Sleep(time.Second) {
@@ -46,7 +47,7 @@ func index(ctx context.Context, tok lease.Token, url string) error {
 		}
 		resp.Body.Close()
 		if err := fencing.DefaultHeader.Check(resp); err != nil {
-			return err // a newer leader has been there
+			return err // The service has seen a newer leader.
 		}
 	}
 	return nil
@@ -57,6 +58,6 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	store := memory.New(nil) // for one process; for many machines, pglease or etcdlease
+	store := memory.New(nil) // A memory.Store works in one process. For many machines, use pglease or etcdlease.
 	log.Print(run(ctx, store, *url))
 }

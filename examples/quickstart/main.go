@@ -1,10 +1,11 @@
-// Quickstart shows what a lease survives, in one process and without a database. Two machines want
-// to be the leader, and one is. It loses its connection to the store of the leases, and stops
-// working before the other machine begins. A write that it had sent arrives late, and is refused.
+// Quickstart shows how a lease survives a network failure, in one process and without a database.
+// Two machines, alice and bob, contend for the lease, and alice becomes the leader. Then alice
+// loses its connection to the store. It stops its work before bob begins to lead. A delayed write
+// of alice arrives later, and the guard rejects the write.
 //
 //	go run ./examples/quickstart
 //
-// It ends by itself after eight seconds.
+// The program exits after eight seconds.
 package main
 
 import (
@@ -32,34 +33,34 @@ func main() {
 	}
 }
 
-// A story is what all machines share: the store of the leases, the resource, and the screen.
+// A story contains what all machines share: the store of the leases, the resource, and the output.
 type story struct {
 	store *memory.Store
-	guard fencing.Guard // It belongs to the resource, and to no machine.
+	guard fencing.Guard // It is part of the resource.
 	began time.Time
 	out   *log.Logger
-	rand  io.Reader     // Renewals come at times that are drawn from it.
-	leads chan struct{} // A machine begins to lead.
+	rand  io.Reader     // The times of renewals depend on it.
+	leads chan struct{} // It receives a value when a machine begins to lead.
 }
 
-// say prints an event with its time, to the half second.
+// say prints an event with its time, rounded to half a second.
 func (s *story) say(format string, args ...any) {
 	at := time.Since(s.began).Round(500 * time.Millisecond)
 	s.out.Printf("%4.1fs  %s", at.Seconds(), fmt.Sprintf(format, args...))
 }
 
-// A machine is one of many that run the same program.
+// A machine is one of several machines that run the same program.
 type machine struct {
 	*story
 	name string
-	cut  atomic.Bool // There is no connection to the store.
+	cut  atomic.Bool // whether the connection to the store is cut
 }
 
-// lead is what every machine runs. It returns when ctx ends, or when the lease is lost.
+// lead runs on every machine. It returns when ctx is done or when the lease is lost.
 func (m *machine) lead(ctx context.Context) error {
 	cable := leasefault.Script(m.store.Authority(),
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
-	// A lease lasts 30 s by default. Here it lasts 3 s, and is renewed every second.
+	// By default a lease lasts 30 s. Here it lasts 3 s and is renewed about every second.
 	l, err := session.New(cable, "quickstart", &session.Options{
 		Owner: m.name, Duration: 3 * time.Second, Rand: m.rand, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -68,12 +69,13 @@ func (m *machine) lead(ctx context.Context) error {
 	defer l.Close(context.WithoutCancel(ctx))
 	err = session.Run(ctx, l, m.work, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)})
 	if errors.Is(err, lease.ErrLost) || ctx.Err() != nil {
-		return nil // as the story wants it
+		return nil // The story expects this.
 	}
 	return err
 }
 
-// work is what the leader does. Its context ends before another machine can be the leader.
+// work runs while the machine leads. Its context is canceled before another machine can become the
+// leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	m.say("%s leads, with token %s", m.name, short(tok))
 	m.leads <- struct{}{}
@@ -88,7 +90,7 @@ func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	}
 }
 
-// write is the resource. It refuses a write if it has seen a newer token.
+// write writes to the resource. The guard rejects the write if it has seen a newer token.
 func (s *story) write(tok lease.Token) string {
 	if err := s.guard.Do(tok, func() error { return nil /* the write itself */ }); err != nil {
 		return fmt.Sprintf(", and is refused: %v", err)
@@ -96,13 +98,13 @@ func (s *story) write(tok lease.Token) string {
 	return ""
 }
 
-// short leaves out the leading zeros.
+// short returns the token without its leading zeros.
 func short(tok lease.Token) string {
 	n, _ := tok.Epoch()
 	return fmt.Sprint(n)
 }
 
-// run tells the story, and returns when both machines have stopped.
+// run plays the story and returns when both machines have stopped.
 func run(ctx context.Context, out io.Writer, rand io.Reader) error {
 	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
 	alice, bob := &machine{story: s, name: "alice"}, &machine{story: s, name: "bob"}
