@@ -1,4 +1,4 @@
-// Package cancel ends contexts together, with one cause.
+// Package cancel cancels groups of contexts, each group with one cause.
 package cancel
 
 import (
@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// A Set is contexts that end together. Its methods may be called with locks held. The zero Set is
-// empty. It may be used by any number of goroutines.
+// A Set is a group of Contexts that are canceled together. Its methods may be called with locks
+// held. The zero Set is empty. A Set is safe for use by several goroutines at once.
 type Set struct {
 	mu   sync.Mutex
 	list []*Context
 }
 
-// A Context ends with its Set, or by itself.
+// A Context is canceled together with its Set, or by its own End.
 type Context struct {
 	context.Context
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	cause error // with which it ends, once that is decided
+	cause error // the cause of its cancellation, once it is decided
 }
 
 // New makes a Context that belongs to no Set.
@@ -29,12 +29,12 @@ func New(ctx context.Context) *Context {
 	return &Context{Context: ctx, cancel: cancel}
 }
 
-// End ends the Context with the given cause, or with that of its Set if the Set has decided to end
-// it before. End must be called once the Context is no longer needed, and without locks. It may be
-// called again.
+// End cancels the Context. The cause is the given one, except if End of the Set has already decided
+// on another. End must be called once the Context is no longer needed. The caller must not hold
+// locks. End may be called again.
 func (c *Context) End(cause error) { c.cancel(c.decide(cause)) }
 
-// decide returns the cause with which the Context ends: the first that is decided.
+// decide returns the cause of the cancellation. The first call decides the cause.
 func (c *Context) decide(cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,9 +58,9 @@ func (s *Set) Remove(c *Context) {
 	s.list = slices.DeleteFunc(s.list, func(other *Context) bool { return other == c })
 }
 
-// End empties the Set, and decides to end each Context that was in it with the given cause. The
-// function that it returns ends them, and must be called without locks: the end of a context may
-// call anything.
+// End empties the Set and decides the cause for each Context that was in the Set. The returned
+// function cancels these Contexts. It must be called without locks, because canceling a context may
+// call arbitrary functions.
 func (s *Set) End(cause error) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Random makes what is random.
+// A Random draws IDs and jitter.
 type Random interface {
 	ID() lease.ID
 	Shorten(t time.Duration, part float64) time.Duration // by up to that part
 }
 
-// A Dice draws from the reader at Reader. It may be used by as many goroutines as the reader. It is as
-// large as a pointer, so that a variable of an interface type holds it without an allocation.
+// A Dice draws from the reader at Reader. It is safe for use by several goroutines at once if the
+// reader is. It is as large as a pointer, so storing it in an interface does not allocate.
 type Dice struct{ Reader *io.Reader }
 
-// ID makes an ID, from crypto/rand if the reader fails.
+// ID draws an ID. If the reader fails, ID draws from crypto/rand.
 func (d Dice) ID() lease.ID {
 	id, err := uuid.NewRandomFromReader(*d.Reader)
 	if err != nil {
@@ -29,12 +29,13 @@ func (d Dice) ID() lease.ID {
 	return lease.ID(id)
 }
 
-// Shorten takes a random part of a duration, up to the given one, away. The part is from 0 to 1.
+// Shorten shortens a duration at random, by at most the given part. The part is from 0 to 1.
 func (d Dice) Shorten(t time.Duration, part float64) time.Duration {
 	return t - time.Duration(part*d.Number()*float64(t))
 }
 
-// Number returns a number from 0 to below 1. A reader that fails costs the jitter only.
+// Number returns a number from 0 to below 1. If the reader fails, it always returns the same
+// number, so there is no jitter.
 func (d Dice) Number() float64 {
 	var b [8]byte
 	if _, err := io.ReadFull(*d.Reader, b[:]); err != nil {
@@ -43,11 +44,11 @@ func (d Dice) Number() float64 {
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
 }
 
-// Steady is a source for tests whose pauses must have their full length: IDs differ, and no duration
-// is shortened.
+// Steady is a source for tests in which pauses must have their full length. It makes different IDs
+// and shortens no duration.
 type Steady struct{ IDs io.Reader }
 
-// Read fills p from IDs if it is as long as an ID, and with zeros if it is shorter.
+// Read fills p from IDs if p is as long as an ID. If p is shorter, Read fills it with zeros.
 func (s Steady) Read(p []byte) (int, error) {
 	if len(p) < len(lease.ID{}) {
 		clear(p)

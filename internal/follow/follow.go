@@ -10,36 +10,36 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Follower reads the record of a lease at every signal of a watch, or from time to time where
-// there is none. Its fields must be set before it is used. It is used by one goroutine, which calls
-// Watch, Look and Wait in a loop, and Unwatch in the end.
+// A Follower reads the record of a lease at every signal of a watch. Without a watch it polls. Set
+// its fields before its first use. Only one goroutine may use it. That goroutine calls Watch, Look
+// and Wait in a loop, and calls Unwatch at the end.
 type Follower struct {
 	Authority lease.Authority
 	Name      string // of the lease
 	Clock     lease.Clock
 	Timeout   time.Duration                     // of a request
-	Interval  time.Duration                     // from one look to the next without a watch, at most
-	Retry     time.Duration                     // most that Wait adds to a shorter wait
+	Interval  time.Duration                     // the longest time between two polls without a watch
+	Retry     time.Duration                     // the longest time that Wait adds to a shorter wait
 	Jitter    func(time.Duration) time.Duration // shortens a duration at random
-	Tasks     *tasks.Group                      // the owner's: so it waits for requests that hang
-	Looks     *tasks.Count                      // of all Followers of the owner
-	Watches   *tasks.Count                      // that were asked for and not begun
+	Tasks     *tasks.Group                      // the Group of the owner, which waits for requests that hang
+	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
+	Watches   *tasks.Count                      // counts the watches that were requested and have not begun
 
 	changed  <-chan struct{} // signals of the watch; nil: there is none
 	stop     func()          // frees what the watch needs; nil: there is none
 	lost     bool            // the watch was just lost
 	signaled bool            // the watch has signaled since the last look
-	spurious bool            // but the look after that showed nothing new
-	last     lease.Record    // that was read
-	soonest  time.Duration   // until the next look
+	spurious bool            // the last signal was followed by an unchanged record
+	last     lease.Record    // the record that was read last
+	soonest  time.Duration   // the shortest time until the next Look
 }
 
-// mostAsking bounds the looks, and the watches, of an owner that have not returned.
+// mostAsking bounds the outstanding Looks of an owner, and the watches that it has requested.
 const mostAsking = 16
 
-// Watch begins a watch, if there is none and the authority is a lease.Watcher, and reports whether
-// there is one. A watch that was just lost is not begun before the next Wait: the authority might
-// lose it at once again.
+// Watch begins a watch if there is none and the authority is a lease.Watcher. It reports whether
+// there is a watch. After a watch was lost, Watch does not begin a new one before the next Wait,
+// because the authority might lose the new one at once again.
 func (f *Follower) Watch(ctx context.Context) bool {
 	w, ok := f.Authority.(lease.Watcher)
 	if ok && f.changed == nil && !f.lost {
@@ -62,7 +62,7 @@ func (f *Follower) Unwatch() {
 	f.changed, f.stop = nil, nil
 }
 
-// Look reads the record. The result is not known if the authority does not show it.
+// Look reads the record. It returns false if the authority does not return the record.
 func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 	res, known = ask(ctx, f, f.Looks, func(ctx context.Context) (lease.Result, error) {
 		return lease.Inspect(ctx, f.Authority, f.Name)
@@ -73,15 +73,15 @@ func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 	return res, known
 }
 
-// Wait waits until the record may have changed, for d at most, or until ctx ends. It reports
-// whether d has passed. Without a watch it waits for an Interval, jittered, at most. It waits a
-// little longer than d, by a Retry at most, if it was often called for less than that, since some
-// authorities always answer that a lease is about to end.
+// Wait waits until the record may have changed, until d has passed, or until ctx is done. It
+// reports whether d has passed. Without a watch it waits for at most one jittered Interval. If Wait
+// was often called with a d shorter than Retry, it waits longer than d, but not longer than Retry.
+// The reason is that some authorities always answer that a lease is about to end.
 func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	if f.changed == nil {
 		d = min(d, f.Jitter(f.Interval))
 	}
-	if f.spurious { // some authorities signal what changes nothing
+	if f.spurious { // Some authorities send signals without a change.
 		pause := min(d, f.Jitter(f.Interval/10))
 		_ = timing.Sleep(ctx, f.Clock, pause)
 		if d != lease.Infinite {
@@ -105,8 +105,8 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	return false
 }
 
-// ask returns what do answers, if that is not an error and comes within a Timeout and before ctx
-// ends. It waits no longer, even if do does not keep to its context.
+// ask returns the answer of do. It returns false if do returns an error, if do takes longer than
+// Timeout, or if ctx is done first. It does not wait for a do that ignores its context.
 func ask[T any](ctx context.Context, f *Follower, running *tasks.Count, do func(context.Context) (T, error)) (answer T, known bool) {
 	ctx, cancel := timing.WithTimeout(ctx, f.Clock, f.Timeout)
 	defer cancel()

@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// A Set is the functions that are registered for an event with a T, in order of registration. The
-// zero Set is empty. It may be used by any number of goroutines.
+// A Set contains the functions that are registered for an event with an argument of type T, in the
+// order of registration. The zero Set is empty. A Set is safe for use by several goroutines at
+// once.
 type Set[T any] struct {
 	mu    sync.Mutex
-	state *state[T] // nil: of an empty Set. Most Sets are empty, and there is one in every Session.
+	state *state[T] // nil if the Set is empty. Every Session has Sets, and most of them are empty.
 }
 
 type state[T any] struct {
@@ -23,7 +24,7 @@ type handler[T any] struct {
 	removed bool
 }
 
-// made returns the state, and makes it if there is none. mu is held.
+// made returns the state. It creates the state if there is none. The caller holds mu.
 func (s *Set[T]) made() *state[T] {
 	if s.state == nil {
 		s.state = new(state[T])
@@ -31,8 +32,8 @@ func (s *Set[T]) made() *state[T] {
 	return s.state
 }
 
-// Add adds f, which must not be nil. A function that is added twice is in the Set twice. Remove
-// removes f and reports whether it was still in the Set; it does not wait for a call of f that has
+// Add adds f, which must not be nil. If a function is added twice, the Set calls it twice. Remove
+// removes f and reports whether f was still in the Set. It does not wait for a call of f that has
 // begun.
 func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 	if f == nil {
@@ -52,16 +53,16 @@ func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 	}
 }
 
-// Close makes every call that has not begun do nothing.
+// Close disables every call that has not begun.
 func (s *Set[T]) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made().closed = true
 }
 
-// Calls returns a call for every function that is in the Set now. A call calls its function with
-// arg, unless the function was removed, or the Set closed, meanwhile. If the function panics the
-// call recovers, and passes the panic to panicked.
+// Calls returns one function for each registered function of the Set. Each returned function calls
+// its registered function with arg. It does nothing if the registered function was removed or the
+// Set was closed in the meantime. It recovers from a panic and passes the panic to panicked.
 func (s *Set[T]) Calls(arg T, panicked func(any)) (calls []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package logqueue keeps a slow Logger from delaying the program that logs.
+// Package logqueue prevents a slow Logger from delaying the program that logs.
 package logqueue
 
 import (
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A Queue hands records to a Logger in order, on a goroutine that lives for as long as there are
-// any. A Logger that takes long, or never returns, delays only a Flush. The zero Queue logs
-// to slog.Default(). A Queue may be used by any number of goroutines.
+// A Queue passes records to a Logger in order, on a goroutine that exits when no record is left. A
+// Logger that is slow or never returns delays only Flush. The zero Queue logs to slog.Default(). A
+// Queue is safe for use by several goroutines at once.
 type Queue struct {
 	To *slog.Logger // nil: slog.Default(), as it is at each record
 
@@ -36,8 +36,9 @@ const (
 	flushTime   = 100 * time.Millisecond // at most
 )
 
-// Log adds a record. It does not wait. If 64 records are waiting the new one is dropped, and the
-// next record that the Logger gets has the attribute "dropped", the number of records dropped.
+// Log adds a record. It does not wait. If 64 records are already waiting, Log drops the new record.
+// The next record that the Logger gets has the attribute "dropped" with the number of dropped
+// records.
 func (q *Queue) Log(level slog.Level, text string, args ...any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,8 +53,8 @@ func (q *Queue) Log(level slog.Level, text string, args ...any) {
 	}
 }
 
-// Flush waits until the Logger has every record, for a tenth of a second at most: the process may
-// be about to exit.
+// Flush waits until the Logger has every record, but for at most a tenth of a second. It is called
+// when the process may be about to exit.
 func (q *Queue) Flush() {
 	q.mu.Lock()
 	w := q.work
@@ -89,7 +90,7 @@ func (q *Queue) run() {
 	}
 }
 
-// next returns the record that has waited longest. If there is none the work is done.
+// next returns the record that has waited longest. If there is none, the work ends.
 func (q *Queue) next() (r record, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

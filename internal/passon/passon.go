@@ -1,10 +1,11 @@
-// Package passon passes the optional abilities of an authority or a store on through a wrapper.
+// Package passon gives the wrapper of an authority or a store the same optional abilities as the
+// wrapped value.
 package passon
 
 import "github.com/fencedlease/lease"
 
-// Authority returns w, which wraps the authority inner, with exactly the abilities of inner.
-// Where w has the method of an ability itself, that method is used.
+// Authority returns w, which wraps the authority inner, with exactly the abilities of inner. If w
+// has a method for an ability, the result uses that method. Otherwise it uses the method of inner.
 func Authority(w, inner lease.Authority) lease.Authority {
 	watcher, watches := ability[lease.Watcher](w, inner)
 	lister, lists := ability[lease.Lister](w, inner)
@@ -29,8 +30,8 @@ func Authority(w, inner lease.Authority) lease.Authority {
 	return struct{ lease.Authority }{w}
 }
 
-// Store returns w, which wraps the store inner, with exactly the abilities of inner. Where w has
-// the method of an ability itself, that method is used.
+// Store returns w, which wraps the store inner, with exactly the abilities of inner. If w has a
+// method for an ability, the result uses that method. Otherwise it uses the method of inner.
 func Store(w, inner lease.Store) lease.Store {
 	watcher, watches := ability[lease.Watcher](w, inner)
 	lister, lists := ability[lease.Lister](w, inner)
@@ -80,8 +81,8 @@ func Store(w, inner lease.Store) lease.Store {
 	return struct{ lease.Store }{w}
 }
 
-// ability returns the ability of the wrapper w, and that of inner where w has none of its own. It
-// reports false if inner lacks the ability.
+// ability returns w as the ability if w has it, and inner otherwise. It returns false if inner
+// lacks the ability.
 func ability[T any](w, inner any) (a T, has bool) {
 	if a, has = inner.(T); !has {
 		return a, false

@@ -1,23 +1,22 @@
-// Package pipes has connections that do not leave the process, for tests of servers in synctest
-// bubbles.
+// Package pipes provides connections within the process, for tests of servers in synctest bubbles.
 package pipes
 
 import "net"
 
-// A Listener accepts what is dialled to it. It is closed once.
+// A Listener accepts the connections that Dial makes. It must be closed exactly once.
 type Listener struct{ conns chan net.Conn }
 
 // Listen returns a Listener.
 func Listen() Listener { return Listener{make(chan net.Conn)} }
 
-// Dial returns a connection once its other end has been accepted.
+// Dial makes a connection and returns once Accept has returned the other end.
 func (l Listener) Dial() net.Conn {
 	ours, theirs := net.Pipe()
 	l.conns <- theirs
 	return ours
 }
 
-// Accept returns the other end of the next connection, or after Close [net.ErrClosed].
+// Accept returns the other end of the next connection. After Close it returns [net.ErrClosed].
 func (l Listener) Accept() (net.Conn, error) {
 	c, ok := <-l.conns
 	if !ok {
@@ -26,11 +25,11 @@ func (l Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close ends Accept. What was accepted stays open.
+// Close makes Accept return an error. Accepted connections stay open.
 func (l Listener) Close() error {
 	close(l.conns)
 	return nil
 }
 
-// Addr returns an address that is none.
+// Addr returns a dummy address.
 func (Listener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -12,20 +12,23 @@ import (
 )
 
 var (
-	// ErrGone is the answer of a function that has ended its goroutine.
+	// ErrGone is the error that Guard passes on if the function exited its goroutine.
 	ErrGone = errors.New("the authority ended the goroutine of the request, so the outcome is not known")
 
-	// ErrOverdue is the answer of a function that was given up. It matches
-	// context.DeadlineExceeded.
+	// ErrOverdue is the error that Guard passes on if the function did not return in time. It
+	// matches context.DeadlineExceeded.
 	ErrOverdue = fmt.Errorf("given up, because the authority does not return: %w", context.DeadlineExceeded)
 )
 
-// Guard calls f under a context that lasts for d, and calls answer once: with what f returns, with
-// ErrGone if f ends its goroutine, or, with givenUp set, with ErrOverdue if f has not returned d
-// after its context ended. Then it calls returned after that, as soon as f returns. What f answers
-// by then is dropped. Guard returns after the last of these calls.
+// Guard calls f with a context that lasts for d, and calls answer exactly once:
 //
-// An error of f that matches context.Canceled is replaced by the cause of the context's end.
+//   - If f returns, answer gets the results of f.
+//   - If f exits its goroutine, answer gets ErrGone.
+//   - If f has not returned d after its context ended, answer gets ErrOverdue and givenUp is set.
+//     Guard then waits for f, drops its results, and calls returned.
+//
+// Guard returns after the last of these calls. If an error of f matches context.Canceled, Guard
+// replaces it by the cause of the context.
 func Guard[T any](
 	ctx context.Context, c lease.Clock, d time.Duration, f func(context.Context) (T, error),
 	answer func(answer T, err error, givenUp bool), returned func(),

@@ -1,8 +1,8 @@
-// Package tasks runs functions that may never return, or may end their goroutine, on behalf of an
-// owner that can be closed.
+// Package tasks runs functions that may never return or may exit their goroutine. The owner of the
+// functions can be closed.
 //
-// A function that panics ends the process, as any panic does. Until it has ended, nothing that
-// waits for the function goes on: not even if the panic is on a goroutine that recovers.
+// A function that panics crashes the process, as any panic does. Code that waits for the function
+// does not continue before the crash, not even if the function runs on a goroutine that recovers.
 package tasks
 
 import (
@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// A Group counts tasks, so that its owner can wait until none is left. The zero Group has none. It
-// may be used by any number of goroutines; unlike those of a sync.WaitGroup its tasks may begin
+// A Group counts tasks, so that its owner can wait until none is left. The zero Group has no tasks.
+// It is safe for use by several goroutines at once. Unlike with a sync.WaitGroup, tasks may begin
 // while another goroutine waits.
 type Group struct {
 	mu      sync.Mutex
@@ -27,8 +27,8 @@ func (g *Group) Run(f func()) {
 	f()
 }
 
-// Start begins a task. The function that it returns must be called, and calls f on a goroutine of
-// its own.
+// Start begins a task. The caller must call the returned function, which calls f on a new
+// goroutine.
 func (g *Group) Start(f func()) (start func()) {
 	g.begin()
 	return func() {
@@ -39,13 +39,13 @@ func (g *Group) Start(f func()) (start func()) {
 	}
 }
 
-// A Count is how many calls of Ask with it are running. The zero Count is none.
+// A Count counts the running calls of Ask that use it. The zero Count is zero.
 type Count struct{ n int }
 
-// Ask calls f on a goroutine of its own, as a task, and returns what f answers. It returns false if
-// f returns an error or ends its goroutine, or if ctx ends first: Ask does not wait for an f that
-// does not keep to its context. It returns false without a call if the Group is closed, or if most
-// calls with the same Count, which belongs to the Group, are running.
+// Ask calls f on a new goroutine, as a task, and returns the answer of f. It returns false if f
+// returns an error or exits its goroutine, or if ctx is done first. It does not wait for an f that
+// ignores its context. If the Group is closed, or if as many calls as most are already running with
+// the same Count, Ask returns false and does not call f. A Count must be used with only one Group.
 func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(context.Context) (T, error)) (answer T, ok bool) {
 	if !g.beginAsking(running, most) {
 		return answer, false
@@ -67,9 +67,9 @@ func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(
 	return answer, ok
 }
 
-// Close waits until there is a moment without a task. If ctx ends first it returns its error. From
-// the call on Ask calls nothing; a task that Ask does not begin may still begin, and is waited for
-// if others are running. Close may be called again.
+// Close waits until there is a moment without a task. If ctx is done first, Close returns
+// ctx.Err(). Once Close is called, Ask no longer calls any function. Run and Start may still begin
+// tasks. Close waits for these too if other tasks are running. Close may be called again.
 func (g *Group) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -124,8 +124,8 @@ func (g *Group) endAsking(running *Count) {
 	g.end()
 }
 
-// Finally, in a defer statement, calls f when the function returns and when it ends its goroutine,
-// but not when it panics.
+// Finally calls f when the function that defers it returns or exits its goroutine, but not when
+// that function panics.
 func Finally(f func()) {
 	if panicked := recover(); panicked != nil {
 		panic(panicked)

@@ -7,22 +7,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Alarm calls Ring once, on a goroutine of its own, at the time that it was last set for. It may
-// ring once too often if it is set just as it rings. Ring must be set before the Alarm is used, and
-// then left alone.
+// An Alarm calls Ring once, on a goroutine of its own, at the time for which it was last set. If it
+// is set just as it rings, it may ring once too often. Set Ring before the first use, and do not
+// change it afterwards.
 type Alarm struct {
 	Ring func()
 
 	mu    sync.Mutex
 	at    time.Time     // zero: not set, or it has rung
 	timer *time.Timer   // with the System clock
-	stop  chan struct{} // with any other, while set: ends the goroutine that waits
+	stop  chan struct{} // with any other clock, while the alarm is set: stops the goroutine that waits
 }
 
-// Set sets the alarm for d after now on clock c, instead of what it was set for; lease.Infinite: for
-// never. All calls must give the same clock. Set calls no method of it, so it may be called with
-// locks held. The function that it returns must be called soon after, without locks, since a Clock's
-// After may wait.
+// Set sets the alarm for the time d after now on clock c. It replaces the earlier time. With
+// lease.Infinite the alarm never rings. All calls must use the same clock. Set calls no method of
+// the clock, so it may be called with locks held. The caller must soon call the returned function
+// without locks, because the After of a clock may block.
 func (a *Alarm) Set(c lease.Clock, now time.Time, d time.Duration) (start func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *Alarm) Set(c lease.Clock, now time.Time, d time.Duration) (start func()
 	return func() {}
 }
 
-// unset makes the alarm ring no more. mu is held.
+// unset stops the alarm. The caller holds mu.
 func (a *Alarm) unset() {
 	a.at = time.Time{}
 	if a.timer != nil {

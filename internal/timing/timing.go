@@ -1,5 +1,5 @@
-// Package timing has timers and timeouts on any lease.Clock. With the [System] clock they are those
-// of package time, and cost no goroutine.
+// Package timing provides timers and timeouts on any lease.Clock. With the [System] clock they use
+// package time and need no goroutine.
 package timing
 
 import (
@@ -15,7 +15,7 @@ type System struct{}
 func (System) Now() time.Time                         { return time.Now() }
 func (System) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// After returns a channel that gets the time after d. For lease.Infinite it is nil.
+// After returns a channel that receives the time after d. For lease.Infinite the channel is nil.
 func After(c lease.Clock, d time.Duration) <-chan time.Time {
 	if d == lease.Infinite {
 		return nil
@@ -23,7 +23,7 @@ func After(c lease.Clock, d time.Duration) <-chan time.Time {
 	return c.After(d)
 }
 
-// Sleep waits for d or until ctx is done, and then returns its error.
+// Sleep waits for d. If ctx is done first, Sleep returns ctx.Err().
 func Sleep(ctx context.Context, c lease.Clock, d time.Duration) error {
 	select {
 	case <-After(c, d):
@@ -33,9 +33,9 @@ func Sleep(ctx context.Context, c lease.Clock, d time.Duration) error {
 	}
 }
 
-// AfterFunc calls f after d, on a goroutine of its own, unless stop is called before. If f is just
-// being called stop does not wait for it. It must be called, at most once, to free what AfterFunc
-// needs.
+// AfterFunc calls f after d on a new goroutine, except if stop is called before. If f is already
+// running, stop does not wait for it. The caller must call stop exactly once, because stop frees
+// the resources of AfterFunc.
 func AfterFunc(c lease.Clock, d time.Duration, f func()) (stop func()) {
 	if _, ok := c.(System); ok {
 		t := time.AfterFunc(d, f)
@@ -54,9 +54,9 @@ func callAfter(after <-chan time.Time, stopped <-chan struct{}, f func()) {
 	}
 }
 
-// WithTimeout is context.WithTimeout on a Clock. A context cannot say by itself that the time of a
-// Clock is up: its Err is then context.Canceled, and its Cause is context.DeadlineExceeded. Cancel
-// must be called.
+// WithTimeout is context.WithTimeout on a Clock. When the timeout has passed, the Err of the
+// context is context.Canceled and its Cause is context.DeadlineExceeded, because a context cannot
+// set its own Err to DeadlineExceeded. The caller must call cancel.
 func WithTimeout(ctx context.Context, c lease.Clock, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
 	if _, ok := c.(System); ok {
 		return context.WithTimeout(ctx, d)

@@ -1,7 +1,7 @@
 package vectors
 
-// given are the requests that bring about the state in which a scenario begins, for the ID A. They come
-// before its time 0, and the last of them is at the time at which the scenario begins.
+// given has the requests that create the state in which a scenario begins, for the ID A. Their
+// times are before 0. The scenario begins at the time of the last request.
 var given = map[string][]string{
 	"available": {},
 	"leased":    {"0s acquire proposed=A duration=60s => ok leased"},
@@ -20,8 +20,8 @@ func States() (all []string) {
 	return all
 }
 
-// Setup returns the steps that bring about the state in which the scenario begins. The scenario begins
-// at the time of the last one.
+// Setup returns the steps that create the state in which the scenario begins. The scenario begins
+// at the time of the last step.
 func (s Scenario) Setup() (steps []Step) {
 	for _, text := range given[s.Given] {
 		step, err := ParseStep(text)

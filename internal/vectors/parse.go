@@ -133,7 +133,7 @@ func (p *parser) cell(r *Row, columns []string) error {
 		return fmt.Errorf("a cell needs a record and five columns: %q", columns)
 	}
 	words := strings.Fields(columns[2])
-	if len(words) == 1 { // a refusal leaves the state as it is
+	if len(words) == 1 { // A refusal does not change the state.
 		words = append(words, columns[0])
 	}
 	want, err := outcome(words)
@@ -183,7 +183,7 @@ func request(words []string) (req lease.Request, err error) {
 			d, err = seconds(value)
 			req.Period = lease.Grace(d)
 		case "version":
-			var t time.Time // also one that no version has
+			var t time.Time // The date may be one that no version has.
 			t, err = time.Parse(time.DateOnly, value)
 			req.Version = lease.Version(t.Year()*10000 + int(t.Month())*100 + t.Day())
 		default:

@@ -15,7 +15,7 @@ type Vectors struct {
 	Scenarios []Scenario
 }
 
-// A Row is what one request does to several records, or what the passing of time does to them.
+// A Row is a test of one request, or of the passing of time, on several records.
 type Row struct {
 	File    string // such as "table.txt"
 	Name    string
@@ -26,7 +26,7 @@ type Row struct {
 	Cells   []Cell
 }
 
-// A Cell is one record of a Row, and what must come of it.
+// A Cell is one record of a Row, and its expected outcome.
 type Cell struct {
 	Where     string       // file and line
 	Record    lease.Record // at Noon
@@ -46,7 +46,7 @@ type Scenario struct {
 	Steps []Step
 }
 
-// A Step is a request at a time, and what must come of it.
+// A Step is a request at a time, and its expected outcome.
 type Step struct {
 	Text    string
 	At      time.Duration
@@ -54,7 +54,8 @@ type Step struct {
 	Want    Outcome
 }
 
-// An Outcome is what a request must come to. Fields that are nil are not named.
+// An Outcome is the expected outcome of a request. A nil field means that the file does not name
+// the value.
 type Outcome struct {
 	Code     lease.Code // 0: granted
 	State    lease.State
@@ -62,14 +63,15 @@ type Outcome struct {
 	Owner    *string
 	Duration *time.Duration
 	Left     *time.Duration // how long the lease stays locked
-	AtMost   bool           // or Left as it was, if that is less
+	AtMost   bool           // if the lease had less time left than Left, it keeps that time
 	Epoch    *uint64        // how much it has risen
 }
 
 // Noon is the time at which the records of cells are valid.
 var Noon = time.Date(2012, 1, 26, 12, 0, 0, 0, time.UTC)
 
-// IDs are the lease IDs that the files name by letters. X is one that the service makes up.
+// IDs are the lease IDs for the letters in the files. X stands for an ID that the service
+// generates.
 var IDs = map[string]lease.ID{
 	"A": lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
 	"B": lease.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
@@ -89,8 +91,8 @@ func (r Row) In(s lease.State) (Cell, bool) {
 	return Cell{}, false
 }
 
-// Of returns r as the outcome of a cell leaves it at now: a field that is not named is as it was. A
-// refusal leaves r as it is.
+// Of returns the record after the outcome of a cell, at the time now. A field that the outcome does
+// not name keeps its value from r. A refusal does not change r.
 func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
 	if o.Code != 0 {
 		return r
@@ -120,17 +122,17 @@ func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
 	return r
 }
 
-// Complete returns the outcome of a cell with every field named, for the record r at now. The epoch is
-// named as its rise.
+// Complete returns the outcome of a cell for the record r at now, with a value in every field.
+// Epoch is the amount by which the epoch rises.
 func (o Outcome) Complete(r lease.Record, now time.Time) Outcome {
 	next := o.Of(r, now)
 	rise, left := next.Epoch-r.Epoch, next.Remaining(now)
 	return Outcome{Code: o.Code, State: next.State, ID: &next.ID, Owner: &next.Owner, Duration: &next.Duration, Left: &left, Epoch: &rise}
 }
 
-// BringAbout returns requests after which a name that was never used has the record of a cell, but for
-// its epoch. The last of them, a read, is at time 0, the others before. It returns false if no
-// requests do that.
+// BringAbout returns requests that give a new name the record of a cell, except for the epoch. The
+// last request is a read at time 0, and the others come before it. BringAbout returns false if no
+// requests can do that.
 func BringAbout(r lease.Record) (steps []Step, ok bool) {
 	step := func(at time.Duration, req lease.Request) {
 		steps = append(steps, Step{At: at, Request: req, Text: fmt.Sprint(req.Action)})
