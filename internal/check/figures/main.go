@@ -1,12 +1,13 @@
-// Figures runs a command and keeps what it found in a file that a reader can compare with the last
-// one. RELIABILITY.md shows commands, and the file has the figures of each.
+// Figures runs a command and stores its figures in a file, so that a reader can compare them with
+// the figures of an earlier run. RELIABILITY.md lists the commands, and the file has the figures of
+// each command.
 //
 //	go run ./internal/check/figures -in pglease -- go test -run 'Histories$' .
 //
-// Of "go test" it keeps how many tests passed and what the tests of the first two levels logged. Of
-// any other command it keeps the output. The file has one block a command. A block replaces the one
-// of the same command, and a new block goes to the end. A command that fails leaves the file as it
-// was.
+// For "go test" it stores the number of passed tests and the logs of the tests of the first two
+// levels. For any other command it stores the output. The file has one block for each command. A
+// new block replaces the earlier block of the same command, or is added at the end. If a command
+// fails, the file is not changed.
 package main
 
 import (
@@ -54,7 +55,7 @@ func run(file, in, title string, command []string) error {
 	return os.WriteFile(file, []byte(merge(string(old), title, body)), 0o644)
 }
 
-// line writes a command as one types it in the root of the repository.
+// line returns a command as a user types it in the root of the repository.
 func line(in string, command []string) string {
 	var words []string
 	for _, w := range command {
@@ -101,10 +102,12 @@ type event struct {
 
 var logged = regexp.MustCompile(`^ +[a-z_0-9]+_test\.go:\d+: (.*)\n$`)
 
-// mostLogged is how many lines the tests inside one test may log. If there are more, none is kept.
+// mostLogged bounds the number of lines that the subtests of one test may log. If there are more,
+// Figures keeps none of them.
 const mostLogged = 12
 
-// summarize returns what the tests logged, how many passed, and what those that failed printed.
+// summarize returns the logs of the tests, the number of passed tests, and the output of failed
+// tests.
 func summarize(stream []byte) (body string, passed int, failures string) {
 	type test struct {
 		name     string

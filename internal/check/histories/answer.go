@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An answer is what an authority answered to a request.
+// An answer is a request with the answer of an authority.
 type answer struct {
 	call, ret time.Time
 	req       lease.Request
@@ -21,15 +21,16 @@ func (h *History) answer(a answer) {
 	h.answers = append(h.answers, a)
 }
 
-// answered checks that what an answer shows was true at some time between the call and the answer,
-// for grants and refusals, and that a grant was written within that time. An answer of unknown
-// outcome shows nothing.
+// answered checks each answer against the history. The record in a grant or a refusal must have
+// been current at some time between the call and the answer. In a store without a clock, a grant
+// must also have been written within that time. If the outcome of a request is unknown, its answer
+// is not checked.
 func (c *checker) answered(seen []Exchange, answers []answer) {
 	byReturn := slices.DeleteFunc(slices.Clone(seen), func(s Exchange) bool { return s.Snap.Version == "" })
 	slices.SortFunc(byReturn, func(a, b Exchange) int { return a.Return.Compare(b.Return) })
 	answers = slices.Clone(answers)
 	slices.SortFunc(answers, func(a, b answer) int { return a.call.Compare(b.call) })
-	latest, i := int64(-1), 0 // the latest position that was shown before the call
+	latest, i := int64(-1), 0 // the latest position that was returned before the call
 	for _, a := range answers {
 		for ; i < len(byReturn) && byReturn[i].Return.Before(a.call); i++ {
 			latest = max(latest, position(byReturn[i]))
@@ -44,8 +45,8 @@ func (c *checker) answered(seen []Exchange, answers []answer) {
 	}
 }
 
-// wasSo reports whether an answer fits a version that was not yet replaced by what was seen before
-// the call.
+// wasSo reports whether an answer fits a version that can have been current during the call. A
+// version cannot if a newer version was returned before the call.
 func (c *checker) wasSo(a answer, latest int64) bool {
 	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.ActionAcquire || a.req.Action == lease.ActionRenew)
 	for v, r := range c.records {
@@ -63,7 +64,7 @@ func (c *checker) wasSo(a answer, latest int64) bool {
 	return false
 }
 
-// shows reports whether a result shows r, as it was written or after it has come to its end.
+// shows reports whether a result contains r as it was written, or r after its end.
 func (c *checker) shows(res lease.Result, r lease.Record) bool {
 	if c.OwnClock {
 		return res.Record == r || res.Record == r.At(res.Now)

@@ -1,10 +1,11 @@
-// Package histories checks whether what several clients saw of one lease is linearizable: in a
-// [lease.Store] that they use at the same time, and in the answers of authorities over it.
+// Package histories checks whether the results that several clients got for one lease are
+// linearizable. It checks a [lease.Store] that they use at the same time, and the answers of
+// authorities over that store.
 //
-// In general that needs a search over all orders. Here every state has a version that never recurs,
-// and every swap names the version that it replaced. So the versions show the order. What remains
-// to be checked is that it is an order, and that no client saw it contrary to the course of time.
-// Each version must end with a number that rises with every swap.
+// In general, such a check needs a search over all orders. Here every state has a version that
+// never recurs, and every swap names the version that it replaced. So the versions determine the
+// order. The package checks that the versions form one sequence, and that the times of all calls
+// agree with it. Each version must end with a number that rises with every swap.
 package histories
 
 import (
@@ -20,25 +21,25 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A History has what was seen of one name. The zero History is empty. It is safe for use by several
-// goroutines at once.
+// A History records the exchanges of several clients for one name. The zero History is empty. It is
+// safe for use by several goroutines at once.
 type History struct {
 	mu      sync.Mutex
 	seen    []Exchange
 	answers []answer
 }
 
-// An Exchange is a load or a swap. It showed a version, or may have made one.
+// An Exchange is a load or a swap. It returned a version, or it may have made one.
 type Exchange struct {
 	Call, Return time.Time
 	Swap         bool
 	Old          lease.Snapshot // of a swap
 	Next         lease.Record   // of a swap
-	Snap         lease.Snapshot // what it showed; of a swap that succeeded, what it made
+	Snap         lease.Snapshot // the result; for a successful swap, the version that it made
 	Err          error
 }
 
-// Store returns s, and records in the history what is seen through it.
+// Store returns a wrapper of s that records all exchanges in the history.
 func (h *History) Store(s lease.Store) lease.Store { return &watched{s, h} }
 
 // Len returns the number of exchanges.
@@ -76,9 +77,9 @@ func (w *watched) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, err
 }
 
-// Options say what a store promises.
+// Options describe the store.
 type Options struct {
-	OwnClock bool // ends are the same for everybody, and times are in order
+	OwnClock bool // the store has a clock, so all clients get the same ends, and times are in order
 }
 
 // Check returns nil if the history is linearizable. Otherwise its error lists everything that is
@@ -123,7 +124,7 @@ func number(version string) (n int64) {
 	return n
 }
 
-// shown: one version is one record.
+// shown checks that each version has only one record.
 func (c *checker) shown(s Exchange) {
 	v, r := number(s.Snap.Version), s.Snap.Record
 	if !c.OwnClock {
@@ -135,8 +136,9 @@ func (c *checker) shown(s Exchange) {
 	c.records[v] = r
 }
 
-// committed checks that a version is made once, and replaced once, by the swap that was to replace
-// it. An engine may compute the until itself, and the epoch of a record that it deletes.
+// committed checks that each version is made only once, and is replaced only once, by a swap of
+// exactly that version. An engine may compute Until itself. It may also compute the epoch of a
+// record that it deletes.
 func (c *checker) committed(s Exchange) {
 	put := s.Next
 	if put.Until = s.Snap.Record.Until; !put.ID.IsZero() && put != s.Snap.Record {
@@ -158,8 +160,8 @@ func (c *checker) committed(s Exchange) {
 	}
 }
 
-// chain checks that no version is missing between two that replaced each other, and that epochs
-// never fall.
+// chain checks that no version is missing between a version and the next one, and that epochs never
+// fall.
 func (c *checker) chain() {
 	var versions []int64
 	for v := range c.records {
@@ -180,9 +182,10 @@ func (c *checker) chain() {
 	}
 }
 
-// applied checks that a grant that conflicted is never seen, and that one that failed otherwise is
-// applied at most once. Every grant has an ID of its own. Where all processes agree on the end of a
-// lease, the same grant that is tried again also differs from the first.
+// applied checks the effects of failed grants. If a grant failed with a conflict, it must never
+// appear in the history. If it failed otherwise, it may appear at most once. Each grant has an ID
+// of its own. If all processes agree on the end of a lease, a retry of the same grant also differs
+// from the first attempt.
 func (c *checker) applied(seen []Exchange) {
 	if !c.OwnClock {
 		return
@@ -205,7 +208,8 @@ func (c *checker) applied(seen []Exchange) {
 	}
 }
 
-// time checks that an exchange that returned before another one was called saw no later state.
+// time checks that no exchange returned an older state than another exchange that had returned
+// before the call.
 func (c *checker) time(seen []Exchange) {
 	var order []Exchange
 	for _, s := range seen {
@@ -235,8 +239,8 @@ func (c *checker) time(seen []Exchange) {
 	}
 }
 
-// position returns the place of an exchange in the order of versions: a swap is at its version, and
-// a load is after it.
+// position returns the place of an exchange in the order of versions. A swap has the place of the
+// version that it made. A load has the place after the version that it returned.
 func position(s Exchange) int64 {
 	v := 2 * number(s.Snap.Version)
 	if s.Swap && s.Err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Run lets several clients work on one lease at the same time, each through a store of its own, and
-// returns the history. The requests are drawn from the seed. How they interleave is not.
+// Run lets several clients work on one lease at the same time and returns the history. Each client
+// has a store of its own. The seed determines the requests, but not how they interleave.
 func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, requests int, d time.Duration) *History {
 	h := new(History)
 	authorities := make([]lease.Authority, len(stores))
@@ -21,8 +21,8 @@ func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, re
 	return h
 }
 
-// Run is like the function Run, with clients that use authorities, whose answers it records. The
-// exchanges of the authorities must get into the history in another way.
+// Run is like the function Run, but its clients use authorities, and it records their answers. The
+// caller must record the exchanges of these authorities in the history.
 func (h *History) Run(ctx context.Context, seed uint64, name string, authorities []lease.Authority, requests int, d time.Duration) {
 	var all sync.WaitGroup
 	for i, a := range authorities {

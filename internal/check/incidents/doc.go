@@ -1,4 +1,4 @@
-// Package incidents re-enacts what has happened to the users of other lease libraries and
-// lock services. Every test is named after the public thread that tells of it, says in a
-// sentence what happened there, and shows that here it does not. It has no code but tests.
+// Package incidents re-enacts incidents that users of other lease libraries and lock services have
+// reported. Every test is named after the public report. Its comment says in a sentence what
+// happened, and the test checks that it cannot happen here. The package has only tests.
 package incidents

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// lock locks a file against other processes, and waits for them.
+// lock locks a file against other processes. It waits until they have unlocked the file.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 
 // A Server is an API server and its etcd, on free ports of the loopback.
 type Server struct {
-	// Address is the host and port of the API server. It speaks TLS, with a certificate that it
-	// has signed itself.
+	// Address is the host and port of the API server. The API server uses TLS with a self-signed
+	// certificate.
 	Address string
 
 	// API and Etcd are the two processes.
@@ -41,15 +41,15 @@ type Server struct {
 	flags         []string
 }
 
-// Admin is the bearer token of a user that may do anything. The token of every other user is the
-// name of the user: see [Users].
+// Admin is the bearer token of a user with all permissions. The token of every other user is the
+// name of that user, and [Users] lists them.
 const Admin = "admin"
 
-// Users are the users that have no permissions at first.
+// Users are the users that start without permissions.
 var Users = []string{"worker", "reader", "creator", "updater", "watcher", "lister"}
 
-// Start starts an etcd and an API server that keep what they need in a folder. It returns when the
-// API server is ready. Call Stop in the end.
+// Start starts an etcd and an API server that store their files in a folder. It returns when the
+// API server is ready. Call Stop at the end.
 func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 	s, err := Etcd(ctx, dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func Etcd(ctx context.Context, dir string) (*Server, error) {
 	return s, nil
 }
 
-// writeFiles writes the users and the key that the API server is started with.
+// writeFiles writes the list of users and the key for the API server.
 func (s *Server) writeFiles() error {
 	users := Admin + "," + Admin + ",1,system:masters\n"
 	for i, name := range Users {
@@ -108,7 +108,8 @@ func (s *Server) writeFiles() error {
 	)
 }
 
-// StartEtcd starts the etcd, also again over what it has kept, and returns when it is ready.
+// StartEtcd starts the etcd and returns when it is ready. It can start the etcd again with the data
+// of an earlier start.
 func (s *Server) StartEtcd(ctx context.Context) (err error) {
 	peer, err := FreeAddress()
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Server) StartEtcd(ctx context.Context) (err error) {
 	return s.ready(ctx, "etcd", s.Etcd, s.EtcdURL+"/health")
 }
 
-// StartAPI starts the API server, also again, and returns when it is ready.
+// StartAPI starts the API server and returns when it is ready. It can start the API server again.
 func (s *Server) StartAPI(ctx context.Context) (err error) {
 	_, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 	if err := s.ready(ctx, "kube-apiserver", s.API, "https://"+s.Address+"/readyz"); err != nil {
 		return err
 	}
-	// The API server makes this namespace by itself, a moment later.
+	// The API server creates this namespace itself, shortly after it is ready.
 	return s.ready(ctx, "kube-apiserver", s.API, "https://"+s.Address+"/api/v1/namespaces/default")
 }
 
@@ -153,8 +154,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Compact has etcd forget all but the newest version of everything, so that older watches and lists
-// are answered with 410 Gone.
+// Compact makes etcd drop all versions except the newest one of each key. Older watches and lists
+// then get the answer 410 Gone.
 func (s *Server) Compact(ctx context.Context) error {
 	// An empty range is an error that comes with the newest revision; a read of no key is not.
 	_, answer, err := get(ctx, http.MethodPost, s.EtcdURL+"/v3/kv/range", `{"key":"AA=="}`)
@@ -173,7 +174,7 @@ func (s *Server) Compact(ctx context.Context) error {
 	return err
 }
 
-// run starts a program, which writes into a log in the folder of the Server.
+// run starts a program whose output goes to a log file in the folder of the Server.
 func (s *Server) run(program string, args ...string) (*processes.Process, error) {
 	log, err := os.OpenFile(s.log(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *Server) log(program string) string { return filepath.Join(s.dir, progra
 // patience is how long a process may take to become ready. On an idle machine it is 2 seconds.
 const patience = 2 * time.Minute
 
-// ready waits until a URL is answered with 200.
+// ready waits until a request to the URL returns status 200.
 func (s *Server) ready(ctx context.Context, program string, p *processes.Process, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -234,8 +235,9 @@ func get(ctx context.Context, method, url, body string) (status int, answer stri
 // lastPort is the last port that was handed out.
 var lastPort atomic.Uint32
 
-// FreeAddress returns an address of the loopback that is free, and stays so while its process is down: a
-// port is handed out once, and is none of those that a system takes for connections.
+// FreeAddress returns an unused address of the loopback interface. The address stays unused while
+// its process is down, because each port is returned only once, and systems do not use these ports
+// for outgoing connections.
 func FreeAddress() (string, error) {
 	const first, ports = 15_000, 15_000
 	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too

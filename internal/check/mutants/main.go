@@ -1,12 +1,13 @@
-// Mutants changes lines of the code, one at a time, and runs the tests of the package each time. A
-// mutant that passes all of them lives: either a test is missing, or the change makes no difference.
+// Mutants changes lines of the code, one at a time, and runs the tests of the package after each
+// change. If a mutant passes all tests, it survives. Then either a test is missing, or the change
+// makes no difference.
 //
 //	go run ./internal/check/mutants -since HEAD~20 -budget 15m
 //
-// It mutates the lines that commits since a base have changed, in Go files that are not tests, in
-// packages whose tests run in less than a minute. The order is drawn from a seed, so that a budget
-// that ends early is spent on all packages. The tree is left alone: a mutant is an overlay of the
-// build.
+// It mutates the lines that were changed by commits since a base. It skips test files, and packages
+// whose tests take more than a minute. The order is random and depends on a seed, so that a small
+// budget is still spent on all packages. Mutants does not change any file of the tree, because it
+// passes each mutant to the build as an overlay.
 package main
 
 import (
@@ -43,7 +44,7 @@ func main() {
 	}
 }
 
-// A verdict is what became of a mutant.
+// A verdict is the result of testing a mutant.
 type verdict string
 
 const (
@@ -150,7 +151,8 @@ func sortedKeys(packs map[string]*pack) (keys []string) {
 	return keys
 }
 
-// measure returns nil if a package has no tests, or none that pass in time.
+// measure measures how long the tests of a package take. It returns nil if the package has no
+// tests, or if its tests fail or take too long.
 func measure(dir string) *pack {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest) // compiling included
 	defer cancel()
@@ -211,7 +213,7 @@ var (
 	hunkLine = regexp.MustCompile(`^@@ -\S+ \+(\d+)(?:,(\d+))? @@`)
 )
 
-// changed returns the lines of each file that a diff without context adds.
+// changed returns the lines of each file that a diff adds. The diff must have no context lines.
 func changed(diff string) map[string]map[int]bool {
 	lines := map[string]map[int]bool{}
 	file := ""

@@ -22,7 +22,7 @@ func (m *mutant) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", m.file, m.line, m.column, m.change)
 }
 
-// swapped are operators and what a mutant has in their place.
+// swapped maps an operator to its replacement in a mutant.
 var swapped = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
@@ -37,7 +37,7 @@ func mutate(file string, source []byte, lines map[int]bool) ([]*mutant, error) {
 		return nil, err
 	}
 	var found []*mutant
-	// replace makes a mutant in which text stands for what is between two positions.
+	// replace adds a mutant in which text replaces the source between two positions.
 	replace := func(from, to token.Pos, text, what string) {
 		at := set.Position(from)
 		if !lines[at.Line] {

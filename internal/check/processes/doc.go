@@ -1,13 +1,14 @@
-// Package processes lets several processes hold one lease in turns, and write to a resource behind
-// a guard. Each process is a copy of the test binary. They are stopped and continued, killed and
-// started again. The package checks two things, without a clock, and without trusting what it
-// checks:
+// Package processes lets several processes hold one lease in turns and write to a resource behind a
+// guard. Each process is a copy of the test binary. The package stops and continues processes, kills
+// them, and starts them again. It makes two checks. They need no clock, and they do not rely on the
+// code under test:
 //
-//   - A holder does not believe while another process holds the lease. It asks the resource for the newest
-//     token that was sent there, and then calls CheckAlive. If that is true, and the token is newer than
-//     its own, two processes believed at the same time.
-//   - No stale write passes the guard. The resource records what was admitted. No write may follow a write
-//     or a read under a newer token, no update may be lost, and no two holders may send the same token.
+//   - Two processes must not believe at the same time. A holder requests from the resource the newest
+//     token that any process has sent there, and then calls CheckAlive. If CheckAlive returns true
+//     although that token is newer than its own, two processes believed at the same time.
+//   - No stale write may pass the guard. The resource records what the guard admitted. No write may
+//     follow a read or a write with a newer token, no update may be lost, and no two holders may send
+//     the same token.
 //
 // The resource itself does not fail, so that late writes arrive. A package of tests uses it like
 // this:

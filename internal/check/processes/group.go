@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options are the settings of a group. All but Wrong must be given.
+// Options are the settings of a group. All fields except Wrong are required.
 type Options struct {
 	Name      string   // of the lease, which nobody else may use
 	Endpoints []string // a holder for each, at a store of its own
@@ -17,7 +17,7 @@ type Options struct {
 	Wrong     Wrong
 }
 
-// A Group is several processes that hold a lease in turns, and a resource.
+// A Group is a group of processes that hold a lease in turns, together with a resource.
 type Group struct {
 	t         testing.TB
 	o         Options
@@ -27,7 +27,7 @@ type Group struct {
 	processes int
 }
 
-// New starts a group. Its processes end with the test, if not before.
+// New starts a group. Its processes end at the end of the test or earlier.
 func New(t testing.TB, o Options) *Group {
 	t.Helper()
 	r, err := newResource(o.Wrong)
@@ -65,9 +65,9 @@ func (c *Group) start(i int) error {
 	return err
 }
 
-// Harm does one of the things that can happen to a process, most often to the one that holds the
-// lease, and returns which. It may be called by another goroutine than that of the test, but not by
-// two at once.
+// Harm harms one process, usually the holder of the lease. It kills the process and starts another,
+// or it stops the process and continues it after a while. It returns a description of the harm. Any
+// goroutine may call Harm, but only one at a time.
 func (c *Group) Harm(r *rand.Rand) string {
 	c.t.Helper()
 	what, err := c.harm(r)
@@ -101,10 +101,10 @@ func (c *Group) harm(r *rand.Rand) (what string, err error) {
 	return "holder stopped and continued", c.holders[i].Continue()
 }
 
-// Seen returns what was seen so far.
+// Seen returns the report so far.
 func (c *Group) Seen() Report { return c.resource.seen() }
 
-// End waits until the processes have finished, and returns what was seen.
+// End waits until the processes have finished, and returns the final report.
 func (c *Group) End() Report {
 	c.t.Helper()
 	for _, p := range c.holders {

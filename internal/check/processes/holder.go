@@ -18,16 +18,17 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store is a store of leases with the authority that it recommends, or only such an authority. Without a
-// lease.Store, Trusting and Early cannot be planted.
+// A Store has the authority that a store of leases recommends. It may also be a lease.Store. The
+// bugs Trusting and Early can only be planted if it is.
 type Store interface {
 	Authority() lease.Authority
 }
 
-// asHolder is the variable that makes a process a holder: the JSON of an orders.
+// asHolder is the name of the environment variable that makes a process a holder. Its value is the
+// JSON of an orders.
 const asHolder = "CREW_HOLDER"
 
-// orders are what a holder has to do.
+// orders are the instructions for a holder.
 type orders struct {
 	Holder, Name, Endpoint, Resource string
 	Duration                         time.Duration
@@ -35,8 +36,8 @@ type orders struct {
 	Wrong                            Wrong
 }
 
-// Hold reports whether this process is a holder. If so, it has been one, over the store that open
-// makes for an endpoint, and returns when the group has ended.
+// Hold reports whether this process was started as a holder. If so, Hold runs the holder over the
+// store that open returns for an endpoint, and returns when the group has ended.
 func Hold(open func(endpoint string) (Store, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
@@ -53,7 +54,7 @@ func Hold(open func(endpoint string) (Store, error)) bool {
 	return true
 }
 
-// A holder is the life of a process.
+// A holder is the state of a process that was started as a holder.
 type holder struct {
 	orders
 	rand *rand.Rand
@@ -66,7 +67,7 @@ func (h *holder) work(open func(string) (Store, error)) error {
 	if err != nil {
 		return err
 	}
-	// A time-out is short beside a lease, so that there are many that are unknown.
+	// The timeout is short compared with the lease, so that many requests have an unknown outcome.
 	h.l, err = session.New(h.Wrong.authority(store), h.Name, &session.Options{
 		Owner: h.Holder, Duration: h.Duration, RenewInterval: h.Duration / 5, RequestTimeout: h.Duration / 8, RetryDelay: h.Duration / 20,
 	})
@@ -90,7 +91,7 @@ func (h *holder) work(open func(string) (Store, error)) error {
 	}
 	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = h.l.Close(closing) // what is left ends by itself
+	_ = h.l.Close(closing) // A lease that is left ends by itself.
 	return nil
 }
 
@@ -100,9 +101,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// term is one time of holding. It reads, and then writes for a while whatever it believes: a
-// program that checks before it writes can also stop between the two. It ends when it is
-// refused.
+// term reads the counter and then writes for a while, even if the holder no longer believes. This
+// simulates a program that checks its lease, is stopped, and then writes. term ends early if the
+// guard refuses a request.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -129,8 +130,8 @@ func (h *holder) term(ctx context.Context, tok lease.Token) error {
 
 func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
 
-// look checks again and again, until the term is over, whether the holder believes although a newer
-// token was admitted before.
+// look repeats a check until the term is over. The check fails if the holder believes after a newer
+// token was admitted.
 func (h *holder) look(over chan struct{}, tok lease.Token) {
 	believed := false
 	for {
@@ -151,7 +152,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 	}
 }
 
-// count is the first read of a holder, which shows its token to the guard.
+// count reads the counter. It is the first request of a holder and sends its token to the guard.
 func (h *holder) count(tok lease.Token) (n int, err error) {
 	path := "/count"
 	if h.Wrong == NoAdvance {
@@ -175,7 +176,7 @@ func (h *holder) bad(format string, args ...any) {
 	}
 }
 
-// do sends a request to the resource, with a token if there is one.
+// do sends a request to the resource. It sends a token if one is given.
 func (h *holder) do(method, path string, tok lease.Token, body string) (string, error) {
 	q, err := http.NewRequest(method, h.Resource+path, strings.NewReader(body))
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A Process is another process, which does not outlive this one.
+// A Process is a child process that never outlives this process.
 type Process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan struct{}
 }
 
-// Start starts a copy of this program that does something else, because of a variable in its
-// environment. It returns when the copy has called [Ready].
+// Start starts a copy of this program. An environment variable makes the copy do something else.
+// Start returns when the copy has called [Ready].
 func Start(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,7 @@ func Start(variable string) (*Process, error) {
 	return p, nil
 }
 
-// Run starts a command. Its Stdin must not be set, and what it writes must go to files or pipes.
+// Run starts a command. The command must have no Stdin, and its output must go to files or pipes.
 func Run(cmd *exec.Cmd) (p *Process, err error) {
 	p = &Process{cmd: cmd, ended: make(chan struct{})}
 	cmd.SysProcAttr = diesWithParent()
@@ -69,8 +69,8 @@ func Run(cmd *exec.Cmd) (p *Process, err error) {
 
 const ready = "ready\n"
 
-// Ready tells the one who started this process that it is ready. The context ends when that one
-// is gone, or wants this process to end.
+// Ready tells the parent process that this process is ready. The returned context is canceled when
+// the parent exits or wants this process to end.
 func Ready() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Print(ready)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// diesWithParent returns the attributes of a process that is killed when its parent ends.
+// diesWithParent returns attributes that make the system kill a process when its parent ends.
 func diesWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// Stop stops the process, and returns when none of its threads runs.
+// Stop stops the process and returns when all its threads have stopped.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (p *Process) Stop() error {
 		if err != nil {
 			return err
 		}
-		// "pid (command) state ...", and a command may have any letters.
+		// The line is "pid (command) state ...", and the command may contain any characters.
 		if fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); len(fields) > 0 && fields[0] == "T" {
 			return nil
 		}

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Prove has a group hold a lease for so many rounds, or more until it proves something, while its
-// processes are harmed, and at the same time, by the function harm, what they hold it at. Nothing
-// bad may be seen. The Seed of the Options is drawn here.
+// Prove runs a group for the given number of rounds. In each round it harms a process of the group
+// and also calls harm, which harms the engine. If the report is too small to prove anything, Prove
+// runs more rounds. It fails the test if the report has a violation. It chooses the Seed of the
+// Options at random.
 func Prove(t *testing.T, o Options, rounds int, harm func(*rand.Rand) string) {
 	t.Helper()
 	o.Seed = rand.Uint64()

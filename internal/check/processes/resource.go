@@ -31,7 +31,7 @@ type resource struct {
 	report Report
 }
 
-// A Report is what was seen.
+// A Report has the counts and the violations of a group.
 type Report struct {
 	Grants   int // tokens that were admitted
 	Admitted int // writes
@@ -136,7 +136,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look answers with the newest token, and records how the look before ended.
+// look returns the newest token, and counts whether the holder believed at its previous look.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,10 +8,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Wrong is a bug of a group. A test plants it to show that the group finds it.
+// A Wrong is a bug that a test plants in a group. The test then checks that the group finds the
+// bug.
 type Wrong string
 
-// What can be wrong.
+// These are the bugs that a test can plant.
 const (
 	NoGuard    Wrong = "there is no guard"
 	NoAdvance  Wrong = "holders read before they show their token"
@@ -23,7 +24,7 @@ const (
 // Wrongs are all of them.
 func Wrongs() []Wrong { return []Wrong{NoGuard, NoAdvance, NoDeadline, Trusting, Early} }
 
-// authority returns the one over a store, with what is wrong.
+// authority returns an authority over a store, with the bug if there is one.
 func (w Wrong) authority(s Store) lease.Authority {
 	switch w {
 	case Trusting:
@@ -34,8 +35,8 @@ func (w Wrong) authority(s Store) lease.Authority {
 	return s.Authority()
 }
 
-// A trusting store takes silence for agreement: it answers a load without an answer by what it saw
-// last, and a swap without one as a success.
+// A trusting store treats a missing answer as a success. If a load gets no answer, it returns the
+// last known record. If a swap gets no answer, it returns success.
 type trusting struct {
 	lease.Store
 	mu   sync.Mutex

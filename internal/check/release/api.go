@@ -29,7 +29,7 @@ func (c change) String() string {
 	return fmt.Sprintf("%s: %s: %s", kind, c.Package, c.Message)
 }
 
-// compare returns the changes of the API from one tree to another, of all modules and packages that
+// compare returns the changes of the API between two trees. It covers all modules and packages that
 // programs outside of the repository can import.
 func compare(before, after string) (changes []change, err error) {
 	was, err := load(before)
@@ -59,7 +59,7 @@ func compare(before, after string) (changes []change, err error) {
 	return changes, nil
 }
 
-// walk returns the files of a tree, in slash form, that no hidden folder has.
+// walk returns the files of a tree that are not in hidden folders, as slash-separated paths.
 func walk(folder string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(folder), ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -75,7 +75,7 @@ func walk(folder string) (files []string, err error) {
 	return files, err
 }
 
-// load type-checks the packages of all modules of a tree that can be imported.
+// load type-checks all packages that programs can import, in all modules of a tree.
 func load(folder string) (map[string]*packages.Package, error) {
 	files, err := walk(folder)
 	if err != nil {
@@ -93,7 +93,8 @@ func load(folder string) (map[string]*packages.Package, error) {
 		loaded, err := packages.Load(&packages.Config{
 			Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedTypes | packages.NeedTypesSizes,
 			Dir:  filepath.Join(folder, m.folder),
-			// What was compiled in one tree is found again in the other.
+			// With -trimpath, the build of one tree can reuse what was compiled for the other
+			// tree.
 			BuildFlags: []string{"-trimpath"},
 		}, "./...")
 		if err != nil {
@@ -114,7 +115,8 @@ func load(folder string) (map[string]*packages.Package, error) {
 	return found, nil
 }
 
-// announced reports whether a version tells that it may be incompatible with the last one.
+// announced reports whether the number of a version allows incompatible changes since the last
+// version.
 func announced(last, next string) bool {
 	if semver.Major(last) == "v0" && semver.Major(next) == "v0" {
 		return semver.Compare(semver.MajorMinor(next), semver.MajorMinor(last)) > 0

@@ -1,17 +1,18 @@
-// Release makes the tree of a release, and compares the API of two trees.
+// Release has two commands. "tree" makes the tree of a release, and "api" compares the API of two
+// trees.
 //
 //	release tree -version v0.1.0 -out FOLDER
 //	release api -old FOLDER [-new FOLDER] [-changelog FILE] [-last v0.1.0 -next v0.2.0]
 //
-// In the tree of a release, every module requires the other modules of the repository at its version,
-// and has no replace. So a program can require the modules, and "go install" can build their
-// commands. On the branch the modules keep their replace lines: see .ci/release, which makes a commit
-// of the tree.
+// In the tree of a release, every module requires the other modules of the repository at its own
+// version and has no replace line. So a program can require the modules, and "go install" can build
+// their commands. On the branch the modules keep their replace lines. The script .ci/release makes
+// a commit of the tree.
 //
-// "api" prints what has changed in the exported names of the packages that are not internal. It fails
-// if a program that was written for the old tree may no longer compile, unless the changelog has a
-// heading "### Incompatible" in its section "Unreleased", or the next version announces the change:
-// by a new minor version before v1, and by a new major version from then on.
+// "api" prints the changes of exported names in packages that are not internal. It fails if a
+// program for the old tree may no longer compile. It does not fail if the section "Unreleased" of
+// the changelog has a heading "### Incompatible", or if the next version announces the change.
+// Before v1 a new minor version announces it, and later a new major version.
 package main
 
 import (

@@ -38,11 +38,11 @@ func (m *mod) tag(version string) string {
 	return strings.TrimPrefix(path.Join(m.folder, version), "./")
 }
 
-// internal reports whether no program outside of the repository can import the module.
+// internal reports whether programs outside of the repository cannot import the module.
 func (m *mod) internal() bool { return slices.Contains(strings.Split(m.folder, "/"), "internal") }
 
-// makeTree copies the files of a checkout that git knows, or would add, into a new folder, and gives
-// all modules the version.
+// makeTree copies a checkout into a new folder and gives all modules the version. It copies the
+// files that git tracks or would add.
 func makeTree(checkout, folder, version string) (*tree, error) {
 	if !semver.IsValid(version) || semver.Canonical(version) != version || semver.Build(version) != "" {
 		return nil, fmt.Errorf("-version is %q, and must be of the form v1.2.3", version)
@@ -74,7 +74,7 @@ func makeTree(checkout, folder, version string) (*tree, error) {
 	return t, nil
 }
 
-// list returns the files of a checkout, in slash form, without those that were deleted.
+// list returns the files of a checkout, without deleted files, as slash-separated paths.
 func list(checkout string) (files []string, err error) {
 	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = checkout
@@ -163,8 +163,8 @@ func (t *tree) module(p string) *mod {
 	return t.modules[i]
 }
 
-// release makes a module require the others at the version, with their sums, and drops its replace
-// lines. The modules that it requires are done.
+// release changes a module so that it requires the other modules at the version, with their sums,
+// and has no replace lines. The modules that it requires must be done already.
 func (t *tree) release(m *mod) error {
 	sums := map[string]bool{}
 	sumFile := filepath.Join(t.folder, m.folder, "go.sum")

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Holder is what an actor needs of its lease. A Session is one.
+// A Holder has the methods of a lease that an actor uses. A Session implements it.
 type Holder interface {
 	lease.TokenAcquirer
 	lease.Waiter
@@ -78,8 +78,8 @@ func (a *actor) interleave(ctx context.Context, c *leasefault.Call) error {
 	return leasefault.DelayRequest(a.storage.upTo(latency/4))(ctx, c)
 }
 
-// transport carries a call to the authority and back. Each way takes some time. A paused holder
-// neither sends nor receives. A fault of the network may come on top.
+// transport sends a call to the authority and returns the answer. Each way takes some time. A
+// paused holder neither sends nor receives. A fault of the network may be applied too.
 func (a *actor) transport(ctx context.Context, c *leasefault.Call) error {
 	d := a.requests
 	if c.Op == lease.ActionRead.String() {
@@ -100,8 +100,8 @@ func (a *actor) transport(ctx context.Context, c *leasefault.Call) error {
 	return err
 }
 
-// loseSignals is a fault for watches. It loses every second signal on average, delays the others,
-// and ends each watch some time.
+// loseSignals is a fault of watches. It loses every second signal on average, delays the others,
+// and ends each watch after some time.
 func (a *actor) loseSignals(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 	for _, f := range []leasefault.WatchFault{
 		leasefault.CloseWatch(a.watches.upTo(10 * duration)),
@@ -114,7 +114,8 @@ func (a *actor) loseSignals(ctx context.Context, watch func(context.Context) (<-
 	return watch(ctx)
 }
 
-// running waits while the actor is paused, and then for as long as it takes to wake up.
+// running waits while the actor is paused, and then waits for the time that the actor needs to wake
+// up.
 func (a *actor) running(wake time.Duration) {
 	a.mu.Lock()
 	paused := a.paused
@@ -144,7 +145,7 @@ func (a *actor) resume() {
 	}
 }
 
-// sleep passes time for the actor, which does not wake up while it is paused.
+// sleep waits. If the actor is paused, sleep does not return before the actor resumes.
 func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 	select {
 	case <-a.clock.After(a.work.upTo(most)):
@@ -154,7 +155,7 @@ func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// react passes the time from when the actor learns something to when it acts.
+// react waits for the reaction time of the actor.
 func (a *actor) react() { time.Sleep(a.work.upTo(reaction)) }
 
 // run acquires, works and releases, again and again.
@@ -176,7 +177,7 @@ func (a *actor) callContext(ctx context.Context) (context.Context, context.Cance
 	return context.WithCancel(ctx)
 }
 
-// term is the work and the release.
+// term does the work and then releases the lease.
 func (a *actor) term(ctx context.Context, tok lease.Token) {
 	held, done := a.lease.WhileHeld(ctx)
 	defer done()
@@ -204,7 +205,7 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	}
 }
 
-// released notes that a release took effect before any loss.
+// released records that a release took effect before any loss.
 func (a *actor) released(tok lease.Token) {
 	a.mu.Lock()
 	a.ended[tok] = true
@@ -244,7 +245,7 @@ func (a *actor) readAndWrite(ctx context.Context, tok lease.Token, prompt bool) 
 	a.sleep(ctx, duration)
 }
 
-// expectReport checks that a loss that ended the context is reported to the handlers too.
+// expectReport checks that the handlers were called for a loss that ended the context.
 func (a *actor) expectReport(tok lease.Token) {
 	time.Sleep(time.Nanosecond) // the handlers run at the same instant
 	a.mu.Lock()
@@ -262,7 +263,8 @@ func (a *actor) acquired(info session.AcquireInfo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.report.Acquired++
-	// Of two holders the older grant may be answered later, once it has been broken.
+	// If the older of two grants was broken, its answer may arrive after the answer of the newer
+	// grant.
 	if by, twice := w.tokens[info.Token]; (twice || info.Token.Compare(a.newest) <= 0) && w.excluded&order == 0 {
 		w.count(order, "%s: acquired with token %s (before: %s, this one by %q)", a.who, info.Token, a.newest, by)
 	}

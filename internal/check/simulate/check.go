@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-const mostViolations = 10 // that are kept in words
+const mostViolations = 10 // the number of violations whose texts are kept
 
-// violate notes that a promise was broken.
+// violate records that a promise was broken.
 func (w *world) violate(p Promise, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -31,7 +31,7 @@ func (w *world) count(p Promise, format string, args ...any) {
 	}
 }
 
-// sample checks the beliefs of all holders at drawn times.
+// sample checks the beliefs of all holders at random times.
 func (w *world) sample(ctx context.Context) {
 	steps := w.dice(samples, 0)
 	for ctx.Err() == nil {
@@ -41,8 +41,8 @@ func (w *world) sample(ctx context.Context) {
 	}
 }
 
-// look compares all beliefs with the store at one instant, because in a bubble no time passes here.
-// A belief that a release ends at the same instant does not count.
+// look compares all beliefs with the store at one instant. In a synctest bubble no time passes
+// during look. A belief does not count if a release ends it at the same instant.
 func (w *world) look(step time.Duration) {
 	var believers []*actor
 	for _, a := range w.actors {
@@ -68,9 +68,9 @@ func (w *world) look(step time.Duration) {
 	w.report.Held += step * time.Duration(len(believers))
 }
 
-// heal ends all faults, and waits for as long as it may take until an actor acquires the lease.
-// That is the rest of what is granted, which a delayed copy of a request can extend, and the time
-// to ask again.
+// heal ends all faults and waits until an actor acquires the lease. It waits at most for the rest
+// of the granted duration, which a delayed copy of a request can extend, plus the time for another
+// acquire.
 func (w *world) heal(ctx context.Context) {
 	for _, a := range w.actors {
 		a.network.Store(nil)
@@ -86,7 +86,7 @@ func (w *world) heal(ctx context.Context) {
 		return w.report.Acquired
 	}
 	const bound = 10 * duration
-	for range 2 { // the second time nothing is left of the faults
+	for range 2 { // In the second round the faults have no effect any more.
 		before := grants()
 		for waited := time.Duration(0); grants() == before; waited += time.Second {
 			if waited > bound {
@@ -98,12 +98,12 @@ func (w *world) heal(ctx context.Context) {
 	}
 }
 
-// A resource is a number. Holders add to it behind the guard.
+// A resource is a number that holders increase behind the guard.
 type resource struct {
 	guard fencing.Guard
 	mu    sync.Mutex
 	value int
-	last  lease.Token // whose write was the last
+	last  lease.Token // the token of the last write
 }
 
 func (r *resource) read() int {
@@ -112,8 +112,8 @@ func (r *resource) read() int {
 	return r.value
 }
 
-// write adds one to what was seen. If the guard admits it, nobody else may have written in
-// between, and nobody newer before.
+// write stores seen plus one. If the guard admits the write, no other holder may have written since
+// the read, and no holder with a newer token may have written before.
 func (a *actor) write(tok lease.Token, seen int) {
 	r := &a.resource
 	write := func() error {

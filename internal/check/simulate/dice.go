@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Everything that may draw at the same instant as something else has dice of its own. So neither
-// changes what the other draws, and a run can be repeated.
+// Things that may draw at the same instant have separate dice. So the draws of one do not change
+// the draws of another, and a run can be repeated.
 type dice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 }
 
-// dice returns those of a purpose, of one of several who have it. They are others for other
-// faults.
+// dice returns the dice for a purpose. If several actors share the purpose, of is the number of the
+// actor. Other faults in the Config result in other dice.
 func (c *Config) dice(p purpose, of int) *dice {
 	h := fnv.New64a()
 	for _, f := range c.Faults {
@@ -46,18 +46,18 @@ func (d *dice) float() float64 {
 	return d.rng.Float64()
 }
 
-// upTo draws a time from nothing to most.
+// upTo draws a duration from 0 to most.
 func (d *dice) upTo(most time.Duration) time.Duration {
 	return time.Duration(d.float() * float64(most))
 }
 
-// one draws one of n.
+// one draws a number from 0 to below n.
 func (d *dice) one(n int) int { return int(d.float() * float64(n)) }
 
 // rate draws a rate that differs from 1 by at most most.
 func (d *dice) rate(most float64) float64 { return 1 + most*(2*d.float()-1) }
 
-// Read is the randomness of a Session.
+// Read supplies random bytes to a Session.
 func (d *dice) Read(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A Promise is what a fault may exclude by its nature, and what a violation is of.
+// A Promise is one of the promises that the simulation checks. A fault may exclude a promise that
+// does not hold under that fault. A violation is reported for one promise.
 type Promise uint8
 
 const (
@@ -22,11 +23,11 @@ type Fault struct {
 	Name     string
 	Excludes Promise
 
-	// begin makes it go wrong, and returns what ends that.
+	// begin starts the fault and returns a function that ends it.
 	begin func(w *world, d *dice) (end func())
 }
 
-// Faults are the twenty kinds. Those of the network befall one holder at a time.
+// Faults are the twenty kinds of faults. A fault of the network affects one holder at a time.
 var Faults = []*Fault{
 	network("request delayed", func(w *world, d time.Duration) leasefault.Fault {
 		return leasefault.Detach(w.t, leasefault.DelayRequest(d))
@@ -80,8 +81,8 @@ var Faults = []*Fault{
 	}},
 }
 
-// network is a fault between one holder and the authority. It happens to some of the calls. Each
-// has a delay of its own, from nothing to longer than a lease.
+// network is a fault between one holder and the authority. It affects some of the calls. Each
+// affected call gets its own delay, from zero to longer than a lease.
 func network(name string, f func(w *world, d time.Duration) leasefault.Fault) *Fault {
 	return &Fault{Name: name, begin: func(w *world, d *dice) func() {
 		a := w.actors[d.one(holders)]
@@ -91,7 +92,7 @@ func network(name string, f func(w *world, d time.Duration) leasefault.Fault) *F
 	}}
 }
 
-// A callFault happens to some of the calls, with a delay of its own for each.
+// A callFault affects some of the calls, with a separate delay for each.
 type callFault struct {
 	often float64
 	most  time.Duration
@@ -111,7 +112,7 @@ func revoke(p lease.Period) func(*world, *dice) func() {
 	})
 }
 
-// apply lets f begin and end, again and again, until the context ends.
+// apply starts and ends f repeatedly until the context is done.
 func (w *world) apply(ctx context.Context, f *Fault, d *dice) {
 	pass := func(most time.Duration) bool {
 		select {

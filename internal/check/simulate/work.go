@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// The work of a prompt holder stops as soon as its context ends, well within the stop window, so
-// that it has stopped before the work of another holder begins. A pause excuses it: a process that
-// does not run cannot stop. Then the overlap is counted, and the guard must refuse the writes.
+// A prompt holder stops its work as soon as its context ends, well within the stop window. So its
+// work has stopped before the work of another holder begins. A paused holder is excused, because a
+// paused process cannot stop its work. The overlap is then counted, and the guard must refuse the
+// writes.
 
-// stopTime is how long, at most, the work of a prompt holder takes to stop: well within the default
-// stop window of 5 s.
+// stopTime is the longest time that a prompt holder needs to stop its work. It is well within the
+// default stop window of 5 s.
 const stopTime = 2 * time.Second
 
-// wakeUp is how long after a pause a holder may still be about to notice that its time is up.
+// wakeUp is the longest time after a pause until a holder notices that its lease has ended.
 const wakeUp = time.Second
 
-// workBegins notes that the work of a holder begins, and checks whether other work has not stopped.
+// workBegins records that a holder begins its work, and checks whether the work of another holder
+// has stopped.
 func (a *actor) workBegins(prompt bool) {
 	w := a.world
 	w.mu.Lock()
@@ -46,8 +48,8 @@ func (a *actor) pausedLately() bool {
 	return a.paused != nil || !a.resumed.IsZero() && time.Since(a.resumed) < stopTime+wakeUp
 }
 
-// stop passes the time that the work needs to stop once its context has ended. A prompt holder
-// needs less than the stop window. Others often need longer, and then lose the lease.
+// stop waits for the time that the work needs to stop after its context has ended. A prompt holder
+// needs less than the stop window. Other holders often need longer, and then lose the lease.
 func (a *actor) stop(held context.Context, prompt bool) {
 	switch {
 	case held.Err() == nil:

@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The figures of the world: three holders of one lease, with the default proportions of a
-// session. Clocks differ from true time by up to half of the rate that the holders allow for.
+// These are the parameters of the simulated world. Three holders share one lease, with the default
+// proportions of a session. The rate of a clock differs from true time by at most half of the drift
+// that the holders allow.
 const (
 	name      = "simulated"
 	holders   = 3
@@ -39,7 +40,7 @@ type Config struct {
 	NoAdvance  bool          // holders do not show their token before they read
 }
 
-// A Report is what came of a run.
+// A Report has the results of a run.
 type Report struct {
 	Acquired, Lost, Renewed    int
 	Written, Refused           int // by the guard
@@ -70,7 +71,7 @@ func (r Report) String() string {
 		r.Acquired, r.Lost, r.Renewed, r.Written, r.Refused, r.Overlaps, r.Samples, r.Held.Round(time.Second), r.ViolationsOfBelief+r.Others)
 }
 
-// A world is a run under way.
+// A world is the state of a run.
 type world struct {
 	Config
 	t        testing.TB
@@ -88,7 +89,7 @@ type world struct {
 	tokens map[lease.Token]string // by whom it was acquired
 }
 
-// Run carries out one run. It must be called in a synctest bubble; t gets the clean-up.
+// Run executes one run. It must be called in a synctest bubble. It registers its clean-up with t.
 func Run(t testing.TB, c Config) Report {
 	w := &world{Config: c, t: t, clock: leasefault.NewClock(), tokens: map[lease.Token]string{}}
 	for _, f := range c.Faults {
@@ -140,7 +141,8 @@ func (w *world) build() {
 	}
 }
 
-// tamper writes a lease into the store that claims to last for years, while a fault asks for it.
+// tamper writes a lease that claims to last for years into the store, as long as a fault requires
+// it.
 func (w *world) tamper(_ string, r *lease.Record) {
 	if w.hostile.Load() && r.State == lease.Leased && !r.Until.IsZero() {
 		r.Until = r.Until.AddDate(3, 0, 0)

@@ -1,3 +1,4 @@
-// Package binaries is the module that kube-apiserver and etcd are built from, for package kubeserver.
-// Its tools choose their versions. It is a module of its own so that nothing else depends on them.
+// Package binaries is the module from which package kubeserver builds kube-apiserver and etcd. Its
+// go.mod lists both as tools and so determines their versions. It is a separate module so that no
+// other module depends on them.
 package binaries

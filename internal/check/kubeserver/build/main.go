@@ -1,5 +1,5 @@
-// Build builds the API server that the tests of Kubernetes run against, unless that has been done,
-// and prints the folder that it is in.
+// Build builds the API server for the tests of Kubernetes, if it has not been built yet, and prints
+// the folder of the server.
 //
 //	go run ./internal/check/kubeserver/build
 package main
