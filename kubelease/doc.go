@@ -5,19 +5,19 @@
 //	store, err := kubelease.New(client, "default", nil)
 //	l, err := store.Lease("indexer-leader", nil)
 //
-// The result is a [lease.Lease] like that of any other store. The store supports every request of a
-// [lease.Authority], such as a break with a grace period, infinite leases, and taking over by
+// The result is a [lease.Lease] like that of any other store. The Store supports every request of a
+// [lease.Authority], including breaks with a grace period, infinite leases, and taking over by
 // owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. Both save exchanges with the API server, because a request starts from the state that
-// the Store saw last. [lease.NewAuthority] also accepts a Store and is as safe, but then a renewal
-// takes two exchanges. Make one Store for each client and keep it, because a new Store has not seen
-// any lease yet.
+// change it. With both methods, a request starts from the state that the Store saw last, which
+// saves exchanges with the API server. An authority that [lease.NewAuthority] makes of a Store is
+// just as safe, but each of its renewals takes two exchanges. Make one Store for each client and
+// keep it, because a new Store has not seen any lease yet.
 //
 // [ClientConfig] adapts the settings of a client for leases. A client with the defaults of
-// client-go delays its own requests if it makes more than 5 a second. It also needs 45 s to detect
-// that its connection has died silently.
+// client-go delays its own requests if it makes more than 5 a second. Such a client also needs 45 s
+// to detect a connection that has died silently.
 //
 // # Objects
 //
@@ -48,10 +48,10 @@
 // This package never makes a decision from renewTime or acquireTime. It never deletes an object. Even inspecting
 // a lease creates its object. Labels, other annotations and owner references are preserved.
 //
-// If Kubernetes allows the name of a lease, the object has the same name. Such a name has
-// lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is escaped. For
-// example, the lease "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name that is too
-// long is rejected.
+// If Kubernetes allows the name of a lease, the object has the same name. Kubernetes allows names
+// with lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is escaped.
+// For example, the lease "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name that is
+// too long is rejected.
 //
 // A program needs the verbs get, create, update, watch and list on leases in the namespace. The
 // file rbac.yaml in the folder of this package defines a Role with these verbs. An object with
@@ -61,10 +61,11 @@
 // # Time
 //
 // The API server cannot report its time, and the clocks of two clients may differ. So an object
-// never stores the time at which a lease ends. It stores the duration that was left at the write,
-// rounded up to milliseconds. When a Store sees a version of an object for the first time, it
-// starts to count that duration on its own monotonic clock. So no clock needs the right time of
-// day. The rates of the clocks may differ by [Options.MaxClockDrift]. There are four consequences:
+// never stores the time at which a lease ends. Instead, the object stores the duration that was
+// left at the write, rounded up to milliseconds. When a Store sees a version of an object for the
+// first time, it starts to count the remaining duration on its own monotonic clock. So no clock
+// needs the right time of day. The rates of the clocks may differ by [Options.MaxClockDrift]. There
+// are four consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
 //     over. If it starts later, it first waits for a whole duration.
@@ -80,14 +81,16 @@
 //
 // # Tokens
 //
-// A token is newer than every token that was granted before under the same name. That holds even if
-// the object is deleted or restored from an old copy, if the API server restarts, if an elector
-// created the object, and if other programs have held the lease in between.
+// A token is newer than every token that was granted before under the same name. Tokens keep rising
+// even if the object is deleted or restored from an old copy, or if the API server restarts. Tokens
+// also keep rising if an elector created the object, or if other programs have held the lease in
+// between.
 //
-// An object starts without a record, and its resourceVersion is the lower bound of its epochs. The
-// first grant is an update of exactly that version. The resourceVersions of one resource are rising
-// numbers. Kubernetes guarantees that since version 1.35. Older API servers with etcd also behave
-// like that, without a guarantee. If a resourceVersion is not a number, the Store returns an error.
+// A new object has no record, and all tokens of its grants are above its resourceVersion. The first
+// grant is an update of exactly that version. Since version 1.35, Kubernetes guarantees that the
+// resourceVersions of one resource are rising numbers. Older API servers over etcd also use rising
+// numbers, but without a guarantee. If a resourceVersion is not a number, the Store returns an
+// error.
 //
 // These events break the promises:
 //
@@ -103,18 +106,19 @@
 // Electors of client-go can contend for the same object. Managers of controller-runtime use such
 // electors. So a rolling update can move a program from client-go to this package. A session sees
 // the release of an elector at once, and an elector sees the release of a session at its next read.
-// If one of them dies, the other takes over after the duration.
+// If a session or an elector dies, the other one takes over after the duration of the lease.
 //
-// A lease that another program holds is reported as leased. The Store counts its
-// leaseDurationSeconds from when it first saw the object. Without leaseDurationSeconds the lease
-// never ends by itself. The reported owner begins with [ForeignOwner], and no request may use the
-// reported ID. Such a lease has no fencing token, so nothing protects data from late writes of its
-// holder. A request that would end or change the lease fails with [lease.ErrForeign].
-// [Options.Limits] do not apply to it. When the lease has expired or was released, the next grant
-// of this package has a newer token than its last one.
+// A lease that another program holds is reported as leased. The Store counts the
+// leaseDurationSeconds of such a lease from the time at which the Store first saw the object.
+// Without leaseDurationSeconds the lease never ends by itself. The reported owner begins with
+// [ForeignOwner], and no request may use the reported ID. Such a lease has no fencing token, so
+// nothing protects data from late writes of its holder. A request that would end or change the
+// lease fails with [lease.ErrForeign]. [Options.Limits] do not apply to it. When the lease of
+// another program has ended, the next grant of this package has a newer token than its previous
+// grant.
 //
-// At any time, at most one of all holders leads, except for some weaknesses of client-go's elector.
-// Users of client-go have them without this package, too:
+// At any time, at most one session or elector leads. Some weaknesses of client-go's elector are
+// exceptions. They also exist without this package:
 //
 //   - When an elector with ReleaseOnCancel stops, it reads the object again, but it trusts its
 //     memory about whether it leads. If another holder has replaced it in the meantime, the elector
@@ -133,5 +137,6 @@
 // A renewal takes one exchange with the API server, and so does a release. An acquire takes one
 // exchange if the Store has already seen the current state of the lease. Otherwise it takes two,
 // and three if the name is new. A refusal takes one exchange. A contender waits with a watch, and
-// renewals do not wake it. It reads the lease again when the last renewal that it saw has run out.
+// renewals do not wake the contender. The contender reads the lease again when the duration of the
+// last renewal has passed.
 package kubelease

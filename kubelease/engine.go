@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine implements observe.Engine over an API server. The version of a lease is the uid of its
-// object together with the resourceVersion. No two writes in a cluster have the same version.
+// An engine implements observe.Engine over an API server. The version of a lease consists of the
+// uid and the resourceVersion of its object. No two writes in a cluster have the same version.
 type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
@@ -63,8 +63,8 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	return found, nil
 }
 
-// get reads an object from etcd. It sets no resourceVersion, because the API server could then
-// answer from a cache.
+// get reads an object from etcd. get sets no resourceVersion, because the API server may answer a
+// request with a resourceVersion from a cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
 	return object, e.explain("get", key, err)
@@ -80,8 +80,8 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
 // The client must not retry the request by itself. The API server answers some errors with
-// Retry-After although it may have applied the write. A retry would then conflict with the first
-// write, but a conflict means that nothing was written.
+// Retry-After although it may have applied the write. A retry of an applied write would fail with a
+// conflict, and the caller would conclude that nothing was written.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
@@ -119,8 +119,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. It returns lease.ErrConflict if the object does not exist or has
-// another version.
+// reload reads the object again. reload returns lease.ErrConflict if the object does not exist or
+// has another version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {
@@ -137,8 +137,8 @@ func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry
 }
 
 // refuseForeign returns lease.ErrForeign for a request that would end or change the lease of
-// another program. It reads the object first, because another program may have released the lease.
-// If the version has changed, it returns lease.ErrConflict.
+// another program. refuseForeign reads the object first, because the other program may have
+// released the lease. If the version has changed, it returns lease.ErrConflict.
 func (e *engine) refuseForeign(ctx context.Context, key, version string) (observe.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

@@ -23,8 +23,9 @@ const foreignMark = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignMark)]) == foreignMark }
 
-// foreign returns the record of a lease that another program holds under the given identity. The
-// lease has no token, so its epoch is the last epoch that this library granted.
+// foreign returns the record of a lease that another program holds under the given identity. A
+// lease of another program has no token, so the record keeps the last epoch that this library
+// granted.
 func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
@@ -43,8 +44,8 @@ func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority is the authority of package observe with a check of requests. It rejects requests
-// that use the ID or the owner of a foreign holder.
+// An authority is an observe.Authority that checks each request first. It rejects requests that use
+// the ID or the owner of a foreign holder.
 type authority struct{ *observe.Authority }
 
 // Do checks the request and then calls Do of package observe.
@@ -75,8 +76,8 @@ func checkOwner(field, owner string) error {
 		Bound: "must not begin with " + strconv.Quote(ForeignOwner) + ", which marks holders that do not use this library"}
 }
 
-// checkSwap returns an error if old is a lease in force of a foreign holder. It also returns an
-// error if next has the Owner of a foreign holder.
+// checkSwap returns an error if another program still holds the lease in old. checkSwap also
+// returns an error if the Owner of next begins with ForeignOwner.
 func checkSwap(old lease.Snapshot, next lease.Record) error {
 	if isForeign(old.Record.ID) && old.Record.At(old.Now).State.Locked() {
 		return lease.ErrForeign

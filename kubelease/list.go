@@ -12,13 +12,14 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix. It reads all objects of the
-// namespace, 500 at a time. It includes the leases of other programs.
+// List returns the leases whose names begin with prefix. It reads all objects of the namespace, 500
+// at a time. The result includes the leases of other programs.
 //
 // The remaining time of a listed lease is an upper bound, because a Store starts to count when it
-// sees a lease for the first time. So List may report a lease as leased although its holder is
-// dead. It reports the lease as expired once this Store has seen the lease for its whole duration.
-// To find out which leases are renewed, call List again after that time.
+// sees a lease for the first time. List may therefore report a lease as leased although its holder
+// is dead. List reports such a lease as expired once a whole duration has passed since this Store
+// first saw the lease. To find out which leases are renewed, call List a second time after the
+// longest duration.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -64,7 +65,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 }
 
 // continuation returns the token with which a list can continue after the server has dropped its
-// snapshot. It returns the empty string if err is any other error or nil.
+// snapshot. continuation returns the empty string for nil and for any other error.
 func continuation(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	// Limits bound the durations that an authority over this Store grants. If a record has more
 	// time left than MaxDuration allows, the Store counts MaxDuration from the time at which it
-	// first saw the record. So all users of a namespace should set the same MaxDuration. Limits do
+	// first saw the record. All users of a namespace should set the same MaxDuration. Limits do
 	// not apply to leases of other programs. Default: no limits.
 	Limits lease.Limits
 
@@ -32,13 +32,13 @@ type Options struct {
 	Names int
 }
 
-// A Store keeps leases in the Lease objects of one namespace. It implements [lease.Store],
+// A Store keeps leases in the Lease objects of one namespace. A Store implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
 // safe for use by several goroutines at once. A Store does not have to be closed, and it never
 // closes its client.
 type Store struct{ observed *observe.Store }
 
-// New returns a Store for the leases of a namespace. It sends no request. It returns a
+// New returns a Store for the leases of a namespace. It sends no request. New returns a
 // [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace,
 // or if an option is out of range.
 //
@@ -71,22 +71,23 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store. It needs fewer exchanges with the API server than
-// [lease.NewAuthority], which loads the record before every swap. A request starts from the record
-// that the Store saw last. Before the authority refuses a request, it reads the record again.
+// an authority of [lease.NewAuthority], which loads the record before every swap. A request starts
+// from the record that the Store saw last. Before the authority refuses a request, the authority
+// reads the record again.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
 // Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name and the time that it has left, as far as this Store has
-// observed. Load reads the object from etcd and not from a cache. If the object does not exist,
-// Load creates it.
+// Load returns the record under name, with the remaining time as this Store has observed it. Load
+// reads the object from etcd and not from a cache. If the object does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap writes next, with its remaining time, if the object still has the version of old. It returns
-// [lease.ErrForeign] if another program holds the lease.
+// Swap replaces the record by next if the object still has the version old.Version. Swap stores the
+// remaining time of next as a duration. Swap returns [lease.ErrForeign] if another program holds
+// the lease.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -94,10 +95,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch returns a channel with a signal for each change of the object, as [lease.Watcher]
-// describes. Renewals send no signal. A watch takes one read and one request that stays open. The
-// watch is lost when the connection breaks. It is also lost when the API server ends it, which
-// every API server does after some time.
+// Watch returns a channel that signals changes of the object, as [lease.Watcher] describes.
+// Renewals send no signal. A watch takes one read and one request that stays open. The watch is
+// lost when the connection breaks. It is also lost when the API server ends it, because API servers
+// end every watch after some time.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

@@ -17,8 +17,8 @@ import (
 const confirmation = 5 * time.Second
 
 // Watch returns once the server has confirmed a watch. The watch starts at the resourceVersion of a
-// list that Watch has just read. It does not start at the resourceVersion of the object, because
-// the server may have dropped a version that old.
+// list that Watch has just read. The server may already have dropped the resourceVersion of the
+// object itself.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -96,8 +96,8 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	return !continues(before, next)
 }
 
-// continues reports whether next is the same lease as before, only renewed. A waiter cannot do
-// anything with such a change.
+// continues reports whether next differs from before only by a renewal. A waiter cannot do anything
+// with such a change.
 func continues(before, next observe.Entry) bool {
 	if before.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
 		before.Record.Epoch = next.Record.Epoch

@@ -6,23 +6,23 @@
 //	store, err := natslease.New(ctx, js, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// The result is a [lease.Lease] like that of any other store. The store supports every request of a
-// [lease.Authority], such as a break with a grace period, infinite leases, and taking over by
+// The result is a [lease.Lease] like that of any other store. The Store supports every request of a
+// [lease.Authority], including breaks with a grace period, infinite leases, and taking over by
 // owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. Both save exchanges with NATS, because a request starts from the state that the Store
-// saw last. [lease.NewAuthority] also accepts a Store and is as safe, but then a renewal takes
-// three exchanges. Make one Store for each client and keep it, because a new Store has not seen any
-// lease yet.
+// change it. With both methods, a request starts from the state that the Store saw last, which
+// saves exchanges with NATS. An authority that [lease.NewAuthority] makes of a Store is just as
+// safe, but each of its renewals takes three exchanges. Make one Store for each client and keep it,
+// because a new Store has not seen any lease yet.
 //
 // # Promises and their limits
 //
 // At most one lease ID is in force for a name at any time. Every token is newer than all tokens
-// that were granted before for that name. Both promises survive the deletion and the purge of keys,
-// a purge of the whole bucket, server restarts, and a change of the leader. They depend on NATS: it
-// must keep every write that it acknowledged, and its revisions must always rise. NATS violates
-// that in these cases:
+// that were granted before for that name. Both promises still hold after keys are deleted or
+// purged, after the whole bucket is purged, after a server restarts, and after the leader changes.
+// But both promises require that NATS keeps every write that it acknowledged, and that revisions
+// always rise. NATS does not meet these conditions in the following cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a
 //     write before the write is on the disk. By default it syncs every two minutes, even if the
@@ -38,8 +38,8 @@
 //     mirror. But New checks the configuration only once.
 //
 // Deleting a key by hand ends the lease of its holder at once, as a break does, and does no other
-// harm. A Store accepts a value that was written by hand. The epoch of such a value is at least its
-// revision minus one.
+// harm. A Store accepts a value that was written by hand. The epoch of a value that was written by
+// hand is at least the revision of the value minus one.
 //
 // # Keys
 //
@@ -72,22 +72,23 @@
 // A stale read could make a holder rely on its lease for too long, and every kind of read in NATS
 // can be stale. AllowDirect is the default of buckets. With AllowDirect any replica answers a read,
 // and a replica may lag behind. Without AllowDirect the leader answers, but a leader that was cut
-// off still answers for up to 20 seconds. So a Store reads from the leader and then confirms the
-// answer by a write to the key =confirm. That write has a condition: the revision that was read
-// must still be the last revision of the lease's key. Only a leader with a majority of followers
-// can acknowledge that write. AllowDirect does not affect a Store, but nats kv get may then print
-// an old value.
+// off still answers for up to 20 seconds. A Store therefore reads from the leader and then confirms
+// the answer by a write to the key =confirm. The write succeeds only if the revision that was read
+// is still the last revision of the lease's key. Only a leader that a majority of servers follows
+// can acknowledge a write. With AllowDirect, nats kv get may print an old value, but a Store is not
+// affected.
 //
-// The condition needs version 2.12 of the server or newer. New returns an error if the server is
-// older.
+// That kind of conditional write needs servers of version 2.12 or newer. New returns an error if
+// the server is older.
 //
 // # Time
 //
 // NATS cannot report its time together with a read, and the clocks of two clients may differ. So a
-// key never stores the time at which a lease ends. It stores the duration that was left at the
-// commit, rounded up to milliseconds. When a Store sees a version of a key for the first time, it
-// starts to count that duration on its own monotonic clock. So no clock needs the right time of
-// day. The rates of the clocks may differ by [Options.MaxClockDrift]. There are three consequences:
+// key never stores the time at which a lease ends. Instead, the key stores the duration that was
+// left at the commit, rounded up to milliseconds. When a Store sees a version of a key for the
+// first time, it starts to count the remaining duration on its own monotonic clock. So no clock
+// needs the right time of day. The rates of the clocks may differ by [Options.MaxClockDrift]. There
+// are three consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
 //     over. If it starts later, it first waits for a whole duration.

@@ -53,8 +53,8 @@ var nobody = observe.Kept{}
 
 // Load reads the key from the leader of the stream. If the key does not exist, Load creates it.
 //
-// A server that has lost its leadership still answers until it notices the loss. So Load confirms
-// the value that it read before it returns the value. The creation of a key needs no confirmation.
+// A server that has lost its leadership still answers until it notices the loss. Load therefore
+// confirms a value before it returns the value. The creation of a key needs no confirmation.
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
 	err = e.current(ctx, encode(name), func(m message) (err error) {
 		if m.absent() {
@@ -130,8 +130,8 @@ func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
 
-// resend is the timeout of one attempt to send a read-only request. After it the request is sent
-// again, because no server answers while there is no leader.
+// resend is the timeout of one attempt to send a read-only request. After that time the request is
+// sent again, because no server answers while there is no leader.
 const resend = time.Second
 
 // read returns the last message under a key. The leader of the stream answers, but its answer may
@@ -196,9 +196,9 @@ func parse(key string, answer []byte) (message, error) {
 }
 
 // confirm returns nil if the revision of the key was current at some time during the call. It
-// returns [lease.ErrConflict] if that is not certain. It writes to another key of the bucket, on
-// the condition that the given revision is still the last revision of this key. Only a leader with
-// a majority of followers acknowledges the write, and such a leader has received every earlier
+// returns [lease.ErrConflict] if that is not certain. confirm writes to another key of the bucket,
+// on the condition that the given revision is still the last revision of this key. Only a leader
+// with a majority of followers acknowledges the write, and such a leader has received every earlier
 // revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
@@ -227,7 +227,7 @@ const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 // write of the same key was in progress.
 const busyTries = 20
 
-// publish writes a value if the condition holds, and returns the revision of the value. If it
+// publish writes a value if the condition holds, and returns the revision of the value. If publish
 // returns [lease.ErrConflict], the value was certainly not written.
 func (e *engine) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
 	subject := e.to + e.subject(key)
@@ -296,11 +296,10 @@ func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 }
 
 // floor returns the epoch of a key that was created at the given revision and has not granted a
-// lease yet. It is also the lowest epoch of a value that was written by hand.
+// lease yet. floor is also the lowest epoch of a value that was written by hand.
 //
-// The revision of a grant is always above the epoch of that grant. This holds for the first grant,
-// because its revision is above the revision of the creation. It holds for all later grants,
-// because the epoch rises by one with each grant and the revision rises by at least one. So if a
-// key is deleted and created again, its floor is above all epochs that were granted under the key
-// before.
+// The revision of a grant is always above the epoch of that grant. For the first grant, this is
+// true because the key was created at an earlier revision. For later grants, this is true because
+// each grant raises the epoch by one and the revision by at least one. So if a key is deleted and
+// created again, its floor is above all epochs that were granted under the key before.
 func floor(revision uint64) uint64 { return revision - 1 }

@@ -24,8 +24,8 @@ func (e *engine) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError()}
 }
 
-// explain wraps an error of NATS with the name of its key or bucket and with advice. It marks the
-// error with lease.Permanent if no retry can succeed.
+// explain wraps an error of NATS with the name of its key or bucket and with advice. explain marks
+// the error with lease.Permanent if no retry can succeed.
 func (c call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -48,15 +48,15 @@ func (c call) explain(err error) error {
 	return explained
 }
 
-// silent reports whether err is a timeout, so that nothing is known except that no answer came.
+// silent reports whether err only means that no answer came in time.
 func silent(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// violation checks whether the request got no answer because the user lacks a permission. If so, it
-// returns advice that names the permission, and the error that the server reported. A server does
-// not answer a request without permission. It reports the violation separately, as an error of the
-// connection.
+// violation checks whether the request got no answer because the user lacks a permission. If a
+// permission is missing, violation returns advice that names the permission, and the error that the
+// server reported. A server does not answer a request without permission. Instead, the server
+// reports the missing permission as an error of the connection.
 func (c call) violation(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -93,8 +93,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error. It also reports whether a retry
-// cannot succeed before somebody fixes it.
+// advice returns a text that says how to fix the cause of an error. advice also reports whether the
+// error is permanent, so that no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {

@@ -11,8 +11,8 @@ import (
 // escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
 const escape = '='
 
-// confirmKey is the key that engine.confirm writes to. It cannot be the key of a lease, because no
-// hex digits follow its escape character.
+// confirmKey is the key that engine.confirm writes to. No lease has this key, because no hex digits
+// follow the escape character.
 const confirmKey = "=confirm"
 
 // encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot

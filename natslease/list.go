@@ -14,14 +14,15 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. It first requests the
-// names from NATS. Then it reads the leases as Load does, up to 64 of them at the same time. Each
-// lease takes two exchanges with NATS.
+// List returns the leases whose names begin with prefix, sorted by name. List first requests the
+// names from NATS. Then List reads up to 64 leases at the same time, each as Load does. Each lease
+// takes two exchanges with NATS.
 //
 // The remaining time of a listed lease is an upper bound, because a Store starts to count when it
-// sees a lease for the first time. So List may report a lease as leased although its holder is
-// dead. It reports the lease as expired once this Store has seen the lease for its whole duration.
-// To find out which leases are renewed, call List again after that time.
+// sees a lease for the first time. List may therefore report a lease as leased although its holder
+// is dead. List reports such a lease as expired once a whole duration has passed since this Store
+// first saw the lease. To find out which leases are renewed, call List a second time after the
+// longest duration.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -88,7 +89,7 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 // order.
 //
 // A server that lags behind may answer the request for the names. So names first writes a message.
-// It rejects every answer from a server that has not received this message yet.
+// names rejects every answer from a server that has not received that message yet.
 func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()

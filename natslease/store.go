@@ -26,7 +26,7 @@ type Options struct {
 
 	// Limits bound the durations that an authority over this Store grants. If a record has more
 	// time left than MaxDuration allows, the Store counts MaxDuration from the time at which it
-	// first saw the record. So all users of a bucket should set the same MaxDuration. Default: no
+	// first saw the record. All users of a bucket should set the same MaxDuration. Default: no
 	// limits.
 	Limits lease.Limits
 
@@ -40,7 +40,7 @@ type Options struct {
 	Names int
 }
 
-// A Store keeps leases in a key-value bucket of NATS JetStream. It implements [lease.Store],
+// A Store keeps leases in a key-value bucket of NATS JetStream. A Store implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of NATS. It is safe
 // for use by several goroutines at once. A Store does not have to be closed, and it never closes
 // its NATS client.
@@ -52,10 +52,10 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 // New returns a Store that uses the client js. Connect that client with the options of
 // [ConnectOptions]. New requests the configuration of the bucket from NATS.
 //
-// New returns a [*lease.FieldError] if js is nil or if an option is out of range. It returns a
+// New returns a [*lease.FieldError] if js is nil or if an option is out of range. New returns a
 // [*lease.PermanentError] if the bucket does not exist or does not suit leases, or if the server is
-// older than 2.12. Any other error means
-// that New could not get the configuration. In that case, call New again.
+// older than 2.12. Any other error means that New could not get the configuration. In that case,
+// call New again.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, &lease.FieldError{Field: "New.js", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -84,30 +84,30 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It needs fewer exchanges with NATS than
-// [lease.NewAuthority], which loads the record before every swap. A request starts from the record
-// that the Store saw last. Before the authority refuses a request, it reads the record again.
+// Authority returns an authority over the Store. It needs fewer exchanges with NATS than an
+// authority of [lease.NewAuthority], which loads the record before every swap. A request starts
+// from the record that the Store saw last. Before the authority refuses a request, the authority
+// reads the record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name and the time that it has left, as far as this Store has
-// observed. Load reads the key from the leader of the bucket. Then it writes to another key to
-// confirm that the answer was current. If the key does not exist, Load creates it.
+// Load returns the record under name, with the remaining time as this Store has observed it. Load
+// reads the key from the leader of the bucket. Then Load writes to another key to confirm that the
+// answer of the leader was current. If the key does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap writes next, with its remaining time, if the key still has the version of old. If it returns
-// [lease.ErrConflict], the Snapshot is zero.
+// Swap replaces the record by next if the key still has the version old.Version. Swap stores the
+// remaining time of next as a duration. If Swap returns [lease.ErrConflict], the Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch returns a channel with a signal for each change of the key, as [lease.Watcher] describes.
-// It creates a NATS consumer in the memory of one server. If that server fails, the watch is lost
-// within 5 s.
+// Watch returns a channel that signals changes of the key, as [lease.Watcher] describes. It creates
+// a NATS consumer in the memory of one server. If that server fails, the watch is lost within 5 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

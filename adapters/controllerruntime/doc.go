@@ -1,6 +1,6 @@
 // Package controllerruntime runs the leader elections of controller-runtime and client-go over any
-// [lease.Authority], for example in PostgreSQL or etcd. So the controllers of several clusters can
-// have one common leader.
+// [lease.Authority], for example in PostgreSQL or etcd. With such an authority, the controllers of
+// several clusters can have one common leader.
 //
 // The package offers two ways.
 //
@@ -14,11 +14,11 @@
 //
 // Two weaknesses of the elector remain. A process that was suspended notices the end of its lease
 // only after it resumes. With LeaderElectionReleaseOnCancel the elector releases the lease before
-// its work has stopped. A Lock fixes two other weaknesses. It rejects an answer that arrives too
-// late, and it never releases the lease of another elector.
+// its work has stopped. A Lock fixes two other weaknesses. A Lock rejects an answer that arrives
+// too late, and never releases the lease of another elector.
 //
-// A [Runnable] is the safe way. It holds a Session and runs a function while the Session holds the
-// lease. Turn off the leader election of the manager:
+// A [Runnable] is the safe way. A Runnable runs a function while its Session holds the lease. Turn
+// off the leader election of the manager:
 //
 //	l, err := store.Lease("indexer-leader", nil)
 //	r, err := controllerruntime.NewRunnable(l, func(ctx context.Context, tok lease.Token) error {

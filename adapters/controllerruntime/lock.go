@@ -21,13 +21,13 @@ import (
 
 // A Lock lets an elector of client-go use any [lease.Authority]. It implements
 // resourcelock.Interface. Each elector needs its own Lock. Only one goroutine at a time may call
-// Create or Update, and an elector complies with that. Any number of goroutines may call the other
-// methods.
+// Create or Update. Any number of goroutines may call the other methods.
 //
 // The authority grants the lease to one elector at a time and ends the lease after the
-// LeaseDuration. But an elector counts from when an answer arrives, and then leads for up to its
-// RenewDeadline plus its RetryPeriod. So Update returns an error if an answer leaves less time than
-// that. An elector can only release a lease that the authority granted to its own Lock.
+// LeaseDuration. But an elector counts from the arrival of an answer, and then leads for up to its
+// RenewDeadline plus its RetryPeriod. Update returns an error if the lease may end before the
+// elector stops leading. An elector can only release a lease that the authority granted to its own
+// Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
@@ -82,8 +82,7 @@ func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, e
 var _ resourcelock.Interface = (*Lock)(nil)
 
 // Get returns the lease as the record of an elector. If the lease is not locked, the record has no
-// holder. An elector then tries to acquire the lease at once, and the authority decides whether it
-// succeeds.
+// holder. If a record has no holder, the elector tries to acquire the lease at once.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	res, err := lease.Inspect(ctx, l.authority, l.name)
 	if err != nil {
@@ -101,7 +100,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector restarts its count when these bytes change. So they include the part of the
+	// The elector restarts its count when these bytes change, so the bytes include the part of the
 	// record that every renewal changes.
 	raw, err := json.Marshal([]any{record, r})
 	return record, raw, err
@@ -148,7 +147,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 // acquire proposes an ID. If the outcome is unknown, the next acquire proposes the same ID again.
-// If the authority had granted the first request, it also grants the second one.
+// An authority grants an acquire with an ID that it has already granted.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
@@ -194,8 +193,8 @@ func (l *Lock) inTime(sent time.Time, res lease.Result) error {
 	return nil
 }
 
-// Token returns the fencing token of the last grant. It returns the empty token if the last request
-// was refused or released the lease. Send the token with each write.
+// Token returns the fencing token of the last grant. Token returns the empty token if the last
+// request was refused or released the lease. Send the token with each write.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()

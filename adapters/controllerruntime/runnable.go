@@ -16,9 +16,8 @@ import (
 // is off. It implements manager.Runnable and manager.LeaderElectionRunnable.
 //
 // The function gets a context and the fencing token of the lease. The context is canceled before
-// another process can acquire the lease, at least one stop window earlier. After a loss the
-// Runnable waits for the lease again, except if its options forbid that. The manager keeps running
-// in the meantime.
+// another process can acquire the lease, at least one stop window earlier. By default, a Runnable
+// that has lost its lease waits for the lease again. The manager keeps running in the meantime.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error
@@ -29,10 +28,10 @@ type Runnable struct {
 	stopped time.Time // when the context of the function was canceled; zero if it was not
 }
 
-// NewRunnable returns a Runnable. The options are those of session.Run, and nil means their
-// defaults, except for Again. By default, the Runnable waits for the lease again after a loss. Any
-// other error of f ends the Runnable, and so the manager. The Runnable closes the Session when it
-// ends. NewRunnable returns a [*lease.FieldError] if the Session or the function is nil.
+// NewRunnable returns a Runnable. The options are passed to session.Run, and nil means the
+// defaults. If Again is nil, the Runnable waits for the lease again after a loss. Any other error
+// of f ends the Runnable and the manager. The Runnable closes the Session when it ends. NewRunnable
+// returns a [*lease.FieldError] if the Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	for field, missing := range map[string]bool{"NewRunnable.l": l == nil, "NewRunnable.f": f == nil} {
 		if missing {
@@ -92,9 +91,9 @@ func (r *Runnable) stop() {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. It fails if the function still runs after its
-// context was canceled and the lease is no longer held. Another process may then work at the same
-// time. A kubelet restarts the container when the check fails.
+// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if the lease is no
+// longer held but the function still runs after its context was canceled. Another process may then
+// work at the same time. A kubelet restarts the container when the check fails.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,9 +104,9 @@ func (r *Runnable) Healthz(*http.Request) error {
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. It fails while the function does not run under
-// the lease. Use it if only the leader should receive requests. All other replicas are then not
-// ready.
+// Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error while the function does
+// not run under the lease. Use it if only the leader should receive requests. All other replicas
+// are then not ready.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

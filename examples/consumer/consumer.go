@@ -1,6 +1,6 @@
 // Package consumer is an example of code that uses a lease.Lease. It has two tests. The first test
-// uses a leasetest.Fake and determines what the lease does. In the second test the network to the
-// store fails.
+// replaces the lease by a leasetest.Fake and scripts its behavior. In the second test the network
+// to the store fails.
 package consumer
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // Index waits for the lease and then calls put with the fencing token once a second. It returns the
-// number of calls. It returns when ctx is done, when the lease is lost, or when put returns an
+// number of calls. Index returns when ctx is done, when the lease is lost, or when put returns an
 // error.
 func Index(ctx context.Context, l lease.Lease, put func(context.Context, lease.Token) error) (n int, err error) {
 	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {

@@ -1,8 +1,8 @@
-// Daemon shows a program that runs on every machine but works only on one machine, the leader. If
-// it loses the lease, it waits for the lease again. If it is asked to stop, it finishes its current
-// work and then releases the lease. This example runs two such daemons. First an operator revokes
-// the lease of the first daemon. Then both daemons are stopped, one after the other. The program
-// exits after less than two seconds.
+// Daemon shows a program that runs on every machine but works only on one machine, the leader. A
+// leader that loses the lease waits for the lease again. A leader that is asked to stop finishes
+// its current work and then releases the lease. This example runs two such daemons. First an
+// operator revokes the lease of the first daemon. Then both daemons are stopped, one after the
+// other. The program exits after less than two seconds.
 //
 //	go run ./examples/daemon
 package main
@@ -38,15 +38,15 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource that the lease protects. It accepts a write from any daemon that has a
-// valid fencing token.
+// An index is the resource that the lease protects. An index accepts a write from any daemon that
+// has a valid fencing token.
 type index struct {
 	guard   fencing.Guard
 	entries int
 }
 
-// run waits for the lease and leads. It repeats that until ctx is done or an error other than a
-// loss of the lease occurs.
+// run waits for the lease, leads, and waits again after a loss. It returns when ctx is done or when
+// any error except a loss of the lease occurs.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,

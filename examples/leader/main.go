@@ -1,6 +1,6 @@
 // Leader runs on every machine but works only on one machine. It sends its fencing token with each
-// request. So the service can reject the request if it has already seen a newer leader, as
-// fencing.Handler does.
+// request. A service behind a fencing.Handler rejects a request if the service has already seen a
+// newer token.
 //
 //	go run ./examples/leader -url http://localhost:8080/
 package main

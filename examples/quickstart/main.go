@@ -1,7 +1,8 @@
 // Quickstart shows how a lease survives a network failure, in one process and without a database.
 // Two machines, alice and bob, contend for the lease, and alice becomes the leader. Then alice
-// loses its connection to the store. It stops its work before bob begins to lead. A delayed write
-// of alice arrives later, and the guard rejects the write.
+// loses its connection to the store. Because its lease cannot be renewed, alice stops its work
+// before bob begins to lead. A delayed write of alice arrives later, and the guard rejects the
+// write.
 //
 //	go run ./examples/quickstart
 //
@@ -74,8 +75,8 @@ func (m *machine) lead(ctx context.Context) error {
 	return err
 }
 
-// work runs while the machine leads. Its context is canceled before another machine can become the
-// leader.
+// work runs while the machine leads. The context of work is canceled before another machine can
+// become the leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	m.say("%s leads, with token %s", m.name, short(tok))
 	m.leads <- struct{}{}

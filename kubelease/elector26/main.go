@@ -1,7 +1,7 @@
-// Elector26 runs an elector of client-go v0.26. That version does not yet wait for the duration in
-// the record before it replaces a holder. The tests of kubelease start it as a program of its own,
-// because one program cannot contain two versions of client-go. It prints "leads" and "stops", and
-// exits when its standard input is closed.
+// Elector26 runs an elector of client-go v0.26. An elector of that version ignores the duration in
+// the record and waits for its own LeaseDuration before it replaces a holder. The tests of
+// kubelease run Elector26 as a separate program, because one program cannot contain two versions of
+// client-go. Elector26 prints "leads" and "stops", and exits when its standard input is closed.
 package main
 
 import (
