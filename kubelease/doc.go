@@ -15,9 +15,9 @@
 // just as safe, but each of its renewals takes two exchanges. Make one Store for each client and
 // keep it, because a new Store has not seen any lease yet.
 //
-// [ClientConfig] adapts the settings of a client for leases. A client with the defaults of
-// client-go delays its own requests if it makes more than 5 a second. Such a client also needs 45 s
-// to detect a connection that has died silently.
+// [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a
+// client sends at most 5 requests a second and delays the others. Such a client also needs 45 s to
+// detect a connection that has died silently.
 //
 // # Objects
 //
@@ -45,8 +45,9 @@
 //   - acquireTime: the time of the last grant.
 //   - leaseTransitions: the number of grants.
 //
-// This package never makes a decision from renewTime or acquireTime. It never deletes an object. Even inspecting
-// a lease creates its object. Labels, other annotations and owner references are preserved.
+// No decision of this package depends on renewTime or acquireTime. This package never deletes an
+// object. Even a call that only inspects a lease creates the object of the lease. Labels, other
+// annotations and owner references are preserved.
 //
 // If Kubernetes allows the name of a lease, the object has the same name. Kubernetes allows names
 // with lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is escaped.
@@ -63,9 +64,9 @@
 // The API server cannot report its time, and the clocks of two clients may differ. So an object
 // never stores the time at which a lease ends. Instead, the object stores the duration that was
 // left at the write, rounded up to milliseconds. When a Store sees a version of an object for the
-// first time, it starts to count the remaining duration on its own monotonic clock. So no clock
-// needs the right time of day. The rates of the clocks may differ by [Options.MaxClockDrift]. There
-// are four consequences:
+// first time, the Store starts to count the remaining duration on its own monotonic clock. So no
+// clock has to show the right time of day. The rates of the clocks may differ by
+// [Options.MaxClockDrift]. There are four consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
 //     over. If it starts later, it first waits for a whole duration.
@@ -86,11 +87,11 @@
 // also keep rising if an elector created the object, or if other programs have held the lease in
 // between.
 //
-// A new object has no record, and all tokens of its grants are above its resourceVersion. The first
-// grant is an update of exactly that version. Since version 1.35, Kubernetes guarantees that the
-// resourceVersions of one resource are rising numbers. Older API servers over etcd also use rising
-// numbers, but without a guarantee. If a resourceVersion is not a number, the Store returns an
-// error.
+// A new object has no record. The first grant is an update of exactly that version of the object,
+// and all tokens are above the resourceVersion of that version. Since version 1.35, Kubernetes
+// guarantees that the resourceVersions of one resource are rising numbers. Older API servers over
+// etcd also use rising numbers, but without a guarantee. If a resourceVersion is not a number, the
+// Store returns an error.
 //
 // These events break the promises:
 //
@@ -104,21 +105,21 @@
 // # Other programs
 //
 // Electors of client-go can contend for the same object. Managers of controller-runtime use such
-// electors. So a rolling update can move a program from client-go to this package. A session sees
-// the release of an elector at once, and an elector sees the release of a session at its next read.
-// If a session or an elector dies, the other one takes over after the duration of the lease.
+// electors. A rolling update can therefore move a program from client-go to this package. A session
+// sees the release of an elector at once, and an elector sees the release of a session at its next
+// read. If a session or an elector dies, the other one takes over after the duration of the lease.
 //
 // A lease that another program holds is reported as leased. The Store counts the
 // leaseDurationSeconds of such a lease from the time at which the Store first saw the object.
 // Without leaseDurationSeconds the lease never ends by itself. The reported owner begins with
-// [ForeignOwner], and no request may use the reported ID. Such a lease has no fencing token, so
-// nothing protects data from late writes of its holder. A request that would end or change the
-// lease fails with [lease.ErrForeign]. [Options.Limits] do not apply to it. When the lease of
-// another program has ended, the next grant of this package has a newer token than its previous
-// grant.
+// [ForeignOwner], and no request may use the reported ID. A lease of another program has no fencing
+// token, so nothing protects data from late writes of its holder. A request that would end or
+// change the lease fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
+// programs. When the lease of another program has ended, the next grant of this package has a newer
+// token than the last grant of this package.
 //
-// At any time, at most one session or elector leads. Some weaknesses of client-go's elector are
-// exceptions. They also exist without this package:
+// At any time, at most one session or elector leads. The exceptions are these weaknesses of
+// client-go's elector, which also exist without this package:
 //
 //   - When an elector with ReleaseOnCancel stops, it reads the object again, but it trusts its
 //     memory about whether it leads. If another holder has replaced it in the meantime, the elector

@@ -25,9 +25,9 @@ type engine struct {
 // Load reads the object. If the object does not exist, Load creates it.
 //
 // A new object never contains a lease. Suppose that a client finds no object and then creates one
-// with a lease. In between, another client may create the object, grant tokens and delete the
-// object. The token of the first client would then not be newer. So Load creates an object without
-// a record, and a grant is an update of that object.
+// with a lease. Between these two steps, another client may create the object, grant tokens and
+// delete the object. The token of the first client would then not be newer. Load therefore creates
+// an object without a record, and a grant is an update of that object.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -79,9 +79,9 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
-// The client must not retry the request by itself. The API server answers some errors with
-// Retry-After although it may have applied the write. A retry of an applied write would fail with a
-// conflict, and the caller would conclude that nothing was written.
+// The client must not retry the request by itself. The API server adds Retry-After to some errors
+// although the write may have been applied. A retry of an applied write would fail with a conflict,
+// and the caller would conclude that nothing was written.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).

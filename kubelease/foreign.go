@@ -44,8 +44,8 @@ func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority is an observe.Authority that checks each request first. It rejects requests that use
-// the ID or the owner of a foreign holder.
+// An authority is an observe.Authority that checks each request first. An authority rejects
+// requests that use the ID or the owner of another program's lease.
 type authority struct{ *observe.Authority }
 
 // Do checks the request and then calls Do of package observe.
@@ -56,7 +56,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return a.Authority.Do(ctx, name, req)
 }
 
-// checkRequest returns an error if the request uses the ID or the Owner of a foreign holder.
+// checkRequest returns an error if the request uses the ID or the Owner of another program's lease.
 func checkRequest(req lease.Request) error {
 	const bound = "must not be that of a holder which does not use this library"
 	switch {

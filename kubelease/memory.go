@@ -6,9 +6,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// A memory keeps the last known version of each object. An update must send the whole object, with
-// its labels, other annotations and owner references. If the memory does not have the object, the
-// engine reads the object before the update.
+// A memory keeps the last known version of each object. An update must send the whole object,
+// including labels, other annotations and owner references. If the memory does not have the object,
+// the engine reads the object before the update.
 type memory struct {
 	most int
 

@@ -16,8 +16,8 @@ const escaped = "x--"
 const maxObjectName = 253
 
 // objectName returns the name of the object for a lease. If Kubernetes allows the name of the
-// lease, the object has the same name. Otherwise every byte except a-z and 0-9 is written as a
-// hyphen and two hexadecimal digits. So two different leases never share an object.
+// lease, the object has the same name. In any other name, every byte except a-z and 0-9 is written
+// as a hyphen and two hexadecimal digits. Two different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err

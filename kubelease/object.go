@@ -20,8 +20,9 @@ import (
 // Annotation is the key of the annotation that contains the record of a lease.
 const Annotation = "fencedlease.github.io/record"
 
-// saved is the content of the annotation. Besides the record it has copies of some fields of the
-// spec. If the spec differs from these copies, another program has written the spec since.
+// saved is the content of the annotation. Besides the record, the annotation has copies of some
+// fields of the spec. If the spec differs from these copies, another program has changed the spec
+// since the last write of this library.
 type saved struct {
 	Record      observe.Kept `json:"record"`
 	Holder      string       `json:"holder,omitempty"` // spec.holderIdentity
@@ -29,8 +30,8 @@ type saved struct {
 	UID         types.UID    `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object. It returns nil if there is no annotation, or if the
-// annotation was written for another object.
+// parse decodes the annotation of an object. It returns nil if the object has no annotation, or if
+// the annotation was written for another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -61,9 +62,10 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 // read decodes the lease in an object.
 //
 // If the object has no record of this library, the epoch of the lease is the resourceVersion of the
-// object. Every grant is a write and raises the epoch by one, so an epoch is never above the
-// resourceVersion of its own write. The resourceVersion rises even if the object is deleted and
-// created again. So it is above all epochs that earlier objects of the same name had.
+// object. A grant is a write that raises the epoch by one, so the epoch is never above the
+// resourceVersion after the write. The resourceVersion keeps rising even if the object is deleted
+// and created again. So the resourceVersion of a new object is above all epochs of earlier objects
+// with the same name.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -99,8 +101,8 @@ func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in an object. It writes the annotation for this library and the spec for
-// other programs.
+// write stores a record in an object. The annotation is for this library, and the spec is for other
+// programs.
 func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -133,9 +135,9 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 	return nil
 }
 
-// identity returns the holderIdentity for a record. It includes a part of the ID, which is random,
-// so that no elector has the same identity. An elector would treat a record with its own identity
-// as its own lease.
+// identity returns the holderIdentity for a record. The identity includes a part of the random
+// lease ID, so that no elector has the same identity. An elector would treat a record with its own
+// identity as its own lease.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -158,9 +160,9 @@ func seconds(k observe.Kept) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// renewed returns the next renewTime. It is now, but at least one second after the stored
-// renewTime. Electors compare whole seconds, so they would not notice a smaller change. Then they
-// would replace the holder up to a second before its lease ends.
+// renewed returns the next renewTime. The next renewTime is now, but at least one second after the
+// stored renewTime. Electors compare whole seconds, so electors would not notice a smaller change.
+// An elector that missed a renewal could replace the holder up to a second before the lease ends.
 func renewed(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {

@@ -21,8 +21,8 @@
 // At most one lease ID is in force for a name at any time. Every token is newer than all tokens
 // that were granted before for that name. Both promises still hold after keys are deleted or
 // purged, after the whole bucket is purged, after a server restarts, and after the leader changes.
-// But both promises require that NATS keeps every write that it acknowledged, and that revisions
-// always rise. NATS does not meet these conditions in the following cases:
+// Both promises require that NATS keeps every acknowledged write, and that revisions always rise.
+// NATS does not meet these conditions in the following cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a
 //     write before the write is on the disk. By default it syncs every two minutes, even if the
@@ -51,8 +51,8 @@
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
 // The key =confirm is not a lease. Stores write to that key to confirm their reads. A Store never
-// deletes a key. Even inspecting a lease creates its key. A Store does not use the TTL of keys or
-// delete markers.
+// deletes a key. Even a call that only inspects a lease creates the key of the lease. A Store does
+// not use the TTL of keys or delete markers.
 //
 // # Permissions
 //
@@ -65,7 +65,7 @@
 //
 // The user also needs permission to subscribe to _INBOX.>, or to the client's own inbox prefix.
 // NATS does not answer a request that lacks permission, so the request fails when its context ends.
-// The error then names the missing permission and is a [lease.PermanentError].
+// The error of such a request names the missing permission and is a [lease.PermanentError].
 //
 // # Reads
 //
@@ -78,17 +78,17 @@
 // can acknowledge a write. With AllowDirect, nats kv get may print an old value, but a Store is not
 // affected.
 //
-// That kind of conditional write needs servers of version 2.12 or newer. New returns an error if
-// the server is older.
+// Such a conditional write needs servers of version 2.12 or newer. New returns an error if the
+// server is older.
 //
 // # Time
 //
 // NATS cannot report its time together with a read, and the clocks of two clients may differ. So a
 // key never stores the time at which a lease ends. Instead, the key stores the duration that was
 // left at the commit, rounded up to milliseconds. When a Store sees a version of a key for the
-// first time, it starts to count the remaining duration on its own monotonic clock. So no clock
-// needs the right time of day. The rates of the clocks may differ by [Options.MaxClockDrift]. There
-// are three consequences:
+// first time, the Store starts to count the remaining duration on its own monotonic clock. So no
+// clock has to show the right time of day. The rates of the clocks may differ by
+// [Options.MaxClockDrift]. There are three consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
 //     over. If it starts later, it first waits for a whole duration.
@@ -104,15 +104,15 @@
 //
 // Each watch uses a NATS consumer, which lives in the memory of one server. If that server or the
 // connection fails, the watch is lost within 5 s. A signal is sent as soon as that server has the
-// change. A server may be cut off from the leader but still be connected to its clients. Such a
-// server sends no signal, and then a waiter notices a release only when the lease would have
-// expired.
+// change. A server may be cut off from the leader but still be connected to its clients. A server
+// that is cut off from the leader sends no signal, so a waiter notices a release only when the
+// lease would have expired.
 //
 // # Exchanges
 //
 // A renewal takes one exchange with NATS, and so does a release. An acquire takes one exchange if
 // the Store has already seen the current state of the lease, and three otherwise. A refusal takes
 // two exchanges, because the read has to be confirmed. Inspecting a lease takes two for the same
-// reason. Waiting needs no exchanges, but it needs one consumer for each name. A list takes three
-// exchanges, and two more for each lease.
+// reason. Waiting needs no exchanges, but one consumer for each name. A list takes three exchanges,
+// and two more for each lease.
 package natslease

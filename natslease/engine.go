@@ -48,7 +48,8 @@ func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + k
 
 // nobody is the value of a new key. It has no epoch, so floor supplies the epoch. A new key never
 // contains a lease. Suppose that a writer saw no key, and then slept while the key was created,
-// used and removed. If that writer could create the key with a lease, it would grant an old token.
+// used and removed. If that writer could create the key with a lease, the writer would grant an old
+// token.
 var nobody = observe.Kept{}
 
 // Load reads the key from the leader of the stream. If the key does not exist, Load creates it.
@@ -195,10 +196,10 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the revision of the key was current at some time during the call. It
-// returns [lease.ErrConflict] if that is not certain. confirm writes to another key of the bucket,
-// on the condition that the given revision is still the last revision of this key. Only a leader
-// with a majority of followers acknowledges the write, and such a leader has received every earlier
+// confirm returns nil if the revision of the key was current at some time during the call. If that
+// is not certain, it returns [lease.ErrConflict]. confirm writes to another key of the bucket, on
+// the condition that the given revision is still the last revision of this key. Only a leader with
+// a majority of followers acknowledges the write, and such a leader has received every earlier
 // revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
@@ -300,6 +301,6 @@ func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 //
 // The revision of a grant is always above the epoch of that grant. For the first grant, this is
 // true because the key was created at an earlier revision. For later grants, this is true because
-// each grant raises the epoch by one and the revision by at least one. So if a key is deleted and
-// created again, its floor is above all epochs that were granted under the key before.
+// each grant raises the epoch by one and the revision by at least one. If a key is deleted and
+// created again, the floor of the new key is therefore above all epochs of the old key.
 func floor(revision uint64) uint64 { return revision - 1 }

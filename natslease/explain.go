@@ -122,7 +122,7 @@ func (c call) advice(err error) (advice string, permanent bool) {
 	return "", false
 }
 
-// These are error codes of JetStream that package jetstream does not define.
+// Package jetstream does not define these error codes of JetStream.
 const (
 	errInsufficientResources jetstream.ErrorCode = 10023
 	errAccountResources      jetstream.ErrorCode = 10002

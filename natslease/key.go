@@ -16,9 +16,9 @@ const escape = '='
 const confirmKey = "=confirm"
 
 // encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot
-// stays as it is too, except at the beginning, at the end, and after another dot, because a key
-// must not have an empty part between dots. Every other byte is escaped. A leading "_kv" is also
-// escaped, because NATS reserves keys with that prefix.
+// stays as it is too, except at the beginning, at the end, and after another dot. A key must not
+// have an empty part between dots. Every other byte is escaped. A leading "_kv" is also escaped,
+// because NATS reserves keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {

@@ -88,8 +88,8 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 // names returns all names that begin with prefix and that existed when names was called, in sorted
 // order.
 //
-// A server that lags behind may answer the request for the names. So names first writes a message.
-// names rejects every answer from a server that has not received that message yet.
+// A server that lags behind may answer the request for the names. Therefore names first writes a
+// message. names rejects every answer from a server that has not received that message yet.
 func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()

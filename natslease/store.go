@@ -24,8 +24,8 @@ type Options struct {
 	// [DefaultBucket].
 	Bucket string
 
-	// Limits bound the durations that an authority over this Store grants. If a record has more
-	// time left than MaxDuration allows, the Store counts MaxDuration from the time at which it
+	// Limits bound the durations that an authority over this Store grants. If a record claims to
+	// have more than MaxDuration left, the Store assumes that MaxDuration was left when the Store
 	// first saw the record. All users of a bucket should set the same MaxDuration. Default: no
 	// limits.
 	Limits lease.Limits
@@ -35,8 +35,8 @@ type Options struct {
 	MaxClockDrift float64
 
 	// Names is the number of names that the Store remembers, in addition to the names that are
-	// being watched. Each name takes about 500 bytes. If a name is forgotten, the Store counts the
-	// duration of its lease anew when it sees the lease again. Default: 65,536.
+	// being watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten
+	// name again, the duration of that lease is counted from the beginning. Default: 65,536.
 	Names int
 }
 
@@ -84,8 +84,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It needs fewer exchanges with NATS than an
-// authority of [lease.NewAuthority], which loads the record before every swap. A request starts
+// Authority returns an authority over the Store. An authority of [lease.NewAuthority] loads the
+// record before every swap, so this authority needs fewer exchanges with NATS. A request starts
 // from the record that the Store saw last. Before the authority refuses a request, the authority
 // reads the record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }

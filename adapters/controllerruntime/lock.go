@@ -25,9 +25,8 @@ import (
 //
 // The authority grants the lease to one elector at a time and ends the lease after the
 // LeaseDuration. But an elector counts from the arrival of an answer, and then leads for up to its
-// RenewDeadline plus its RetryPeriod. Update returns an error if the lease may end before the
-// elector stops leading. An elector can only release a lease that the authority granted to its own
-// Lock.
+// RenewDeadline plus its RetryPeriod. If the lease may end before the elector stops leading, Update
+// returns an error. An elector can only release a lease that the authority granted to its own Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
@@ -147,7 +146,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 // acquire proposes an ID. If the outcome is unknown, the next acquire proposes the same ID again.
-// An authority grants an acquire with an ID that it has already granted.
+// If an authority has granted an ID, it also grants a second acquire with the same ID.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()

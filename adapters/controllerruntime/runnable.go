@@ -13,7 +13,7 @@ import (
 )
 
 // A Runnable runs a function while it holds a lease. Add it to a manager whose own leader election
-// is off. It implements manager.Runnable and manager.LeaderElectionRunnable.
+// is off. A Runnable implements manager.Runnable and manager.LeaderElectionRunnable.
 //
 // The function gets a context and the fencing token of the lease. The context is canceled before
 // another process can acquire the lease, at least one stop window earlier. By default, a Runnable
@@ -48,9 +48,9 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 	return r, nil
 }
 
-// Start waits for the lease and runs the function while it holds the lease. It repeats that after a
-// loss, until ctx is done. Start returns once the function has returned and the lease is released.
-// It must be called only once.
+// Start waits for the lease and runs the function while the lease is held. After a loss, Start
+// waits for the lease again, until ctx is done. Start returns once the function has returned and
+// the lease is released. It must be called only once.
 func (r *Runnable) Start(ctx context.Context) error {
 	err := session.Run(ctx, r.lease, r.run, &r.o)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)

@@ -1,12 +1,12 @@
-// Cron shows a job that a scheduler starts on every machine and that only one machine runs. To use
-// it in your program, copy the function nightly and the type report.
+// Cron shows a job that a scheduler starts on every machine and that only one machine runs. For a
+// program of your own, copy the function nightly and the type report.
 //
 // A lease alone is not enough for such a job. It prevents two machines from working at the same
 // time. But a machine that starts after the first machine has finished gets the lease too. The job
-// therefore stores the day of the last report together with the report. Under the guard, it checks
-// that day before the work and writes the day after the work. If a machine crashes during the work,
-// the day is not stored, and the next machine runs the job. Other effects of the job, such as
-// sending a mail, can happen twice, because a machine may crash before it stores the day.
+// therefore stores the day of the last report together with the report. The job reads and writes
+// that day under the guard. If a machine crashes during the work, the day is not stored, and the
+// next machine runs the job. Other effects of the job, such as sending a mail, can happen twice,
+// because a machine may crash before it stores the day.
 //
 // The program exits after less than two seconds.
 //

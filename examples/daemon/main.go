@@ -45,8 +45,8 @@ type index struct {
 	entries int
 }
 
-// run waits for the lease, leads, and waits again after a loss. It returns when ctx is done or when
-// any error except a loss of the lease occurs.
+// run waits for the lease, leads, and waits again after a loss. It returns when ctx is done, and on
+// every error except a loss of the lease.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
@@ -101,7 +101,7 @@ func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 }
 
 // add writes one entry. The guard rejects the write if another daemon has used a newer token, even
-// if this daemon still counts on its lease.
+// if this daemon does not know that its lease is lost.
 func (d *daemon) add(tok lease.Token) error {
 	return d.index.guard.Do(tok, func() error { d.index.entries++; return nil })
 }

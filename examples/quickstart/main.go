@@ -1,7 +1,7 @@
 // Quickstart shows how a lease survives a network failure, in one process and without a database.
 // Two machines, alice and bob, contend for the lease, and alice becomes the leader. Then alice
-// loses its connection to the store. Because its lease cannot be renewed, alice stops its work
-// before bob begins to lead. A delayed write of alice arrives later, and the guard rejects the
+// loses its connection to the store. Since alice can no longer renew the lease, alice stops its
+// work before bob begins to lead. A delayed write of alice arrives later, and the guard rejects the
 // write.
 //
 //	go run ./examples/quickstart

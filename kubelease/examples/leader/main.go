@@ -1,7 +1,7 @@
 // Leader is a program that runs in several copies, as the replicas of a Deployment do. Only one
 // copy works at a time. Without -copy, Leader starts two copies of itself and kills the one that
-// leads. Then it shows that the other copy takes over with a newer token. It runs outside of a
-// cluster, with a kubeconfig:
+// leads. The other copy then takes over with a newer token. Leader runs outside of a cluster, with
+// a kubeconfig:
 //
 //	go run ./examples/leader -kubeconfig ~/.kube/config -namespace default
 package main

@@ -1,7 +1,7 @@
-// Rolling shows a rolling update of a Deployment from client-go's elector to this library. It
-// starts three replicas with electors. Then it replaces them, one after the other, by replicas with
-// a Session. During the update both kinds contend for the same object. Rolling prints which replica
-// leads, and fails if two replicas lead at the same time.
+// Rolling shows a rolling update of a Deployment from client-go's elector to this library. Rolling
+// starts three replicas with electors. Then Rolling replaces these replicas, one after the other,
+// by replicas with a Session. During the update both kinds contend for the same object. Rolling
+// prints which replica leads, and fails if two replicas lead at the same time.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
 package main

@@ -1,5 +1,5 @@
-// Takeover starts two copies of itself that contend for the same lease in NATS. It kills the copy
-// that holds the lease. Then it shows that the other copy takes over with a newer token.
+// Takeover starts two copies of itself that contend for the same lease in NATS. Then Takeover kills
+// the copy that holds the lease. The other copy takes over with a newer token.
 //
 //	go run ./examples/takeover -server localhost:4222
 package main
