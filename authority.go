@@ -6,56 +6,63 @@ import (
 	"time"
 )
 
-// An Authority grants leases. It is the one interface between the two halves of this library:
-// session.Session holds a lease over any Authority, package leasetest tests any Authority, and
-// package blobtest serves one over HTTP. [NewAuthority] makes an Authority of a [Store].
+// An Authority grants leases. It is the interface between the holders of leases and the places where
+// leases are stored. A session.Session holds a lease of any Authority. Package leasetest tests any
+// Authority, and package blobtest serves one over HTTP. [NewAuthority] makes an Authority from a
+// [Store].
 //
-// Do must be safe for use by several goroutines at once. Optional abilities are [Watcher] and
-// [Lister].
+// Do must be safe for concurrent use by several goroutines. An Authority may also implement the
+// optional interfaces [Watcher] and [Lister].
 type Authority interface {
-	// Do carries out one request on the lease with that name. There are three outcomes:
+	// Do carries out one request on the lease with the given name. There are three outcomes:
 	//
-	//   - Granted: the error is nil, and the result shows the record after the action.
-	//   - Refused: the error is an [*OpError] around a [Code], or around a [*FieldError] with a
-	//     Code if an argument is bad. The request changed nothing and never will. If
-	//     [Code.Refusal] is true of the Code, the result shows the record that decided, unless
-	//     the authority does not disclose it.
-	//   - Unknown: any other error. The request may have been carried out, or may be later.
+	//   - Granted: the error is nil. The Result has the record after the action.
+	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, it wraps a
+	//     [*FieldError] with a Code. The request changed nothing and never will. If [Code.Refusal]
+	//     reports true for the Code, the Result has the record that was the reason for the refusal,
+	//     unless the authority does not disclose it.
+	//   - Unknown: any other error. The request may have been carried out, or may still be carried
+	//     out.
 	//
-	// Do must return soon after ctx ends, even if the engine does not answer. The outcome is then
-	// unknown, unless the request was not sent. If ctx is done before the call, Do sends nothing.
+	// Do must return soon after ctx ends, even if the database or service behind the Authority does
+	// not answer. The outcome of a request that was already sent is then unknown. If ctx is done
+	// before the call, Do sends no request.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
-// A Result shows a lease as the authority saw it when it decided.
+// A Result is the state of a lease at the moment when the authority decided a request.
 type Result struct {
-	// Record is the record after the action, or the one that decided a refusal, as it stood at Now.
+	// Record is the record after a granted action. After a refusal, it is the record that was the
+	// reason for the refusal. In both cases [Record.At] has been applied for the time Now.
 	Record Record
 
-	// Now is the authority's time. If it is zero, the result shows nothing.
+	// Now is the authority's time of the decision. If Now is zero, the other fields have no meaning.
 	Now time.Time
 
-	// MinRemaining is a lower bound of the time that is left. The record's ID stays locked for at
-	// least this long after the request was sent, unless the lease is broken, changed or released.
-	// It is 0 if the record is not locked, and Infinite for an infinite lease.
+	// MinRemaining is a lower bound of the time for which the lease stays locked. The ID in Record
+	// stays locked for at least this long after the request was sent, if nobody breaks, changes or
+	// releases the lease. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite
+	// lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining is an upper bound of the time that is left. The lease stays locked for at most this
-// long after the answer arrived, if its holder sends nothing more. It is 0 if the record is not
-// locked, and Infinite for an infinite lease.
+// MaxRemaining returns an upper bound of the time for which the lease stays locked. If the holder
+// sends no further request, the lease stays locked for at most this long after the answer arrived.
+// MaxRemaining returns 0 if the lease is not locked, and Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
-// Break breaks the lease under name, without knowing its ID, and returns how long the lease stays
-// locked. Its holder keeps the lease for the period p, or for the time that is left if that is less.
-// The zero Period lets a finite lease run until its end, and breaks an infinite lease at once.
+// Break breaks the lease with the given name and returns how long the lease stays locked. The caller
+// need not know the lease ID. The holder keeps the lease for the period p, or for its remaining time
+// if that is shorter. The zero Period lets a finite lease run until its end, and breaks an infinite
+// lease at once.
 //
-// The holder learns of the break from the answer to its next request. A session.Session sends one
-// within its RenewInterval, and by default has the answer within 15 s. With Options.Watch it sends
-// one as soon as the record changes. If the period is shorter than that, it is over before the
-// holder knows: the holder then still believes that it has the lease.
+// The holder learns of the break from the answer to its next request. A session.Session sends its
+// next request within its RenewInterval, and by default gets the answer within 15 s. With
+// Options.Watch, a session.Session sends a request as soon as the record changes. If p is over before
+// the answer arrives, the holder still believes that it has a lease that is no longer locked.
 //
-// The error is that of [Authority.Do]. If the lease is Available, the error leads to [ErrNotPresent].
+// Break returns the error of [Authority.Do]. If the lease is Available, that error wraps
+// [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
 		return 0, Missing("Break.a")
@@ -67,7 +74,8 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 	return res.MaxRemaining(), nil
 }
 
-// Inspect returns the lease under name. It changes nothing, and its error is that of [Authority.Do].
+// Inspect returns the state of the lease with the given name, and does not change the lease. It
+// returns the error of [Authority.Do]. If a is nil, Inspect returns a [*FieldError].
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if a == nil {
 		return Result{}, Missing("Inspect.a")
@@ -75,18 +83,20 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }
 
-// NewAuthority makes an Authority of a Store. For each request it loads the record, calls [Decide],
-// and swaps the result in. If the swap conflicts, it starts again, until the context is done.
+// NewAuthority returns an Authority over the store s. For each request, the Authority loads the
+// record, decides the request as [Decide] does, and swaps in the new record. If the swap returns
+// [ErrConflict], the Authority tries again until the context is done.
 //
-// It remembers nothing between calls. So a refusal, and a result that needs no writing, always rest
-// on a record that was read within the call. Swap refuses a stale write, but nothing would refuse a
-// stale answer.
+// The Authority caches no records between calls. Every answer is therefore based on a record that was
+// read or written during the call. A cached record would be safe only for a request that writes,
+// because only Swap detects that a record is stale.
 //
-// If s is a [Limiter], NewAuthority checks every request against its Limits. A record that claims
-// more time than the Limits allow is cut to the longest duration, counted from the first request
-// other than an [ActionRead] that sees it. If s is a [Watcher] or a [Lister], so is the Authority.
+// If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
+// claims more time than the Limits allow, it is cut to the longest allowed duration. That duration
+// counts from the first request that loads the record and is not an [ActionRead]. If s is a [Watcher]
+// or a [Lister], the Authority is one too.
 //
-// NewAuthority panics if s is nil, or if [Limits.Validate] returns an error.
+// NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
 	if s == nil {
 		panic("lease: NewAuthority of a nil Store")
@@ -155,8 +165,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		write, refusal := a.limits.decide(&next, req, old.Now)
 		if refusal != 0 || !write {
 			if write {
-				// The record claimed more than the limits allow. If writing it down fails, the next
-				// request tries again.
+				// The record claimed more time than the limits allow, and next is the record with
+				// less time. If this Swap fails, the next request tries again.
 				_, _ = a.store.Swap(ctx, name, old, next)
 			}
 			res.show(&next, old.Now, old.Uncertainty)
@@ -167,8 +177,9 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// Count MinRemaining from the commit, not from the decision before it. Then a store
-			// that answers a load with an old time cannot make a holder believe for too long.
+			// Count MinRemaining from the time of the commit, not from the time of the load. If the
+			// load returned a time that was too old, the holder would otherwise believe for too long
+			// that it has the lease.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

@@ -2,15 +2,16 @@ package lease
 
 import "time"
 
-// A Clock tells the time to holders and stores. The clocks of benbjohnson/clock, k8s.io/utils/clock
-// and jonboulle/clockwork, real and fake, are Clocks. The methods must be safe for use by several
-// goroutines at once.
+// A Clock provides the current time to holders and stores. The real and fake clocks of
+// benbjohnson/clock, k8s.io/utils/clock and jonboulle/clockwork implement Clock. The methods must be
+// safe for concurrent use by several goroutines.
 type Clock interface {
-	// Now returns the current time. Callers use the time between two readings, on the monotonic
-	// clock if the readings carry it. Callers hold locks while they call Now: it must not wait
-	// and must not call back.
+	// Now returns the current time. Callers measure time as the difference of two results, which uses
+	// the monotonic clock if both results have a monotonic clock reading. Callers hold locks while
+	// they call Now. Therefore Now must not block, and must not call back into the holder or the
+	// store.
 	Now() time.Time
 
-	// After returns a channel that gets the time once, when d has passed.
+	// After returns a channel that receives the current time once, after the duration d has elapsed.
 	After(d time.Duration) <-chan time.Time
 }

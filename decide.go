@@ -2,27 +2,30 @@ package lease
 
 import "time"
 
-// Decide is the whole decision of an authority about one request and one record at the
-// authority's time now: [Limits.Check], [Record.At], the bound that the limits set to what the
-// record claims, and [Step]. [NewAuthority] decides with it between Load and Swap. An authority
-// that keeps records under a lock of its own calls it under that lock, puts next in the place of
-// r if write is true, and answers with next and err.
+// Decide decides one request on the record r at the authority's time now. It calls [Limits.Check] and
+// [Record.At], cuts the remaining time of the record to the limits, and then calls [Step].
+//
+// The authorities of [NewAuthority] decide in this way between Load and Swap. An authority that
+// protects its records with its own lock calls Decide while it holds the lock. If write is true, such
+// an authority then replaces r by next. It answers the request with next and err.
 //
 // There are three cases:
 //
-//   - The error is nil: the request is granted, and next is the record after it. If write is true,
-//     the answer must wait until next is stored. A renewal is always written, even if it changes
-//     nothing, because a holder believes nothing that was not written.
-//   - The error is a [Code], a refusal: next is the record as time and the limits have left it.
-//     If write is true, the record claimed more than the limits allow. Then next should be
-//     stored, or the claim would be cut at every request again; but the refusal stands in any case.
-//   - The error is a [*FieldError], a bad argument: the request can never be granted, and next is
-//     the record as time and the limits have left it. Nothing is written.
+//   - The error is nil. The request is granted, and next is the record after the request. If write is
+//     true, the authority must store next before it answers. A granted renewal is always written,
+//     even if the record stays the same, because a holder must rely only on a renewal that was
+//     stored.
+//   - The error is a [Code]. The request is refused, and next is r at the time now, cut to the
+//     limits. If write is true, the record claimed more time than the limits allow. The authority
+//     should then store next, because the record would otherwise be cut again, to a later end, at
+//     every request. The refusal is valid even if next cannot be stored.
+//   - The error is a [*FieldError]. An argument is bad, so the request can never be granted. Again
+//     next is r at the time now, cut to the limits. Nothing is written.
 //
-// A read is never written.
+// For a read, write is always false.
 //
-// Decide is pure, as Step is, and makes the same assumptions. It allocates nothing unless an
-// argument is bad. It does not check the name of the lease: see [CheckName].
+// Decide is a pure function like Step, and makes the same assumptions. It allocates memory only if an
+// argument is bad. It does not check the name of the lease, so the caller must call [CheckName].
 func Decide(r Record, req Request, l Limits, now time.Time) (next Record, write bool, err error) {
 	if err = l.check(&req); err != nil {
 		r.pass(now)
@@ -36,7 +39,7 @@ func Decide(r Record, req Request, l Limits, now time.Time) (next Record, write 
 	return r, write, err
 }
 
-// decide is Decide in place, of a request that check has nothing against.
+// decide is like Decide, but changes *r. The caller has already checked the request with check.
 func (l *Limits) decide(r *Record, req *Request, now time.Time) (write bool, code Code) {
 	r.pass(now)
 	claimed := r.Until

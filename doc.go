@@ -1,37 +1,40 @@
 // Package lease defines leases. A lease is temporary, exclusive permission to use something. An
-// authority grants it to one holder, and it ends by itself.
+// authority grants the lease to one holder at a time. A lease of finite duration ends by itself if
+// its holder does not renew it.
 //
-// There are three promises, with different conditions:
+// The library makes three promises, each under its own conditions:
 //
 //  1. At the authority, at most one lease ID is in force at any instant of the authority's time. The
-//     condition is a store that is linearizable and keeps what it acknowledged. In a store without a
-//     clock, the promise is about the order of its swaps.
+//     store must be linearizable and must keep every write that it acknowledged. If the store has no
+//     clock, an instant is a point in the order of its swaps.
 //  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this
-//     holder. The conditions are: the rates of the two clocks differ by no more than a stated bound;
-//     no clock is suspended or stepped; nobody breaks the lease with an end before the one that the
-//     holder believes in, takes it over, or releases or changes it by its ID; and the store loses no
-//     record.
-//  3. At the resource, after a write with a newer fencing token, no write with an older one is
-//     accepted. The one condition is a guard that all writers share and that is kept with the data:
-//     see package fencing. Only this promise protects data, because a process can stop between its
-//     check and its act for longer than any lease lasts.
+//     holder. The rates of the two clocks must not differ by more than a stated bound. No clock may
+//     be suspended or stepped. Nobody may end the lease before the time at which the holder expects
+//     the end: neither by a break or a take-over, nor by a release or a change with its ID. The store
+//     must lose no record.
+//  3. At the resource, after a write with a newer fencing token, no write with an older token is
+//     accepted. The one condition is a guard that all writers share and that is stored with the data.
+//     Package fencing provides guards. Only this promise protects data, because a process can pause
+//     between its check and its write for longer than any lease lasts.
 //
-// A program that uses leases needs three lines, and of this package only [Lease]:
+// A program acquires a lease in three lines. It needs only the interface [Lease] of this package:
 //
 //	store := memory.New(nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //	ok, err := l.Acquire(ctx)
 //
-// From then on l renews the lease in the background, [Lease.CheckAlive] compares its end with the
-// clock, and the handlers of [Lease.OnLost] are called if it is lost. Package session implements this.
-// Its function Run acquires a lease, runs a function while the lease is held, and releases it.
+// After that, l renews the lease in the background. [Lease.CheckAlive] compares the end of the lease
+// with the clock. If the lease is lost, l calls the handlers that were registered with
+// [Lease.OnLost]. Package session implements this holder. Its function Run acquires a lease, calls a
+// function while the lease is held, and then releases the lease.
 //
 // # The machine
 //
-// The core is a pure function, [Step]. From a [Record], a [Request] and a time it returns the next
-// Record, or a [Code] that says why the request is refused. It implements the five states of the
-// Lease Blob document (Available, Leased, Expired, Breaking, Broken), its two outcome tables and its
-// two dialects:
+// The core of the package is the pure function [Step]. Its arguments are a [Record], a [Request] and
+// the current time. It returns the next Record, or a [Code] that says why the request is refused.
+// Step implements the state machine that the Azure Blob Storage document "Lease Blob" describes in
+// two outcome tables. The machine has two dialects and the five states Available, Leased, Expired,
+// Breaking and Broken:
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking
@@ -42,16 +45,18 @@
 //	  │  └───────────────────────────────────── write ────────────────────┘
 //	  └── release, from every other state
 //
-// A break with period 0 goes from Leased or Breaking to Broken at once. So does a break of an infinite
-// lease without a period.
+// A break with period 0 turns a Leased or Breaking lease Broken at once. A break without a period
+// turns an infinite lease Broken at once.
 //
-// An [Authority] grants leases. [NewAuthority] makes one of any [Store] that can load a
-// record and swap it for another, and [Decide] is for an authority that decides under a lock of its
-// own. SPEC.md, in the root of the module, is the normative text: clauses with their sources and their
-// tests.
+// An [Authority] grants leases. [NewAuthority] makes an Authority from any [Store] that can load a
+// record and replace it by compare-and-swap. An Authority that decides under its own lock calls
+// [Decide] instead.
+//
+// SPEC.md, in the root of the module, is the normative specification. Each of its clauses names its
+// source, and the tests cite the clauses that they check.
 //
 // # Purity
 //
-// This package imports only the standard library, reads no clock, draws no randomness, starts no
-// goroutine and takes no lock. Time is always an argument.
+// This package imports only the standard library. It reads no clock, draws no random numbers, starts
+// no goroutine and takes no lock. A function that needs the time takes it as an argument.
 package lease

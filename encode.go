@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// recordFields are the fields of a Record as text, in the order in which they are written. People can
-// read every value with the tools of the engine that stores it.
+// recordFields lists the fields of a Record in the order in which they are written. Every value is
+// plain text, so that people can read it with the tools of the database that stores the record.
 //
-// A field for which get returns "" is left out. If set cannot read a text, it leaves the field zero.
-// Then get returns another text than the one that was read, and record refuses it. So each record
-// has exactly one text.
+// A field is left out if get returns "" for it. If set cannot parse a text, the field stays zero. The
+// method record compares the result of get with the parsed text, and refuses the text if they differ.
+// So each record has exactly one text.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -43,7 +43,7 @@ var recordFields = [...]struct {
 		"must not be empty"},
 }
 
-// unlessZero returns the text of v, and "" for its zero value.
+// unlessZero returns text(v), or "" if v is the zero value.
 func unlessZero[T comparable](v T, text func(T) string) string {
 	var zero T
 	if v == zero {
@@ -74,10 +74,11 @@ func parseTime(s string) time.Time {
 	return t.UTC()
 }
 
-// A form is a record before it is decoded: the text of each field that is present.
+// A form is a record that is not decoded yet. It maps the key of each given field to the text of the
+// field.
 type form map[string]string
 
-// add adds one field.
+// add adds one field. It returns an error if the key is unknown or was added before.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -101,8 +102,8 @@ func known(key string) bool {
 	return false
 }
 
-// record decodes the form. Every field must be present and written as the record would be written,
-// and the record must be valid.
+// record decodes the form and validates the record. It returns an error if a required field is
+// missing, or if a value is not in the form in which it would be written.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -124,13 +125,14 @@ func corrupt(key, value, rule string) error {
 	return &FieldError{Field: "Record." + key, Value: quote(value), Bound: rule, Code: ErrCorrupt}
 }
 
-// MarshalJSON writes the record as an object such as
+// MarshalJSON returns the record as a JSON object such as
 //
 //	{"state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5",
 //	 "duration":"15s","until":"2012-01-26T23:30:33Z","owner":"worker-1"}
 //
-// Zero fields are left out, except state and epoch. The duration of an infinite lease is "infinite".
-// The error is that of [Record.Validate].
+// Fields with a zero value are left out, except state and epoch. The duration of an infinite lease is
+// written as "infinite". If the record is not valid, MarshalJSON returns the error of
+// [Record.Validate].
 func (r Record) MarshalJSON() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -158,13 +160,16 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. The members may be in any order, with any white space
-// and any escapes, because an engine may rewrite an object. Keys must be in lower case, and values
-// must be written as MarshalJSON writes them.
+// UnmarshalJSON decodes an object that MarshalJSON returned. The order of the members, the white
+// space and the escapes may differ, because a database may reformat the object. Keys must be in lower
+// case, and values must be in the form that MarshalJSON writes.
 //
-// UnmarshalJSON returns a [*FieldError] with the Code [ErrCorrupt], and leaves *r unchanged, if a
-// member is missing, unknown, null or given twice, if half of a surrogate pair is escaped, or if
-// [Record.Validate] refuses the record.
+// If the data is not such an object, UnmarshalJSON leaves *r unchanged and returns a [*FieldError]
+// with the Code [ErrCorrupt]. In particular, it does so if
+//
+//   - a member is missing, unknown, null or given twice
+//   - a string has an escaped half of a surrogate pair without the other half
+//   - [Record.Validate] returns an error for the record
 func (r *Record) UnmarshalJSON(data []byte) error {
 	f, err := parseJSON(data)
 	if err != nil {
@@ -178,8 +183,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON reads the object token by token. Package json would ignore the case of keys, and use the
-// last of several equal keys.
+// parseJSON decodes the object token by token. It does not call json.Unmarshal, because that function
+// ignores the case of keys and accepts a key that is given twice.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -219,8 +224,8 @@ func parseJSON(data []byte) (form, error) {
 	return f, nil
 }
 
-// halfPair reports whether JSON data has an escaped half of a surrogate pair without the other half.
-// Package json reads such a half as U+FFFD, which is a different character.
+// halfPair reports whether the JSON data has an escaped half of a surrogate pair without the other
+// half. Package json decodes such a half as U+FFFD, which is a different character.
 func halfPair(data []byte) bool {
 	for {
 		i := bytes.IndexByte(data, '\\')
@@ -239,8 +244,8 @@ func halfPair(data []byte) bool {
 	}
 }
 
-// unescape returns the number in the \uXXXX at the beginning of data and its length. If data begins
-// with another escape, the number is -1 and the length is 2.
+// unescape decodes the escape \uXXXX at the beginning of data. It returns the number XXXX and the
+// length 6. For any other escape, it returns -1 and a length of at most 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {
@@ -250,12 +255,13 @@ func unescape(data []byte) (rune, int) {
 	return -1, min(2, len(data))
 }
 
-// MarshalText writes the record as one line, with its fields in this order, such as
+// MarshalText returns the record as one line of text. The fields are in the order of this example:
 //
 //	leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"
 //
-// Zero fields are left out, except state and epoch. Two records are equal if and only if their texts
-// are. The error is that of [Record.Validate].
+// Fields with a zero value are left out, except state and epoch. Two records are equal if and only if
+// their texts are equal. If the record is not valid, MarshalText returns the error of
+// [Record.Validate].
 func (r Record) MarshalText() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -278,8 +284,8 @@ func (r Record) MarshalText() ([]byte, error) {
 
 const textRule = "must be state, epoch, id, duration, until and owner, in this order and as they are written"
 
-// UnmarshalText reads what MarshalText writes. For any other text it returns a [*FieldError] with the
-// Code [ErrCorrupt] and leaves *r unchanged.
+// UnmarshalText decodes a text that MarshalText returned. For any other text, it leaves *r unchanged
+// and returns a [*FieldError] with the Code [ErrCorrupt].
 func (r *Record) UnmarshalText(text []byte) error {
 	f, err := parseText(string(text))
 	if err != nil {

@@ -8,32 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// A Code says why an authority refused a request, why a holder lost a lease, or what is wrong with an
-// argument. It is an error, and a target for [errors.Is]. [CodeOf] finds the Code of an error, for a
-// switch or as the key of a table. The comment of each refusal names the error code of the Blob
-// service.
+// A Code is an error that says why an authority refused a request, why a holder lost a lease, or what
+// is wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an
+// error, for example as the value of a switch. The comment of each refusal names the error code of
+// the Azure Blob service in parentheses.
 type Code uint8
 
 const (
 	_ Code = iota
 
-	// Refusals: the state of the lease decided.
+	// Refusals. The state of the lease did not allow the request.
 
 	ErrHeldByOther   // another lease ID is in force (LeaseAlreadyPresent)
 	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
 	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, before Version20120212 (LeaseAlreadyBroken)
-	ErrIDMismatch    // the ID is not the one in force, or not the last one (LeaseIdMismatchWith...Operation)
+	ErrIDMismatch    // the ID is neither the ID in force nor the last one (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
-	ErrOver          // the ID presented is the last one, but its lease is over (LeaseLost)
-	ErrEpochLimit    // no newer token can be issued under this name
-	ErrForeign       // a program that does not use this library holds the lease, and the request would end or change that
+	ErrOver          // the lease with the presented ID is over (LeaseLost)
+	ErrEpochLimit    // no newer token can be issued for this name
+	ErrForeign       // a program without this library holds the lease, and the request would end or change it
 
-	// Bad arguments: the request can never be granted.
+	// Bad arguments. A request with such an argument can never be granted.
 
 	ErrAction   // unknown action
-	ErrVersion  // unknown version, or a version that does not have the action
+	ErrVersion  // unknown version, or a version without the action
 	ErrID       // missing or malformed lease ID
 	ErrProposed // missing proposed lease ID
 	ErrDuration // lease duration that is not positive, or outside the limits
@@ -46,14 +46,14 @@ const (
 
 	// Errors of stores.
 
-	ErrConflict // Swap: the record is no longer the one that was loaded; certainly not written
+	ErrConflict // Swap wrote nothing, because the record is no longer the one that was loaded
 	ErrCorrupt  // the store holds something that is not a valid record
 
 	// Errors of holders.
 
-	ErrLost       // the lease was lost; errors.Is reports true for every [*LostError], whatever its Reason
-	ErrExpired    // no renewal was granted before the holder's lower bound of the time left ran out
-	ErrStopWindow // the lease is about to end, and the work under it must stop before that
+	ErrLost       // the lease was lost; errors.Is(err, ErrLost) is true for every [*LostError]
+	ErrExpired    // no renewal was granted before the earliest possible end of the lease
+	ErrStopWindow // the lease is about to end, and its work must stop before the end
 	ErrTakenOver  // another process with the same owner has taken the lease over
 	ErrReleased   // the holder itself gave the lease up
 	ErrNotHeld    // nothing is held
@@ -115,12 +115,12 @@ func Codes() []Code {
 	return all
 }
 
-// Refusal reports whether c is a refusal: the state of the lease decided, and the request changed
-// nothing. The same request may be granted later. Refusal is false for bad arguments and for the
-// errors of stores and holders.
+// Refusal reports whether c says that the state of the lease did not allow the request. Such a
+// request changed nothing, and the same request may be granted later. Refusal returns false for bad
+// arguments and for the errors of stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
-// Error returns the text of c in plain words.
+// Error returns a description of c in plain words.
 func (c Code) Error() string {
 	if c > 0 && c < codes {
 		return codeTexts[c]
@@ -128,7 +128,7 @@ func (c Code) Error() string {
 	return c.String()
 }
 
-// String returns a short name, such as "held" or "id-mismatch".
+// String returns the short name of c, such as "held" or "id-mismatch".
 func (c Code) String() string {
 	if c > 0 && c < codes {
 		return codeNames[c]
@@ -136,10 +136,10 @@ func (c Code) String() string {
 	return "Code(" + strconv.Itoa(int(c)) + ")"
 }
 
-// MarshalText writes the short name; an unknown Code is an error.
+// MarshalText returns the short name of c. It returns an error if c is not a known Code.
 func (c Code) MarshalText() ([]byte, error) { return marshalName(codeNames[:], int(c), "code") }
 
-// UnmarshalText reads a short name.
+// UnmarshalText sets c to the Code with the given short name. It returns an error if there is none.
 func (c *Code) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(codeNames[:], text, "code")
 	if err == nil {
@@ -148,21 +148,23 @@ func (c *Code) UnmarshalText(text []byte) error {
 	return err
 }
 
-// CodeOf returns the Code in err's tree, and 0 if there is none.
+// CodeOf returns the first Code in the tree of err, as [errors.As] finds it. If there is no Code, it
+// returns 0.
 func CodeOf(err error) Code {
 	var c Code
 	errors.As(err, &c)
 	return c
 }
 
-// An OpError is the error of an [Authority]. It says which operation failed on which lease, and why.
+// An OpError is the error that an [Authority] returns. It has the action, the name of the lease and
+// the reason.
 type OpError struct {
 	Op   string // the action, such as "acquire"
 	Name string // the name of the lease
-	Err  error  // a Code for a refusal, a *FieldError for a bad argument; with any other error the outcome is unknown
+	Err  error  // a Code if refused, a *FieldError for a bad argument; any other error means an unknown outcome
 }
 
-// Error returns the operation, the name and the text of Err.
+// Error returns a text with the action, the name and the text of Err.
 func (e *OpError) Error() string {
 	s := "lease: " + e.Op + " " + quote(e.Name)
 	if e.Err == nil {
@@ -177,25 +179,26 @@ func (e *OpError) Unwrap() error { return e.Err }
 // A FieldError reports a bad argument, or a bad field of a record.
 type FieldError struct {
 	Field string // the field, such as "Request.Duration", or the argument, such as "Name" or "Break.a"
-	Value string // the value as text; a text is quoted
-	Bound string // the bound that the value breaks, such as "must be positive"
+	Value string // the value as text; a string is quoted
+	Bound string // the rule that the value violates, such as "must be positive"
 	Code  Code   // the code of the argument, or ErrCorrupt for a field of a record
 }
 
-// Error returns the field, the value and the bound.
+// Error returns a text with the field, the value and the bound.
 func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + e.Bound }
 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// Missing returns the error of an argument that must be given and is nil: a [*FieldError] with the Code
-// [ErrOption]. The argument is named after its function, such as "Break.a".
+// Missing returns the error for a required argument that is nil. The error is a [*FieldError] with
+// the Code [ErrOption]. The parameter names the function and its argument, such as "Break.a".
 func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
-// A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it, and it is the
-// cause of a context from [WhileHeld] that ended with the loss.
+// A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument.
+// If a loss ends a context from [WhileHeld], the LostError is also the [context.Cause] of that
+// context.
 type LostError struct {
 	Name   string // the name of the lease
 	Token  Token  // the token of the incarnation that was lost
@@ -203,20 +206,20 @@ type LostError struct {
 	Err    error  // the last error before the loss; may be nil
 }
 
-// Is reports whether target is [ErrLost], so that errors.Is(err, ErrLost) is true of every loss.
-// [CodeOf] a LostError is its Reason.
+// Is reports whether target is [ErrLost]. So errors.Is(err, ErrLost) is true for every LostError.
+// [CodeOf] returns the Reason of a LostError.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Error returns the name, the reason and the text of Err.
+// Error returns a text with the name, the reason and the text of Err.
 func (e *LostError) Error() string {
 	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
-	if e.Err != nil && CodeOf(e.Err) != e.Reason { // or the text would be there twice
+	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the same text twice
 		s += ": " + e.Err.Error()
 	}
 	return s
 }
 
-// Unwrap returns the Reason and, if there is one, Err.
+// Unwrap returns the Reason. It also returns Err if Err is not nil.
 func (e *LostError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}
@@ -224,14 +227,15 @@ func (e *LostError) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// A PermanentError is an error of a store or an authority that no retry can mend, such as a
-// missing table or a missing permission. [Permanent] makes one.
+// A PermanentError is an error of a store or an authority that a retry cannot fix. Examples are a
+// missing table and a missing permission. [Permanent] returns a PermanentError.
 type PermanentError struct {
 	Err error // the error itself
 }
 
-// Permanent marks err as one that no retry can mend. It returns nil if err is nil, and otherwise
-// a [*PermanentError] with the text of err that unwraps to it; [errors.As] finds the mark.
+// Permanent marks err as an error that a retry cannot fix. It wraps err in a [*PermanentError] with
+// the same text. If err is nil, Permanent returns nil. Call [errors.As] to check whether an error is
+// marked.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -250,7 +254,7 @@ func (e *PermanentError) Error() string {
 // Unwrap returns Err.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// quote quotes a value for a message, and cuts a long one.
+// quote returns s in quotes for an error message. It shortens a string of more than 80 bytes.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -264,12 +268,13 @@ const MaxLabel = 1024
 
 const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
 
-// CheckName returns nil if name can be the name of a lease: non-empty valid UTF-8 of at
-// most [MaxLabel] bytes without NUL. Otherwise it returns a [*FieldError] with the Code
+// CheckName returns nil if name is a valid name of a lease. A valid name is UTF-8 text of 1 to
+// [MaxLabel] bytes without NUL. For any other name, CheckName returns a [*FieldError] with the Code
 // [ErrName].
 func CheckName(name string) error { return labelError("Name", name, ErrName) }
 
-// CheckOwner is CheckName for an owner, with the Code [ErrOwner].
+// CheckOwner returns nil if owner is a valid owner. The rules are those of [CheckName], but the Code
+// of the error is [ErrOwner].
 func CheckOwner(owner string) error { return labelError("Owner", owner, ErrOwner) }
 
 func labelError(field, s string, code Code) error {
@@ -287,7 +292,7 @@ func checkLabel(s string, bad Code) Code {
 		switch c := s[i]; {
 		case c == 0:
 			return bad
-		case c >= utf8.RuneSelf: // until here all was ASCII, and cheap
+		case c >= utf8.RuneSelf: // not ASCII: check the rest in the slower way
 			if strings.IndexByte(s[i:], 0) >= 0 || !utf8.ValidString(s[i:]) {
 				return bad
 			}

@@ -6,15 +6,16 @@ import (
 	"unicode"
 )
 
-// An ID is a lease ID: a GUID, as 16 bytes in the order in which they are printed. It converts to and
-// from a uuid.UUID. IDs are comparable. The zero ID means that no ID is given; it cannot be proposed.
+// An ID is a lease ID. It is a GUID of 16 bytes, in the order in which the digits are printed. An ID
+// can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID means that no ID
+// is given. It cannot be the proposed ID of a request.
 type ID [16]byte
 
 // IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// ParseID reads a GUID in one of the formats of the .NET Guid constructor, in upper or
-// lower case, with or without white space around it:
+// ParseID parses a GUID in one of the formats of the .NET Guid constructor. The digits may be in
+// upper or lower case. White space around the GUID is ignored.
 //
 //	N  00112233445566778899aabbccddeeff
 //	D  00112233-4455-6677-8899-aabbccddeeff
@@ -22,8 +23,9 @@ func (id ID) IsZero() bool { return id == ID{} }
 //	P  (00112233-4455-6677-8899-aabbccddeeff)
 //	X  {0x00112233,0x4455,0x6677,{0x88,0x99,0xaa,0xbb,0xcc,0xdd,0xee,0xff}}
 //
-// In X, white space is allowed anywhere and leading zeros may be left out. For any other text ParseID
-// returns a [*FieldError] with the Code [ErrID].
+// In format X, white space may occur anywhere, and the leading zeros of a number may be left out. A
+// text in format X must not be longer than 1024 bytes. For any other text, ParseID returns a
+// [*FieldError] with the Code [ErrID].
 func ParseID(s string) (ID, error) {
 	t := strings.TrimSpace(s)
 	var id ID
@@ -45,7 +47,7 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// MustParseID is ParseID for constants: it panics if ParseID returns an error.
+// MustParseID is like [ParseID], but panics if ParseID returns an error. It is meant for constants.
 func MustParseID(s string) ID {
 	id, err := ParseID(s)
 	if err != nil {
@@ -54,7 +56,7 @@ func MustParseID(s string) ID {
 	return id
 }
 
-// parseHex reads two digits for each byte of dst.
+// parseHex decodes two hexadecimal digits for each byte of dst, and reports whether that succeeded.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))
 	return err == nil
@@ -65,10 +67,10 @@ func parseDashed(id *ID, s string) bool {
 		parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
 }
 
-// parseBraced reads format X: eleven hexadecimal numbers of 4, 2, 2 and eight times 1 byte. The last
-// eight are in inner braces.
+// parseBraced parses format X, which consists of eleven hexadecimal numbers. The first three numbers
+// have 4, 2 and 2 bytes. The last eight numbers have one byte each and are in inner braces.
 func parseBraced(id *ID, s string) bool {
-	const maxLen = 1024 // a longer text is refused, even if it is a GUID with white space
+	const maxLen = 1024 // bounds the work for a text that is mostly white space
 	if len(s) > maxLen {
 		return false
 	}
@@ -104,13 +106,14 @@ func parseBraced(id *ID, s string) bool {
 	return true
 }
 
-// String returns the ID in format D, in lower case. The Blob service answers in that format too.
+// String returns the ID in format D, in lower case. The Blob service uses the same format in its
+// answers.
 func (id ID) String() string {
 	b, _ := id.MarshalText()
 	return string(b)
 }
 
-// MarshalText writes the ID in format D, in lower case.
+// MarshalText returns the ID in format D, in lower case. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) {
 	b := make([]byte, 36)
 	hex.Encode(b[0:], id[0:4])
@@ -122,7 +125,7 @@ func (id ID) MarshalText() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalText reads what [ParseID] reads. If that is an error, *id is unchanged.
+// UnmarshalText parses text as [ParseID] does. If ParseID returns an error, *id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := ParseID(string(text))
 	if err == nil {

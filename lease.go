@@ -2,69 +2,73 @@ package lease
 
 import "context"
 
-// A Lease is the holder's side of one lease, with one name and one owner. It is the interface of the
-// coordination Lease of Akka and actor-ts. session.Session implements it over any [Authority]. A
-// program that uses leases needs no other interface of this package.
+// A Lease acquires, checks and releases the lease with one name, on behalf of one owner. Its methods
+// are those of the coordination Lease of Akka and of actor-ts. A session.Session is a Lease over any
+// [Authority]. A program that uses leases needs no other interface of this package.
 //
-// An incarnation is one period of holding: it begins with a granted Acquire and ends with a release
-// or a loss. Once ended it never holds again, and no event of one incarnation affects another.
+// An incarnation is one period in which the lease is held. It begins when an Acquire is granted, and
+// ends when the lease is released or lost. An incarnation that has ended is never held again. An
+// event of one incarnation, such as a loss, never affects another incarnation.
 //
-// All methods must be safe for use by several goroutines at once, and inside handlers.
+// All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them
+// too.
 type Lease interface {
 	// Acquire tries once to take the lease. It does not wait until the lease is free.
 	//
 	//   - (true, nil): the lease is held now.
-	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder
-	//     has it, or may have it for all that the authority knows, or it is breaking.
-	//   - (false, err): an argument is bad, or the outcome is unknown. This holder will never
-	//     believe that it holds the lease because of this call. A grant that arrives after
-	//     Acquire has returned is undone.
+	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has
+	//     it, the authority cannot rule out that another holder has it, or the lease is breaking.
+	//   - (false, err): an argument is bad, or the outcome is unknown. This holder will never believe
+	//     that it holds the lease because of this call. If a grant arrives after Acquire has
+	//     returned, the holder undoes that grant.
 	//
-	// If the lease is held already, Acquire sends no request and returns true. If ctx is done
-	// before the call, Acquire sends no request. If ctx ends during the call, Acquire returns its
-	// error at once. If ctx ends after Acquire has returned true, the lease is still held.
+	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before
+	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
+	// ctx at once. If ctx ends after Acquire has returned true, the lease is still held.
 	//
-	// Over a store without a clock, such as etcdlease, an authority counts from when it first
-	// saw the lease. A new process that calls Acquire once and exits is refused even if the
-	// holder is long dead. There, use session.TryRun, or
-	// session.AcquireWait with a context that lasts for longer than the Duration of the lease.
+	// If a store has no clock, as in package etcdlease, an authority counts the duration of a lease
+	// from its own first read of the lease. A new process that calls Acquire once and then exits is
+	// therefore refused, even if the holder crashed long ago. Over such a store, call session.TryRun
+	// instead, or call session.AcquireWait with a context that lasts longer than the Duration of the
+	// lease.
 	Acquire(ctx context.Context) (bool, error)
 
-	// Release gives the lease up. Once Release is called, CheckAlive returns false, even if
-	// Release returns an error or ctx is done. An Acquire that is under way does not return true.
+	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
+	// Release returns an error or ctx is done. An Acquire that is still running does not return true.
 	//
-	// Nil means that the lease is released, or that there was nothing to release. An error means
-	// that the authority may still hold the lease for this holder: call Release again, or the
-	// lease ends by itself.
+	// Release returns nil if the lease is released, or if there was nothing to release. If it returns
+	// an error, the authority may still keep the lease for this holder. In that case, call Release
+	// again, or wait until the lease expires.
 	Release(ctx context.Context) error
 
-	// CheckAlive reports whether the lease is certainly still held. It compares the clock with
-	// the end of the lease: it does no I/O and does not wait. It turns false at that end even if
-	// no goroutine of the holder has run since.
+	// CheckAlive reports whether the lease is certainly still held. It compares the clock with the
+	// end of the lease, so it does no I/O and does not block. It returns false from that end on, even
+	// if no background goroutine of the holder has run in the meantime.
 	CheckAlive() bool
 
-	// OnLost registers f to be called when the lease is lost. It is called once for every
-	// incarnation that ends by a loss, and not for one that ends by Release. Its argument is a
-	// [*LostError]. Each call of f runs in a goroutine of its own, and not before the Acquire that
-	// granted the incarnation has its result. If f is registered after a loss, it is not called
-	// for that loss.
+	// OnLost registers f to be called when the lease is lost. The function f is called once for every
+	// incarnation that is lost, with a [*LostError] as its argument. It is not called for an
+	// incarnation that ends by Release. Each call of f runs in its own goroutine. No call of f begins
+	// before the result of the Acquire that was granted is known. A loss that happened before f was
+	// registered does not call f.
 	//
-	// The function stop unregisters f, and reports whether f was still registered. It does not
-	// wait for a call of f that has begun.
+	// The returned function stop unregisters f, and reports whether f was still registered. It does
+	// not wait for a call of f that has already begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
-// A TokenAcquirer is a Lease that issues fencing tokens.
+// A TokenAcquirer is a [Lease] that returns a fencing token with every grant.
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is Acquire, and also returns the token of the incarnation that is held.
-	// The token is empty if AcquireWithToken does not return true.
+	// AcquireWithToken is like Acquire, but also returns the fencing token of the current
+	// incarnation. If it does not return true, the token is empty.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 
 // AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer], it calls
-// Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a [*FieldError].
+// l.Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a
+// [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
 		return "", false, Missing("AcquireWithToken.l")
@@ -76,28 +80,31 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	return "", ok, err
 }
 
-// A Waiter is a Lease that can wait.
+// A Waiter is a [Lease] that can wait until another Acquire may succeed.
 type Waiter interface {
 	Lease
 
-	// Wait returns nil when it may be worth calling Acquire again: the lease is free, or only an
-	// Acquire can tell. If ctx ends first, Wait returns its error.
+	// Wait blocks until the lease is free, and then returns nil. If only an Acquire can find out
+	// whether the lease is free, Wait also returns nil. If ctx ends first, Wait returns the error of
+	// ctx.
 	Wait(ctx context.Context) error
 }
 
-// WhileHeld returns a context for work that must stop when the lease ends. Call the returned function
-// when the work is done: it frees the resources of the context.
+// WhileHeld returns a context, derived from ctx, for work that must stop when the lease ends. When
+// the work is done, call the returned function to release the resources of the context.
 //
-// If l has a method WhileHeld, that is called. The context of a session.Session belongs to the
-// incarnation that is held at the call. It ends, with this [context.Cause]:
+// If l has a method WhileHeld, the function WhileHeld calls that method. A session.Session returns a
+// context for the incarnation that is held at the time of the call. Its context ends in three cases,
+// each with its own [context.Cause]:
 //
-//   - a stop window before the lease is no longer certain, or when it is lost: a [*LostError]
-//   - at Release: [ErrReleased]
-//   - at once if nothing is held: [ErrNotHeld]
+//   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
+//     [*LostError].
+//   - Release is called. The cause is [ErrReleased].
+//   - Nothing is held at the call. The cause is [ErrNotHeld], and the context ends at once.
 //
-// For any other Lease, WhileHeld uses OnLost and CheckAlive. Then the context ends when the handler
-// of OnLost is called, or at once if nothing is held. It does not end at a Release, and it may end at
-// the loss of a later incarnation.
+// For any other Lease, WhileHeld uses OnLost and CheckAlive. Such a context ends when the Lease calls
+// the handler of OnLost, or at once if nothing is held. It does not end when the lease is released.
+// The loss of a later incarnation may end it.
 //
 // WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {
@@ -111,7 +118,7 @@ func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFun
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	stop := l.OnLost(func(err error) {
-		if err == nil { // Akka's lease gives no cause if another holder has taken it
+		if err == nil { // a Lease of Akka passes no error if another holder has taken it
 			err = ErrLost
 		}
 		cancel(err)

@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// Limits bound the durations that an authority grants. A zero field sets no limit.
+// Limits are bounds of the durations that an authority grants. A zero field sets no bound.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
 	MaxPeriod   time.Duration // the longest break period
 }
 
-// AzureLimits are the limits of the Blob service: "A non-infinite lease can be between 15
-// and 60 seconds", and a break period "between 0 and 60 seconds".
+// AzureLimits are the limits of the Azure Blob service: "A non-infinite lease can be between 15 and
+// 60 seconds", and a break period can be "between 0 and 60 seconds".
 var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
-// A Limiter is an optional ability of a [Store].
+// A Limiter has Limits. It is an optional interface of a [Store].
 type Limiter interface {
-	// Limits returns the limits that [NewAuthority] applies to every request and to every record
-	// that it loads. They must not change.
+	// Limits returns the limits that the Authority of [NewAuthority] applies to every request and to
+	// every record that it loads. All calls must return the same limits.
 	Limits() Limits
 }
 
-// Validate returns nil if no field is negative and MinDuration is not above MaxDuration. Otherwise
-// it returns a [*FieldError] with the Code [ErrOption].
+// Validate returns nil if no field is negative and MinDuration is at most MaxDuration. If MaxDuration
+// is 0, any MinDuration is valid. For other limits, Validate returns a [*FieldError] with the Code
+// [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -39,13 +40,16 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if the request keeps the limits and [Step] could grant it in some state.
-// Otherwise it returns a [*FieldError] that names the field, its value and the bound, with the Code
-// that Step returns for it. In the dialect before [Version20120212] a break has no period, and the
-// duration of an acquire is always 60 seconds.
+// Check returns nil if the request is within the limits and its arguments are valid. Otherwise it
+// returns a [*FieldError] that names the field, its value and the bound. Its Code is that of the bad
+// argument, as [Step] returns it. [Step] grants a request without a bad argument in at least one
+// state of a lease.
+//
+// In the dialect before [Version20120212], Check ignores the period of a break. The duration of an
+// acquire is always 60 seconds in that dialect.
 func (l Limits) Check(req Request) error { return l.check(&req) }
 
-// check is Check of a request that is not copied.
+// check is like Check, but does not copy the request.
 func (l Limits) check(req *Request) error {
 	switch code := check(req); code {
 	case 0:
@@ -84,9 +88,9 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// clamp cuts what a record claims at now to the limits. A finite lease ends at most MaxDuration from
-// now, and so does its break. The break of an infinite lease ends at most MaxPeriod from now. This
-// protects against a record that was written by hand, or under other limits.
+// clamp cuts the remaining time of a record at now to the limits. A finite lease and its break end at
+// most MaxDuration after now. The break of an infinite lease ends at most MaxPeriod after now. A
+// record can exceed the limits if it was written by hand or under other limits.
 func (l Limits) clamp(r *Record, now time.Time) {
 	most := l.MaxDuration
 	if r.Duration == Infinite {

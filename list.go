@@ -6,45 +6,50 @@ import (
 	"time"
 )
 
-// A Lister is an optional ability of a [Store] or an [Authority]. It answers the question of an
-// operator: which leases are there, and who holds them? Every wrapper of a Store or an Authority
-// passes it on.
+// A Lister lists leases. It is an optional interface of a [Store] or an [Authority]. An operator uses
+// it to find out which leases exist and who holds them. If a wrapper wraps a Lister, the wrapper must
+// be a Lister too.
 type Lister interface {
-	// List returns the leases whose names begin with prefix, in any order. The empty prefix
-	// stands for all leases. Any other prefix must be one that [CheckName] accepts.
+	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects
+	// all leases. [CheckName] must accept any other prefix.
 	//
-	// A list shows every lease that stays Leased or Breaking from the beginning of the list to
-	// its end, and it shows it once. It may show other leases that the store remembers. It
-	// shows no name twice.
+	// A list contains every lease that stays Leased or Breaking from the beginning of the iteration
+	// to its end. It may contain other leases that the store remembers. It contains each name at most
+	// once.
 	//
-	// Each [Entry] was true at some moment of the list, but not all entries at the same moment:
-	// leases change while they are listed. The body of a loop over the list may call the Store
-	// or the Authority.
+	// Each [Entry] was true at some moment of the iteration. Two entries may be from different
+	// moments, because leases can change during the iteration. The body of a loop over the list may
+	// call the Store or the Authority.
 	//
-	// An error beside an Entry with a Name is an error of that lease alone, such as a corrupt
-	// record. The Entry shows nothing else, and the list goes on. An error beside an Entry
-	// without a Name ends the list, which is then incomplete. The list ends so if ctx is done
-	// before all leases were shown.
+	// If an error comes with an Entry that has a Name, only that lease could not be read. For
+	// example, its record may be corrupt. The other fields of the Entry are zero, and the iteration
+	// continues.
 	//
-	// Each use of the returned sequence is a new list. List does not call the store before that.
+	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
+	// incomplete. If ctx is done before all leases were listed, the iteration ends with such an
+	// error.
+	//
+	// Each iteration over the returned sequence makes a new list. List does not call the store before
+	// an iteration begins.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 }
 
 // An Entry is one lease in a list.
 type Entry struct {
-	// Name is the name of the lease. It is empty beside an error that ends the list.
+	// Name is the name of the lease. It is empty if the error with the Entry ends the list.
 	Name string
 
-	// Record is the record as it stands at Now: [Record.At] has been applied. It has the ID of
-	// the lease, and a program that knows it can act as the holder.
+	// Record is the record at the time Now. [Record.At] has already been applied. Record contains the
+	// lease ID, and any program that knows the lease ID can act as the holder.
 	Record Record
 
-	// Now is the time of the store, or of the observer where a store has no clock.
+	// Now is the time of the store. If the store has no clock, Now is the time of the process that
+	// lists.
 	Now time.Time
 }
 
-// listing is the list of an authority over a store: what the list of the store shows, within the
-// limits.
+// A listing is the Lister of an authority. It lists the leases of the store, and cuts the remaining
+// time of each lease to the limits.
 type listing struct {
 	Lister
 	limits Limits

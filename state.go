@@ -8,7 +8,7 @@ import (
 
 // A State is one of the five states of a lease. The zero value is [Available].
 //
-// Two questions divide them, as in the table of the Lease Blob document:
+// The Lease Blob document divides the states by two questions, as in this table:
 //
 //	                Locked     Unlocked
 //	Renewable       Leased     Expired
@@ -18,20 +18,22 @@ type State uint8
 const (
 	Available State = iota // unlocked; there is no holder
 	Leased                 // locked by the ID in force
-	Expired                // unlocked; the duration has run out, and the ID may still renew
-	Breaking               // locked until the break period is over; the ID may not renew
-	Broken                 // unlocked; the break period is over, and the ID may not renew
+	Expired                // unlocked; the duration is over, but the last ID may still renew
+	Breaking               // locked until the break period is over; the ID cannot renew
+	Broken                 // unlocked; the break period is over, and the ID cannot renew
 )
 
 var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
 
-// Locked reports whether a write must present the ID in force: Leased and Breaking.
+// Locked reports whether s is Leased or Breaking. In these states, a write to the resource must
+// present the lease ID in force.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
-// Renewable reports whether the holder of the ID may renew: Leased and Expired.
+// Renewable reports whether s is Leased or Expired. In these states, the holder of the lease ID can
+// renew the lease.
 func (s State) Renewable() bool { return s == Leased || s == Expired }
 
-// String returns the state's name in the documents' words, in lower case.
+// String returns the name of the state in lower case, such as "leased".
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -39,10 +41,11 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// MarshalText writes the name of the state; an unknown state is an error.
+// MarshalText returns the name of the state. It returns an error if the state is unknown.
 func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
 
-// UnmarshalText reads one of the five names, in lower case.
+// UnmarshalText sets s to the state with the given name. The name must be one of the five names, in
+// lower case.
 func (s *State) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(stateNames[:], text, "state")
 	if err == nil {
@@ -51,12 +54,12 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Infinite is the duration of a lease that never ends by itself. It is the largest
-// Duration, so that comparisons and minima need no special case.
+// Infinite is the duration of a lease that never ends by itself. It is the largest [time.Duration],
+// so that code which compares durations needs no special case for it.
 const Infinite time.Duration = math.MaxInt64
 
-// The ends of the time that a Record can hold: what RFC 3339 can write. The zero
-// time itself means "does not end".
+// firstTime and lastTime are the earliest and the latest time that a Record can hold, because RFC
+// 3339 can write no others. The Until of a state that does not end by itself is the zero time.
 var (
 	firstTime = time.Time{}
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -64,35 +67,35 @@ var (
 	lastUnix  = lastTime.Unix()
 )
 
-// A Record is all that an authority remembers of one lease. The zero Record is a lease that nobody
-// ever held. Records are comparable.
+// A Record is the complete state of one lease, as an authority keeps it. The zero Record is a lease
+// that was never held. Records are comparable with ==.
 //
 // Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
-//   - Leased and Breaking have an ID; Expired and Broken keep the last one; Available
-//     may keep it (until the next write), because dialects before [Version20120212]
-//     still know it.
-//   - Until is set when the state ends by itself: in Breaking always, in Leased unless
-//     the Duration is Infinite, in the other states never.
-//   - Epoch is at least 1 as soon as there is an ID, and below 1<<63.
+//   - A Leased or Breaking record has the ID in force. An Expired or Broken record keeps the last ID.
+//     An Available record may keep the last ID until the next write, because dialects before
+//     [Version20120212] can still use it.
+//   - Until is set if the state ends by itself. This is always true in state Breaking. In state
+//     Leased it is true unless the Duration is Infinite. In all other states Until is zero.
+//   - Epoch is at least 1 as soon as there is an ID. It is always below 1<<63.
 type Record struct {
 	ID       ID            // the ID in force, or the last one; zero if none is known
-	State    State         // as it was written; At says what it is at a later time
+	State    State         // the state at the time of writing; At returns it for a later time
 	Owner    string        // a label for people; never a proof of anything
-	Duration time.Duration // as granted, and as a renewal grants again; zero only if ID is zero
+	Duration time.Duration // the granted duration, also for renewals; zero only if ID is zero
 	Until    time.Time     // when State ends by itself, in UTC; zero if it does not
-	Epoch    uint64        // the number of the last grant: rises with every grant, and never falls
+	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
 }
 
-// At returns the record as it stands at now. At now >= Until, Leased becomes Expired and Breaking
-// becomes Broken. This is the passing of time, which the outcome table lists as the action "Duration
-// expires".
+// At returns the record as it is at the time now. If now has reached Until, a Leased record becomes
+// Expired and a Breaking record becomes Broken. The outcome table of the Lease Blob document lists
+// this change as the action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
 }
 
-// pass is At in place.
+// pass is like At, but changes *r.
 func (r *Record) pass(now time.Time) {
 	if r.Until.IsZero() || now.Before(r.Until) {
 		return
@@ -105,8 +108,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long after now the lease stays locked, if nothing else happens. It is
-// Infinite for an infinite lease, and 0 if the lease is not locked at now.
+// Remaining returns how long the lease stays locked after now if no further request changes it. It
+// returns Infinite for an infinite lease, and 0 if the lease is not locked at now.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -116,16 +119,17 @@ func (r *Record) remaining(now time.Time) time.Duration {
 	case r.Until.IsZero():
 		return Infinite
 	}
-	return max(0, r.Until.Sub(now)) // Sub saturates
+	return max(0, r.Until.Sub(now)) // Sub does not overflow
 }
 
-// Token returns the fencing token of the record's last grant, or the empty Token if
-// there was none.
+// Token returns the fencing token of the last grant in the record. It returns the empty Token if the
+// lease was never granted.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Validate returns nil if the record keeps the rules stated on [Record]. Otherwise it returns a
-// [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule. A store
-// must call it on every record that it reads, because [Step] assumes that records are valid.
+// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise it
+// returns a [*FieldError] with the Code [ErrCorrupt], which names the field, its value and the rule.
+// A store must call Validate on every record that it reads, because [Step] assumes that its record is
+// valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
@@ -136,7 +140,7 @@ func (r Record) Validate() error {
 		return bad("State", uint8(r.State), "must be one of the five states")
 	case r.Epoch >= epochLimit:
 		return bad("Epoch", r.Epoch, "must be below 1<<63")
-	case r.Until != r.Until.UTC(): // which strips the monotonic reading
+	case r.Until != r.Until.UTC(): // UTC strips the monotonic reading
 		return bad("Until", r.Until, "must be in UTC and without a monotonic reading")
 	case r.Until.Unix() < firstUnix || r.Until.Unix() > lastUnix:
 		return bad("Until", r.Until.Unix(), "must lie in the years 1 to 9999")

@@ -2,19 +2,22 @@ package lease
 
 import "strings"
 
-// epochLimit bounds the Epoch of a Record, so that it also fits a signed column.
+// epochLimit is greater than every Epoch of a Record. An Epoch below epochLimit also fits into a
+// signed 64-bit column of a database.
 const epochLimit = 1 << 63
 
-// A Token is a fencing token: it orders the grants of one lease. Every granted acquire, and every
-// change to another ID, issues a newer token. A renewal, a break, a release and the expiry of the
-// lease do not. The empty Token means that there is no token.
+// A Token is a fencing token. Tokens order the grants of one lease. Every granted acquire, and every
+// change to another ID, issues a newer token. A renewal, a break, a release or an expiry does not
+// issue a token. The empty Token means that there is no token.
 //
-// A well-formed Token is the Epoch of a [Record] in 20 decimal digits, from 1 to 1<<63-1. So tokens
-// sort in the right order as strings too. Two tokens are equal if and only if their strings are. A
-// Lease of another library may have tokens of another form. Compare does not order those.
+// A well-formed Token is the Epoch of a [Record] in 20 decimal digits, from 1 to 1<<63-1. So
+// well-formed tokens are in the right order when they are sorted as strings. Two tokens are equal if
+// and only if their strings are equal. A Lease of another library may have tokens of another form.
+// Compare cannot order such tokens.
 type Token string
 
-// TokenOf returns the Token of an Epoch, and the empty Token for 0.
+// TokenOf returns the Token with the given Epoch. For the Epoch 0 it returns the empty Token. A Token
+// of 1<<63 or more is not well-formed.
 func TokenOf(epoch uint64) Token {
 	if epoch == 0 {
 		return ""
@@ -27,8 +30,8 @@ func TokenOf(epoch uint64) Token {
 	return Token(b[:])
 }
 
-// Epoch returns the number of a well-formed Token. For the empty Token and for a malformed one it
-// returns a [*FieldError] with the Code [ErrToken].
+// Epoch returns the number of a well-formed Token. If t is empty or malformed, Epoch returns a
+// [*FieldError] with the Code [ErrToken].
 func (t Token) Epoch() (uint64, error) {
 	if n, ok := t.epoch(); ok {
 		return n, nil
@@ -37,7 +40,7 @@ func (t Token) Epoch() (uint64, error) {
 }
 
 func (t Token) epoch() (n uint64, ok bool) {
-	if len(t) != 20 || t[0] != '0' { // 20 digits below 1<<63, which has 19, begin with 0
+	if len(t) != 20 || t[0] != '0' { // the numbers below 1<<63 have at most 19 digits
 		return 0, false
 	}
 	for i := range len(t) {
@@ -50,15 +53,15 @@ func (t Token) epoch() (n uint64, ok bool) {
 	return n, n > 0 && n < epochLimit
 }
 
-// Validate returns nil if the Token is well-formed, and otherwise the error of Epoch.
+// Validate returns nil if the Token is well-formed. Otherwise it returns the error of [Token.Epoch].
 func (t Token) Validate() error {
 	_, err := t.Epoch()
 	return err
 }
 
-// Compare returns -1 if t is older than u, 0 if they are equal, and +1 if t is newer. A malformed
-// Token is older than every well-formed one, so that it never outranks a grant. Two malformed tokens
-// are compared as strings, which means nothing.
+// Compare returns -1 if t is older than u, 0 if t and u are equal, and +1 if t is newer than u. A
+// malformed Token is older than every well-formed one, so it never outranks the token of a grant.
+// Compare orders two malformed tokens as strings, and that order says nothing about their age.
 func (t Token) Compare(u Token) int {
 	_, a := t.epoch()
 	_, b := u.epoch()

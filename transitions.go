@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// An Action is something that is done to a lease or to the resource behind it. The first five are
-// the modes of the Lease Blob operation. ActionRead and ActionWrite are the uses of the resource. The
-// zero Action is none, and refused.
+// An Action is an operation on a lease, or on the resource that the lease protects. ActionAcquire to
+// ActionBreak are the five modes of the Lease Blob operation. ActionRead and ActionWrite are a read
+// and a write of the resource. The zero Action is invalid, and a request with it is refused.
 type Action uint8
 
 const (
-	ActionAcquire Action = iota + 1 // take a lease that is not locked, or start the own lease again
+	ActionAcquire Action = iota + 1 // take a lease that is not locked, or restart the lease of the same ID
 	ActionRenew                     // start the duration again
 	ActionChange                    // give the lease to another ID
 	ActionRelease                   // give the lease up
 	ActionBreak                     // end the lease after a period, without knowing its ID
 	ActionRead                      // read the resource; changes nothing
-	ActionWrite                     // write the resource; without an ID it forgets the last lease
+	ActionWrite                     // write the resource; a write without an ID clears the last lease
 )
 
 var actionNames = [...]string{
@@ -33,10 +33,10 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", uint8(a))
 }
 
-// MarshalText writes the name of the action; an unknown action is an error.
+// MarshalText returns the name of the action. It returns an error if the action is unknown.
 func (a Action) MarshalText() ([]byte, error) { return marshalName(actionNames[:], int(a), "action") }
 
-// UnmarshalText reads the name of an action, in lower case.
+// UnmarshalText sets a to the action with the given name, which must be in lower case.
 func (a *Action) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(actionNames[:], text, "action")
 	if err == nil {
@@ -45,22 +45,22 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Period is the break period of a break: "the proposed duration of seconds that the
-// lease should continue before it is broken". The zero Period is an absent one, which is
-// not Grace(0): without a period a lease of finite duration breaks when its time is up, and
-// an infinite one at once.
+// A Period is the break period of a break: "the proposed duration of seconds that the lease should
+// continue before it is broken". The zero Period means that no period is given, and differs from
+// Grace(0). Without a period, a break lets a finite lease run until its end, and ends an infinite
+// lease at once.
 type Period struct {
 	d   time.Duration
 	set bool
 }
 
-// Grace returns the Period d; Grace(0) breaks at once.
+// Grace returns the break period d. A break with Grace(0) ends the lease at once.
 func Grace(d time.Duration) Period { return Period{d, true} }
 
-// Get returns the period, and false if it is absent.
+// Get returns the period and true. If no period is given, it returns 0 and false.
 func (p Period) Get() (time.Duration, bool) { return p.d, p.set }
 
-// String returns the period as a Duration, or "absent".
+// String formats the period like a [time.Duration]. It returns "absent" if no period is given.
 func (p Period) String() string {
 	if !p.set {
 		return "absent"
@@ -68,34 +68,36 @@ func (p Period) String() string {
 	return p.d.String()
 }
 
-// A Request is one action with its arguments. Fields that the action does not have are ignored: in
-// particular, "a lease duration cannot be changed using renew or change". Requests are comparable.
+// A Request is one action with its arguments. Fields that the action does not use are ignored. For
+// example, a renewal ignores the Duration, because "a lease duration cannot be changed using renew or
+// change". Requests are comparable with ==.
 type Request struct {
-	_ struct{} // fields by name only
+	_ struct{} // composite literals must name the fields
 
 	Action   Action        // must be given
 	ID       ID            // ActionRenew, ActionChange, ActionRelease; optional for ActionRead and ActionWrite
 	Proposed ID            // ActionAcquire, ActionChange
-	Owner    string        // ActionAcquire; ActionChange, where empty keeps the record's; a label, may be empty
+	Owner    string        // ActionAcquire, ActionChange; a label; if it is empty, ActionChange keeps the owner
 	Duration time.Duration // ActionAcquire; positive, or Infinite
 	Period   Period        // ActionBreak
-	Version  Version       // the dialect; zero is the newest; a native authority may refuse old ones
+	Version  Version       // the dialect; zero is the newest; some authorities refuse old ones
 }
 
-// Step is the machine: it applies one request to a record at the authority's time now. The outcome
-// is that of the two tables of the Lease Blob document, cell by cell.
+// Step applies one request to a record at the authority's time now. Its outcomes are those of the two
+// tables of the Lease Blob document, cell by cell.
 //
-// If the request is granted, Step returns the record after the action and nil. If it is refused, or
-// if an argument is missing or out of range, Step returns r.At(now) and a [Code].
+// If the request is granted, Step returns the new record and a nil error. If the request is refused,
+// or if an argument is missing or out of range, Step returns r.At(now) and a [Code].
 //
-// Step is pure: it reads no clock, draws no randomness, remembers nothing, allocates nothing, and
-// may be called by several goroutines at once. It assumes that r is valid ([Record.Validate]), and
-// that the authority never calls it with an earlier now than before. Then the record that it returns
-// is valid too.
+// Step is a pure function. It reads no clock, draws no random numbers, keeps no state and allocates
+// no memory. It is safe for concurrent use by several goroutines.
 //
-// An end that cannot be written saturates. A lease that would end after the year 9999 is granted as
-// infinite, and a break that would end later ends then. A now before the year 1 is refused with
-// [ErrTime].
+// Step assumes that r is valid ([Record.Validate]). It also assumes that the authority never passes
+// an earlier now than in a call before. The record that Step returns is then valid too.
+//
+// A record cannot hold a time after the year 9999. A lease that would end after that year becomes
+// infinite. A break that would end after that year ends at the last instant of the year. If now is
+// before the year 1, Step refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -109,7 +111,8 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is Step in place. The arguments were checked, and At was applied to the record.
+// step is like Step, but changes *r. The caller has already checked the arguments and applied At to
+// the record.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
@@ -131,7 +134,7 @@ func step(r *Record, req *Request, now time.Time) Code {
 	return use(r, req)
 }
 
-// check checks the arguments that the action needs.
+// check returns the Code of an argument that is missing or out of range, or 0 if there is none.
 func check(req *Request) Code {
 	if !req.Version.known() {
 		return ErrVersion
@@ -175,9 +178,11 @@ func check(req *Request) Code {
 	return 0
 }
 
-// "If the blob does not have an active lease, the Blob service creates a lease on the
-// blob [...]. If the blob has an active lease, you can only request a new lease using the
-// active lease ID, but you can specify a new x-ms-lease-duration".
+// acquire implements these sentences of the Lease Blob document:
+//
+//	If the blob does not have an active lease, the Blob service creates a lease on the
+//	blob [...]. If the blob has an active lease, you can only request a new lease using the
+//	active lease ID, but you can specify a new x-ms-lease-duration.
 func acquire(r *Record, req *Request, now time.Time) Code {
 	switch {
 	case r.State.Locked() && r.ID != req.Proposed:
@@ -197,10 +202,12 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 	return 0
 }
 
-// "In versions before 2012-02-12, the lock duration is 60 seconds."
+// oldDuration is the duration of every lease in the older dialect: "In versions before 2012-02-12,
+// the lock duration is 60 seconds."
 const oldDuration = 60 * time.Second
 
-// start makes the record Leased for its duration from now on.
+// start makes the record Leased, with its whole Duration counted from now. If the end cannot be
+// written, the lease becomes infinite.
 func start(r *Record, now time.Time) {
 	r.State, r.Until = Leased, time.Time{}
 	if r.Duration == Infinite {
@@ -214,11 +221,12 @@ func start(r *Record, now time.Time) {
 	r.Until = until
 }
 
-// after returns now+d and true, or the last time that can be written and false if now+d is later.
+// after returns now+d and true. If a record cannot hold that time, after returns the latest time that
+// a record can hold and false.
 func after(now time.Time, d time.Duration) (time.Time, bool) {
 	if sec := now.Unix(); sec <= lastUnix {
 		sec += int64(d / time.Second)
-		t := time.Unix(sec, int64(now.Nanosecond())+int64(d%time.Second)) // has no monotonic reading
+		t := time.Unix(sec, int64(now.Nanosecond())+int64(d%time.Second)) // without a monotonic reading
 		if t.Unix() <= lastUnix {
 			return t.UTC(), true
 		}
@@ -226,10 +234,12 @@ func after(now time.Time, d time.Duration) (time.Time, bool) {
 	return lastTime, false
 }
 
-// "The lease can be renewed if the lease ID specified on the request matches that
-// associated with the blob. Note that the lease may be renewed even if it has expired as
-// long as the blob has not been modified or leased again since the expiration of that
-// lease. When you renew a lease, the lease duration clock resets."
+// renew implements these sentences of the Lease Blob document:
+//
+//	The lease can be renewed if the lease ID specified on the request matches that
+//	associated with the blob. Note that the lease may be renewed even if it has expired as
+//	long as the blob has not been modified or leased again since the expiration of that
+//	lease. When you renew a lease, the lease duration clock resets.
 func renew(r *Record, req *Request, now time.Time) Code {
 	switch {
 	case r.ID != req.ID:
@@ -243,10 +253,14 @@ func renew(r *Record, req *Request, now time.Time) Code {
 	return 0
 }
 
-// "Changes the lease ID of an active lease. A change must include the current lease ID in
-// x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id." The table also grants a
-// change to the ID that is in force already, from whatever ID, so that a change whose
-// answer was lost can be sent again; it changes nothing.
+// change implements these sentences of the Lease Blob document:
+//
+//	Changes the lease ID of an active lease. A change must include the current lease ID in
+//	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
+//
+// If the proposed ID is already in force, the outcome table grants the change, whatever the request
+// gives as the current ID. Such a change leaves the record as it is. So a client can repeat a change
+// whose answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {
 	case !r.State.Locked():
@@ -268,9 +282,13 @@ func change(r *Record, req *Request) Code {
 	return 0
 }
 
-// "The lease may be released if the lease ID specified on the request matches that
-// associated with the blob." Whatever the state: releasing is how a break ends early. The
-// ID is kept, for the dialects that can still renew or break it.
+// release implements this sentence of the Lease Blob document:
+//
+//	The lease may be released if the lease ID specified on the request matches that
+//	associated with the blob.
+//
+// A lease can be released in every state except Available, so a release can end a break early. The
+// record keeps the ID, because the older dialect can still renew or break a released lease.
 func release(r *Record, req *Request) Code {
 	if r.State == Available || r.ID != req.ID {
 		return ErrIDMismatch
@@ -279,11 +297,15 @@ func release(r *Record, req *Request) Code {
 	return 0
 }
 
-// "Any authorized request can break the lease; the request is not required to specify a
-// matching lease ID." "This break period is only used if it is shorter than the time
-// remaining on the lease." "If this header does not appear with a break operation, a
-// fixed-duration lease breaks after the remaining lease period elapses, and an infinite
-// lease breaks immediately."
+// breaks implements these sentences of the Lease Blob document:
+//
+//	Any authorized request can break the lease; the request is not required to specify a
+//	matching lease ID.
+//
+//	This break period is only used if it is shorter than the time remaining on the lease.
+//
+//	If this header does not appear with a break operation, a fixed-duration lease breaks
+//	after the remaining lease period elapses, and an infinite lease breaks immediately.
 func breaks(r *Record, req *Request, now time.Time) Code {
 	switch r.State {
 	case Available:
@@ -297,7 +319,7 @@ func breaks(r *Record, req *Request, now time.Time) Code {
 	}
 	period, given := req.Period.Get()
 	given = given && !req.Version.old()
-	until := r.Until // of a lease that is not locked, and of an infinite one, zero
+	until := r.Until // zero if the lease is not locked or infinite
 	if given && r.State.Locked() {
 		if end, _ := after(now, period); until.IsZero() || end.Before(until) {
 			until = end
@@ -310,8 +332,10 @@ func breaks(r *Record, req *Request, now time.Time) Code {
 	return 0
 }
 
-// use decides a use of the resource that presents an ID, or a read that presents none:
-// "the operation only proceeds if the lease ID included with the request is valid".
+// use decides a read, or a write with a lease ID. A read without an ID is always granted. A request
+// with an ID follows this sentence of the Lease Blob document:
+//
+//	the operation only proceeds if the lease ID included with the request is valid.
 func use(r *Record, req *Request) Code {
 	switch {
 	case req.ID.IsZero():
@@ -326,8 +350,11 @@ func use(r *Record, req *Request) Code {
 	return ErrNotPresent
 }
 
-// "Once a lease has expired, the lease ID is maintained by the Blob service until the blob
-// is modified or leased again." A write without an ID is that modification.
+// write decides a write. A write without a lease ID clears the last lease ID, according to this
+// sentence of the Lease Blob document:
+//
+//	Once a lease has expired, the lease ID is maintained by the Blob service until the blob
+//	is modified or leased again.
 func write(r *Record, req *Request) Code {
 	if !req.ID.IsZero() {
 		return use(r, req)

@@ -5,24 +5,26 @@ import (
 	"time"
 )
 
-// A Version is a version of the Blob service's interface, written as the number
-// yyyymmdd of its date. It chooses the dialect of [Step]; the zero Version is the newest.
+// A Version is a version of the interface of the Azure Blob service. It is a date, written as the
+// number yyyymmdd. It chooses the dialect of [Step]. The zero Version is the newest.
 //
-// There are two dialects. Version20120212 changed four behaviours, and each has a method here, in the
-// order of the document's list. It also introduced the change action, the proposed ID, the lease
-// duration and the break period. In the older dialect a change is refused, and the durations in a
-// request are ignored, because there was no header for them. The proposed ID must be given in both
-// dialects, because [Step] is a pure function and cannot make one up.
+// There are two dialects. [Version20120212] changed four behaviors of the older dialect. Version has
+// one method for each of these changes, in the order of the document's list. Version20120212 also
+// introduced the change action, the proposed ID, the lease duration and the break period.
+//
+// In the older dialect, a change is refused, and the durations in a request are ignored. Both
+// dialects require a proposed ID for an acquire, because [Step] is a pure function and cannot
+// generate an ID.
 type Version uint32
 
 const (
-	Version20090919 Version = 2009_09_19 // the first that knew leases
-	Version20110818 Version = 2011_08_18 // the last before the change
-	Version20120212 Version = 2012_02_12 // the first of today's dialect
+	Version20090919 Version = 2009_09_19 // the first version with leases
+	Version20110818 Version = 2011_08_18 // the last version of the older dialect
+	Version20120212 Version = 2012_02_12 // the first version of the newer dialect
 )
 
-// Validate returns nil for the zero Version and for a date not before [Version20090919],
-// and otherwise a [*FieldError] with the Code [ErrVersion].
+// Validate returns nil if v is zero, or if v is a date that is not before [Version20090919].
+// Otherwise it returns a [*FieldError] with the Code [ErrVersion].
 func (v Version) Validate() error {
 	if v.known() {
 		return nil
@@ -43,25 +45,26 @@ func (v Version) date() (y, m, d int) { return int(v) / 10000, int(v) / 100 % 10
 
 func (v Version) old() bool { return v != 0 && v < Version20120212 }
 
-// DurationRequired reports whether an acquire must have a duration: "A call to Lease Blob to acquire a lease now must include a lease
-// duration header." If it reports false, every lease lasts 60 seconds.
+// DurationRequired reports whether an acquire must have a duration. In the newer dialect, "A call to
+// Lease Blob to acquire a lease now must include a lease duration header." In the older dialect,
+// every lease lasts 60 seconds.
 func (v Version) DurationRequired() bool { return !v.old() }
 
 // RenewsReleased reports whether a released lease can be renewed until the blob is written or leased
-// again. In the newer dialect "You can no longer renew a lease after releasing it."
+// again. In the newer dialect, "You can no longer renew a lease after releasing it."
 func (v Version) RenewsReleased() bool { return v.old() }
 
 // BreaksReleased reports whether a released lease can be broken until the blob is written or leased
-// again. In the newer dialect "You can no longer break a lease after releasing it."
+// again. In the newer dialect, "You can no longer break a lease after releasing it."
 func (v Version) BreaksReleased() bool { return v.old() }
 
-// BreaksAgain reports whether a breaking or broken lease can be broken: "You can now break a breaking
-// or broken lease, making break operations idempotent." If it reports false, a second break is
-// refused with [ErrAlreadyBroken].
+// BreaksAgain reports whether a breaking or broken lease can be broken again. In the newer dialect,
+// "You can now break a breaking or broken lease, making break operations idempotent." In the older
+// dialect, a second break is refused with [ErrAlreadyBroken].
 func (v Version) BreaksAgain() bool { return !v.old() }
 
 // String returns the version in the form of the header x-ms-version, such as "2012-02-12". For the
-// zero Version it returns "newest".
+// zero Version, it returns "newest".
 func (v Version) String() string {
 	if v == 0 {
 		return "newest"
@@ -70,8 +73,9 @@ func (v Version) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
 }
 
-// ParseVersion reads a version in the form of the header x-ms-version. For any other text, and for a
-// date before [Version20090919], it returns a [*FieldError] with the Code [ErrVersion].
+// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". For any
+// other text, and for a date before [Version20090919], it returns a [*FieldError] with the Code
+// [ErrVersion].
 func ParseVersion(s string) (Version, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		if v := Version(t.Year()*10000 + int(t.Month())*100 + t.Day()); v != 0 && v.known() {
