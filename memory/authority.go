@@ -7,21 +7,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An authority is the Store as a [lease.Authority] of its own. It decides as [lease.NewAuthority]
-// does, by [lease.Decide], but under the lock of the record: a request is one look-up, one lock and
-// one reading of the clock, and there is no version to compare.
+// authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the
+// mutex of the record's shard. So a request needs one look-up, one lock and one reading of the clock,
+// and no versions are compared.
 type authority Store
 
-// Authority returns the authority over the Store, with which a program can look at a lease, break
-// it, and write under it. It grants what [lease.NewAuthority] of the Store grants, and takes less
-// time. It is a [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority over the Store. A program can use it to inspect a lease, to break a
+// lease, and to check whether a write is allowed. It grants the same requests as the result of
+// [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request. Since nothing can fail between the decision and the answer, the
-// outcome is never unknown, except under a context that is done.
+// Do carries out one request. If ctx is done before the call, Do carries out nothing. In all other
+// cases the outcome is known, because nothing can fail between the decision and the answer.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -45,7 +45,7 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	now, elapsed := s.clock.now()
 	next, write, err := lease.Decide(e.record, *req, s.limits, now)
 	if _, refused := err.(lease.Code); err != nil && !refused {
-		return err // a bad argument: the answer shows nothing
+		return err // a bad argument: the Result stays zero
 	}
 	if write {
 		s.put(sh, hash, name, e, next, now, elapsed)
@@ -54,7 +54,8 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	return err
 }
 
-// refuseFirst returns the error of a bad name or argument, which is certain, and otherwise err.
+// refuseFirst returns an error for a bad name or a bad argument. If there is none, it returns err. A
+// bad argument comes first, because it is a certain refusal.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad
@@ -65,12 +66,12 @@ func (a *authority) refuseFirst(name string, req *lease.Request, err error) erro
 	return err
 }
 
-// Watch is that of the Store.
+// Watch is like [Store.Watch].
 func (a *authority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return (*Store)(a).Watch(ctx, name)
 }
 
-// List is that of the Store, with each record as it may stand within the limits.
+// List is like [Store.List], but cuts the remaining time of each lease to the limits of the Store.
 func (a *authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range (*Store)(a).List(ctx, prefix) {

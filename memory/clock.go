@@ -7,12 +7,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A clock measures the time that has elapsed since its start. That never decreases.
+// A clock measures the time that has elapsed since its start. The elapsed time never decreases.
 type clock struct {
 	lease.Clock
 	started time.Time
-	origin  time.Time    // started, in UTC and without a monotonic reading
-	last    atomic.Int64 // the latest reading of an injected clock
+	origin  time.Time    // the time started, in UTC and without a monotonic reading
+	last    atomic.Int64 // the largest elapsed time of an injected clock
 }
 
 func (c *clock) start(injected lease.Clock) {
@@ -23,7 +23,7 @@ func (c *clock) start(injected lease.Clock) {
 	c.origin = c.started.Round(0).UTC()
 }
 
-// now returns the time, in UTC, and the time elapsed.
+// now returns the current time in UTC, and the time that has elapsed since the start.
 func (c *clock) now() (time.Time, time.Duration) {
 	elapsed := c.elapsed()
 	return c.origin.Add(elapsed), elapsed
@@ -31,7 +31,7 @@ func (c *clock) now() (time.Time, time.Duration) {
 
 func (c *clock) elapsed() time.Duration {
 	if c.Clock == nil {
-		return time.Since(c.started) // by the monotonic clock
+		return time.Since(c.started) // uses the monotonic clock
 	}
 	elapsed := int64(c.Clock.Now().Sub(c.started))
 	for {

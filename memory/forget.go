@@ -7,22 +7,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle is the largest number of records that are Available that a [Store] remembers. It always remembers
+// Idle is the largest number of Available records that a [Store] remembers. A Store always remembers
 // at least the Idle/64 records that became Available last.
 const Idle = 64 * shards
 
-// absent makes an absence: an entry without a name that stands for every name that the Store does not
-// know. It never changes.
+// absent returns a new absence. An absence is an entry without a name that stands for every name that
+// the Store does not know. An absence is never modified.
 func (s *Store) absent(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.term.version(ofAbsence, s.forgotten.Add(1))}
 }
 
 func (e *entry) absent() bool { return e.name == "" }
 
-// forget removes the entry. Before that it replaces the absence by one with a new version and an Epoch
-// that is not below the entry's. So tokens do not fall, and a swap that was decided on an older absence
-// is a conflict. Such a swap is a conflict even if it is for another unknown name, because the Store
-// remembers nothing about unknown names.
+// forget removes the entry. It first replaces the absence by a new one, whose Epoch is at least the
+// Epoch of the entry. So tokens never decrease. The new absence also has a new version. So a swap
+// that was decided on an older absence is a conflict. All unknown names share the absence, because
+// the Store remembers nothing about them. So even a swap for another unknown name is a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -34,17 +34,17 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep forgets the oldest records that are Available, if there are more than the shard's part of Idle.
-// Then it checks some of the other entries in turn, and forgets those that are due. When all were
-// checked once, it checks none until the first of them can be due.
+// sweep forgets the oldest Available records if the shard has more than its share of Idle. Then it
+// checks some of the other entries in turn, and forgets those that are due. After a full round of
+// checks, sweep checks no entry until the first of them can be due.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is put from now on is due after the retention at the earliest, even if it
-			// replaces one that this turn has checked.
+			// A record that is written later is due after the retention at the earliest. This also
+			// holds for a record that replaces one that was checked in this round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -59,7 +59,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// due is when the record will have been Expired or Broken for the retention, in time elapsed.
+// due returns the elapsed time at which the record will have been Expired or Broken for the
+// retention.
 func (e *entry) due(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -70,7 +71,7 @@ func (e *entry) due(retention time.Duration, now time.Time, elapsed time.Duratio
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// add returns t+d, or the longest Duration if that is less.
+// add returns t+d, or the longest Duration if t+d is longer than that.
 func add(t, d time.Duration) time.Duration {
 	if d > math.MaxInt64-max(t, 0) {
 		return math.MaxInt64

@@ -9,11 +9,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List returns the leases that the Store remembers whose names begin with prefix, sorted by name.
-// It collects the names first, and reads each record when its turn comes. So it holds no lock
-// while the body of the loop runs, and each entry is current when the body gets it. A name that
-// was forgotten since the beginning of the list is left out. The only errors are that of a prefix
-// that [lease.CheckName] refuses and that of a context that is done.
+// List returns the leases in the Store whose names begin with prefix, sorted by name. It first
+// collects the names. Then it reads each record just before the body of the loop gets the record. So
+// each entry is current, and List holds no lock while the body runs. A name that the Store forgets
+// during the iteration may be left out.
+//
+// The iteration ends with an error if ctx is done. It also ends with an error if [lease.CheckName]
+// refuses a prefix that is not empty.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		names, err := s.names(prefix)
@@ -34,7 +36,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// names returns the names that begin with prefix, sorted.
+// names returns the sorted names that begin with prefix.
 func (s *Store) names(prefix string) (names []string, err error) {
 	if prefix != "" {
 		if err := lease.CheckName(prefix); err != nil {
@@ -62,7 +64,8 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// entry returns what a list shows of the name, and false if the Store does not remember it.
+// entry returns the lease with the given name as List reports it. It returns false if the Store does
+// not remember the name.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

@@ -8,23 +8,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A shard is the part of a Store that holds the names whose hashes have the same last bits. It fills
-// two cache lines, and a renewal uses mainly the first one.
+// A shard is the part of a Store that has the names whose hashes end with the same bits. It fills two
+// cache lines, and a renewal uses mainly the first one.
 type shard struct {
 	mu      sync.Mutex
-	swaps   uint64                        // numbers the versions of the entries
-	recent  *entry                        // found last: a Swap usually follows a Load of the same name
-	entries map[uint64]*entry             // by the hash of the name, the first of each
-	watches map[string]map[watch]struct{} // by name, of names that have any
-	idle    queue                         // entries that are Available; the head became so first
+	swaps   uint64                        // the number of swaps; each swap numbers the version that it writes
+	recent  *entry                        // the entry found last, because a Swap usually follows a Load of the same name
+	entries map[uint64]*entry             // maps the hash of a name to the first entry with that hash
+	watches map[string]map[watch]struct{} // maps a name to its watches, if there are any
+	idle    queue                         // entries that are Available; the head became Available first
 	_       [8]byte
 
 	used queue // entries that are not Available; the head is checked next
-	peak int   // most entries since the map was made; a map does not shrink by itself
+	peak int   // the largest size of the map entries; a map does not shrink by itself
 
-	turn    int           // how many entries of used are to be checked before rest is known
-	soonest time.Duration // when the first of the checked entries is due, in time elapsed
-	rest    time.Duration // no entry of used is due earlier
+	turn    int           // the number of entries in used that this round must still check
+	soonest time.Duration // the elapsed time at which the first of the checked entries is due
+	rest    time.Duration // no entry in used is due before this elapsed time
 	_       [16]byte
 }
 
@@ -40,23 +40,23 @@ func (sh *shard) entry(hash uint64, name string) *entry {
 	return sh.recent
 }
 
-// An entry is a record that is remembered.
+// An entry is a record that the Store remembers, with its name and version.
 type entry struct {
 	name       string
 	record     lease.Record
-	number     uint64        // of the swap that put the record here, unlike any other of the shard
-	version    string        // empty until it is first shown
-	swapped    time.Duration // when the record was put here, in time elapsed
+	number     uint64        // the number of the swap that wrote the record; unique in the shard
+	version    string        // empty until a Snapshot needs it
+	swapped    time.Duration // the elapsed time at which the record was written
 	same       *entry        // the next entry with the same hash, which is rare
-	prev, next *entry        // in the queue for the record's State; nil if in none yet
+	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
 }
 
-// ended reports whether the record has come to its Until.
+// ended reports whether the record has reached its Until at the time now.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
 
-// add adds an entry that is in no queue yet.
+// add adds an entry for the name. The entry is in no queue until put is called.
 func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
 		sh.entries = make(map[uint64]*entry)
@@ -67,7 +67,7 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// put sets the record of the entry and moves the entry to the right queue.
+// put stores a record in the entry and moves the entry to the queue for the State of the record.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed
@@ -82,7 +82,8 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove removes the entry.
+// remove removes the entry. If few entries are left, it copies them to a new map, which needs less
+// memory.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)
@@ -116,7 +117,7 @@ func (sh *shard) queue(e *entry) *queue {
 	return &sh.used
 }
 
-// A queue is a ring of entries. Moving the head turns it.
+// A queue is a circular list of entries. To rotate the queue, set head to the next entry.
 type queue struct {
 	head *entry
 	size int

@@ -3,30 +3,32 @@
 //	store := memory.New(nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// The leases end with the process, and other processes do not see them. Within the process a Store
-// is linearizable and never issues a token twice. A process that restarts uses [Options.Floor] to
-// issue only newer tokens than before.
+// The leases are lost when the process exits, and other processes do not see them. Within the
+// process, a Store is linearizable and never issues the same token of a lease twice. After a restart,
+// use [Options.Floor] to make all new tokens newer than the tokens before the restart.
 //
 // # Time
 //
-// The time of a Store is the wall clock's at [New] plus what has elapsed since by the monotonic clock.
-// Setting the wall clock does not move a lease. On Linux the monotonic clock stops while the machine is
-// suspended, and so does the time of the Store. A Store that is made inside a testing/synctest bubble
-// follows the clock of the bubble.
+// A Store reads the wall clock once, in [New]. Its time is that reading plus the time that has
+// elapsed on the monotonic clock since then. Therefore a change of the wall clock does not change
+// when a lease ends. On Linux, the monotonic clock stops while the machine is suspended, and the time
+// of the Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
+// bubble.
 //
 // # Forgetting
 //
-// A Store has no goroutine. Each write also forgets a bounded number of records, so that it takes a
-// bounded time. A Store forgets
+// A Store has no goroutine. Instead, each write also forgets some old records. Their number is
+// bounded, so that a write takes a bounded time. A Store forgets
 //
-//   - records that are Available, the oldest first, when there are more than [Idle]. A million names
-//     that are leased and released once leave at most Idle records behind, even if no time passes.
-//   - records that have been Expired or Broken for [Options.Retention]. Every new name checks two
-//     other records, if any can be due. So a Store remembers at most about twice as many records as
-//     it must.
+//   - the oldest Available records, if there are more than [Idle]. A million names that are leased
+//     and released once leave at most Idle records behind, even if no time passes.
+//   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name
+//     checks two other records, if any record can be due. So a Store remembers at most about twice as
+//     many records as it must.
 //
-// With a record its last ID is forgotten, as if the resource had been written. Tokens still do not
-// fall: the first token of an unknown name is above every token of every name that was forgotten.
+// When a Store forgets a record, it also forgets the last lease ID, as if the resource had been
+// written. Tokens still never decrease. The first token of an unknown name is newer than every token
+// of all forgotten names.
 package memory
 
 import (
@@ -43,43 +45,48 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Store keeps leases in memory. It is a [lease.Store] with a clock of its own, a [lease.Watcher], a
-// [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at once. Make one
-// with [New]: the methods of the zero Store panic.
+// A Store keeps leases in memory. It implements [lease.Store], [lease.Watcher], [lease.Lister] and
+// [lease.Limiter], and has its own clock. It is safe for concurrent use by several goroutines. Make a
+// Store with [New], because the methods of a zero Store panic.
 type Store struct {
-	shards    [shards]shard // first, and so at the start of a cache line
+	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
 	retention time.Duration
 	clock     clock
-	absence   atomic.Pointer[entry] // stands for every unknown name; see forget
-	forgotten atomic.Uint64         // numbers the versions of absences
-	seed      maphash.Seed          // of the hash that selects a name's shard
-	term      term                  // distinguishes the versions of this Store from those of others
+	absence   atomic.Pointer[entry] // stands for every unknown name; see absent
+	forgotten atomic.Uint64         // the number of absences so far; each absence uses it in its version
+	seed      maphash.Seed          // the seed of the hash that selects the shard of a name
+	term      term                  // distinguishes the versions of this Store from those of other Stores
 }
 
-// shards is the number of shards. With 64, two cores seldom need the same one.
+// shards is the number of shards. With 64 shards, two cores seldom need the same shard at once.
 const shards = 64
 
 // DefaultRetention is the default of [Options.Retention].
 const DefaultRetention = 5 * time.Minute
 
-// Options are the settings of a [Store]. Nil Options mean the defaults, and so does every zero field.
+// Options are the settings of a [Store]. Nil Options select all defaults. A field that is zero
+// selects the default of that field.
 type Options struct {
-	// Clock is the clock of the Store and of its Leases. Its time must be after the zero time.
-	// While it goes backward, the Store's time stands still. Now is called with a part of the
-	// Store locked, and must not call the Store. Default: package time.
+	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must
+	// be after the zero time. If the Clock goes backward, the time of the Store stands still until
+	// the Clock has caught up. The Store holds a lock while it calls Now, so Now must not call the
+	// Store. Default: the clock of package time.
 	Clock lease.Clock
 
-	// Limits are the durations that an authority over this Store grants. Default: no limits.
+	// Limits are bounds of the durations that an authority over this Store grants. Default: no
+	// bounds.
 	Limits lease.Limits
 
-	// Floor is a token. Every token of this Store is newer. After a restart, set it to the newest
-	// token that any resource has seen. It must be older than the newest possible token, above
-	// which nothing can be granted. Default: the empty token, which is older than all.
+	// Floor is older than every token that this Store issues. After a restart, set Floor to the
+	// newest token that any resource has seen. Floor must not be the newest possible token, because
+	// the Store could then grant nothing. Default: the empty token, which is older than all other
+	// tokens.
 	Floor lease.Token
 
-	// Retention is how long a record is remembered at least after it became Expired or Broken. In
-	// that time an expired lease can still be renewed. Default: [DefaultRetention].
+	// Retention is the minimum time for which a record is remembered after it became Expired or
+	// Broken. During that time, the last holder can still renew an expired lease that nobody else has
+	// acquired. Default: [DefaultRetention].
 	Retention time.Duration
 }
 
@@ -110,9 +117,9 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// New returns an empty Store. Nil options mean the defaults. New panics with the error of
-// [Options.Validate] if there is one. Call Validate first if an option does not come from the program
-// itself, such as a Floor that was read from a file.
+// New returns an empty Store. If o is nil, New uses the defaults. If [Options.Validate] returns an
+// error, New panics with that error. Call Validate first if an option comes from outside the program,
+// such as a Floor that was read from a file.
 func New(o *Options) *Store {
 	if err := o.Validate(); err != nil {
 		panic(err)
@@ -134,8 +141,8 @@ func New(o *Options) *Store {
 // Limits returns the Limits of the Store.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record under name and the Store's time. Its errors are that of a context that is done
-// and that of [lease.CheckName].
+// Load returns the record with the given name and the current time of the Store. It returns an error
+// if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -153,12 +160,16 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record that old shows by next. It returns [lease.ErrConflict] and the current
-// Snapshot if the record has changed since, or if it has come to its Until since old.Now.
+// Swap replaces the record in old by next. If the record has changed since old was loaded, or has
+// reached its Until since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot.
 //
-// All other errors also mean that nothing was changed: that of a context that is done, those of
-// [lease.CheckName] and of [lease.Record.Validate] of next, and a [*lease.FieldError] with the code
-// [lease.ErrCorrupt] if the Epoch of next is lower than the record's.
+// If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
+//
+//   - ctx is done.
+//   - [lease.CheckName] refuses the name.
+//   - [lease.Record.Validate] refuses next.
+//   - The Epoch of next is lower than that of the record. This error is a [*lease.FieldError] with
+//     the Code [lease.ErrCorrupt].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -184,16 +195,16 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 			Bound: fmt.Sprintf("must not fall below %d", e.record.Epoch), Code: lease.ErrCorrupt}
 	}
 	if !next.Until.IsZero() && !now.Before(next.Until) {
-		sh.rest = 0 // a record that is over already, such as a machine writes that was suspended
+		sh.rest = 0 // next has ended already, for example because the machine was suspended
 	}
 	e = s.put(sh, hash, name, e, next, now, elapsed)
 	s.show(e, &snap, now)
 	return snap, nil
 }
 
-// put replaces the record of e by next, or adds an entry for the name if e is the absence. It signals
-// the watches of the name, and forgets some records that are due. One of them may be the entry that it
-// returns. The mutex is held.
+// put replaces the record of e by next. If e is the absence, put adds an entry for the name. It
+// signals the watches of the name and forgets some records that are due. It may forget even the entry
+// that it returns. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -209,8 +220,9 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	return e
 }
 
-// show fills the snapshot in place, because copying one is slow. The text of a version is made when the
-// version is first shown. The mutex of the entry's shard is held.
+// show sets *snap to the record and version of e. It does not return a Snapshot, because copying one
+// is slow. It makes the text of the version when the version is needed for the first time. The caller
+// holds the mutex of the entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.term.version(ofSwap, e.number)
@@ -218,7 +230,8 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash returns the hash of a name, which selects its shard and its place there.
+// hash returns the hash of a name. The hash selects the shard of the name, and is a key in the map of
+// that shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
@@ -235,7 +248,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name, or the absence if there is none. The mutex is held.
+// find returns the entry of the name, or the absence if the name has no entry. The caller holds the
+// mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

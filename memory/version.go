@@ -1,18 +1,20 @@
 package memory
 
-// The two kinds of versions: numbers of the writes of a shard, and numbers of the absences of a Store. A
-// name is always in the same shard, so that no version recurs for it.
+// A version is of one of two kinds. One kind numbers the writes of a shard, and the other kind
+// numbers the absences of a Store. A name always has the same shard, so the name never gets the same
+// version twice.
 const (
 	ofSwap    = '.'
 	ofAbsence = '~'
 )
 
-// term is text such as "3kt0m9qz" that distinguishes the versions of a Store from those of others.
+// A term is a random text such as "3kt0m9qz". It is a part of every version of a Store, and
+// distinguishes these versions from those of other Stores.
 type term [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// newTerm uses 40 bits of random.
+// newTerm returns a term that is made from 40 bits of random.
 func newTerm(random uint64) (t term) {
 	for i := range t {
 		t[i] = digits[random%32]
@@ -21,9 +23,10 @@ func newTerm(random uint64) (t term) {
 	return t
 }
 
-// version returns text such as "3kt0m9qz.1f": the term, the kind, and n with its lowest digit first.
+// version returns a text such as "3kt0m9qz.1f". The text has the term, the kind, and n in base 32
+// with its lowest digit first.
 func (t term) version(kind byte, n uint64) string {
-	var b [22]byte // 13 digits are all of n
+	var b [22]byte // 8 for the term, 1 for the kind, 13 for n
 	copy(b[:], t[:])
 	b[8] = kind
 	i := 9

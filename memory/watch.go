@@ -6,16 +6,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A watch is the channel of one call of Watch.
+// A watch is the channel that one call of Watch returned.
 type watch chan struct{}
 
-// Watch returns a channel of capacity 1 that gets a signal after every write of the record under name,
-// and when the Store forgets the name. Several writes may share a signal. The name need not be known to
-// the Store. The channel is closed when ctx ends, and not before. A watch has no goroutine.
+// Watch returns a channel with a capacity of 1. The channel receives a signal after every write of
+// the record with the given name, and when the Store forgets the name. One signal may stand for
+// several writes. The Store need not know the name. The channel is closed only when ctx ends. A watch
+// has no goroutine.
 //
-// The passing of time sends no signal. Neither does a rise of the Epoch that all unknown names share.
+// The expiry of a lease sends no signal, because no record is written. Unknown names share an Epoch,
+// and a rise of that Epoch sends no signal either.
 //
-// The errors are that of a context that is done and that of [lease.CheckName].
+// Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -52,18 +54,18 @@ func (sh *shard) unwatch(name string, w watch) {
 	if len(sh.watches) == 0 {
 		sh.watches = nil // a map does not shrink by itself
 	}
-	close(w) // under the mutex, as every signal is sent
+	close(w) // under the mutex, so that signal never sends on a closed channel
 }
 
-// signal sends a signal to the watches of name. The mutex is held.
+// signal sends a signal to every watch of the name. The caller holds the mutex of the shard.
 func (sh *shard) signal(name string) {
-	if sh.watches == nil { // as usual
+	if sh.watches == nil { // the usual case
 		return
 	}
 	for w := range sh.watches[name] {
 		select {
 		case w <- struct{}{}:
-		default: // the last signal was not received yet
+		default: // the previous signal was not received yet
 		}
 	}
 }

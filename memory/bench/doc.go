@@ -1,12 +1,19 @@
-// Package bench compares the authority of package memory with others in one run, so that whatever
-// slows the machine slows all of them:
+// Package bench compares package memory with other implementations in one run. Other load on the
+// machine then slows all of them:
 //
 //	go test -bench . -cpu 2
 //
-// Renew compares a renewal with etcd's lessor, which keeps the leases of an etcd server in memory,
-// with [lease.NewAuthority] over the same store, and with what no store can be faster than: a mutex,
-// a look-up in a map and a reading of the clock. Grant compares the first acquire of a name with
-// putting as much into a plain map under a mutex. Cores compares renewals on one core and on two.
+// The benchmark Renew measures renewals. It compares package memory with
 //
-// It is a module of its own so that users of the library do not depend on etcd's server.
+//   - the lessor of etcd, which keeps the leases of an etcd server in memory,
+//   - [lease.NewAuthority] over the same store, and
+//   - the least that any store must do, which is one mutex, one look-up in a map and one reading of
+//     the clock.
+//
+// The benchmark Grant measures the first acquire of a name. It compares that acquire with an
+// insertion of equal size into a plain map under a mutex. The benchmark Cores compares renewals on
+// one core with renewals on two cores.
+//
+// The package is a module of its own, so that users of the library do not depend on the server of
+// etcd.
 package bench
