@@ -7,11 +7,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Authority grants leases of a [Store] with fewer exchanges than [lease.NewAuthority] would. A
-// request that will write begins with what was last seen of the lease, and so with the swap. A
-// renewal is one exchange, and an acquire without contention at most two. A refusal, and a result
-// that writes nothing, are always decided on what was read within the call. An Authority is safe
-// for use by several goroutines at once.
+// An Authority grants leases of a [Store]. It sends fewer requests to the engine than the result of
+// [lease.NewAuthority] would. If a request has to write, the Authority starts with a Swap of the
+// entry that the Store remembers. A renewal then needs one round trip to the engine. An acquire
+// without contention needs at most two. An answer that writes nothing, such as a refusal, is always
+// based on an entry that was read during the call. An Authority is safe for concurrent use by several
+// goroutines.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.
@@ -22,7 +23,7 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire}
 	c.last, _ = a.store.remembered(name)
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
-	if c.began && !c.asked { // no request was sent: that was not an answer
+	if c.began && !c.asked { // decided on the remembered entry alone: decide again with the engine
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
 	}
 	return res, err
@@ -38,14 +39,15 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	return a.store.List(ctx, prefix)
 }
 
-// A call is the Store for one request.
+// A call is a [lease.Store] for one request. Its first Load returns the remembered Snapshot, if there
+// is one.
 type call struct {
 	*Store
-	opening bool // the request leases the name
+	opening bool // the request is an acquire
 
-	last  lease.Snapshot // what was seen before the call; it answers the first Load
-	began bool           // it did
-	asked bool           // the engine was asked
+	last  lease.Snapshot // the remembered Snapshot; the first Load returns it
+	began bool           // a Load has returned the remembered Snapshot
+	asked bool           // a request was sent to the engine
 }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

@@ -8,13 +8,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A clock counts the time that has elapsed since it was started, and never backward.
+// A clock measures the time that has elapsed since its start. The elapsed time never decreases.
 type clock struct {
-	rate     float64 // how much faster another clock may be: (1+e)/(1-e) - 1
+	rate     float64 // by what fraction another clock may run faster: (1+e)/(1-e) - 1
 	injected lease.Clock
 	started  time.Time
-	origin   time.Time    // started, in UTC and without a monotonic reading
-	last     atomic.Int64 // latest reading of an injected clock
+	origin   time.Time    // the time started, in UTC and without a monotonic reading
+	last     atomic.Int64 // the largest elapsed time of an injected clock
 }
 
 func (c *clock) start(injected lease.Clock, rate float64) {
@@ -43,10 +43,11 @@ func (c *clock) elapsed() time.Duration {
 	}
 }
 
-// most returns how much time may have passed on another clock while d passed on this one.
+// most returns the longest time that may pass on another clock while d passes on this clock.
 func (c *clock) most(d time.Duration) time.Duration {
 	return add(d, time.Duration(math.Ceil(float64(d)*c.rate)))
 }
 
-// time returns an elapsed time as a point in time. It has a meaning only within this Store.
+// time converts an elapsed time of this clock to a point in time. Other processes cannot use that
+// point in time.
 func (c *clock) time(elapsed time.Duration) time.Time { return c.origin.Add(elapsed) }

@@ -12,19 +12,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Entry is a record as an engine without a clock keeps it, with its version.
+// An Entry is a record and its version, as an [Engine] stores them.
 type Entry struct {
 	Kept
 
-	// Version is what the engine's Swap compares, as in [lease.Snapshot].
+	// Version is the version that [Engine.Swap] compares. The rules are those of
+	// [lease.Snapshot.Version].
 	Version string
 
-	// Revision orders what is seen under one name: of two entries the one with the higher
-	// Revision was current later. Equal revisions are the same entry.
+	// Revision orders the entries of one name. An entry with a higher Revision was written after an
+	// entry with a lower Revision. Entries with the same Revision are the same entry.
 	Revision int64
 
-	// Foreign says that a program which does not use this library holds the lease. Its duration is
-	// its own affair: the Limits of the Store do not bound it.
+	// Foreign is true if a program that does not use this library holds the lease. The Limits of the
+	// Store do not apply to such a lease.
 	Foreign bool
 }
 
@@ -34,17 +35,17 @@ type NamedEntry struct {
 	Entry
 }
 
-// Kept is what an engine writes. In the place of Until it has the time that was left when it was
-// written, because no other process could read a point in time.
+// Kept is a record in the form in which an engine writes it. Instead of Until, it has the time that
+// was left when it was written. A point in time would be useless to processes with other clocks.
 type Kept struct {
-	Record lease.Record  // with a zero Until
-	Left   time.Duration // never negative; 0 if the state does not end by itself
+	Record lease.Record  // its Until is zero
+	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
 }
 
-// Left is rounded up to a multiple of resolution.
+// resolution is the unit of Left. The time left is rounded up to a multiple of it.
 const resolution = time.Millisecond
 
-// keep returns r as it is written at now.
+// keep returns the form of r in which an engine writes it at the time now.
 func keep(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
@@ -70,7 +71,7 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if the record will be valid once an observer has given it an Until.
+// Validate returns nil if the record is valid except for its Until, and if Left has a valid value.
 // Otherwise it returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
@@ -83,7 +84,7 @@ func (k Kept) Validate() error {
 		return corrupt("Until", r.Until.String(), "must be zero")
 	}
 	if k.ends() {
-		r.Until = time.Unix(0, 0).UTC() // of no meaning, but there has to be one
+		r.Until = time.Unix(0, 0).UTC() // any time, because r.Validate requires one
 	}
 	return r.Validate()
 }
@@ -92,7 +93,7 @@ func corrupt(field, value, rule string) error {
 	return &lease.FieldError{Field: "Record." + field, Value: value, Bound: rule, Code: lease.ErrCorrupt}
 }
 
-// keptFields is a Kept as text.
+// keptFields has the fields of a Kept in JSON.
 type keptFields struct {
 	State    *lease.State `json:"state"`
 	ID       lease.ID     `json:"id,omitzero"`
@@ -104,13 +105,14 @@ type keptFields struct {
 
 const infinite = "infinite"
 
-// MarshalJSON writes what is kept as an object such as
+// MarshalJSON returns k as a JSON object such as
 //
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1",
 //	 "duration":"15s","left":"15s","epoch":7}
 //
-// Fields that are zero are left out, but for state and epoch; the duration of an infinite
-// lease is "infinite". What [Kept.Validate] refuses is not written.
+// The field left is present if the state ends by itself. The fields state and epoch are always
+// present. Other fields with a zero value are left out. The duration of an infinite lease is written
+// as "infinite". If [Kept.Validate] returns an error, MarshalJSON returns that error.
 func (k Kept) MarshalJSON() ([]byte, error) {
 	if err := k.Validate(); err != nil {
 		return nil, err
@@ -129,8 +131,8 @@ func (k Kept) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Anything else is an error that leads to
-// [lease.ErrCorrupt]; *k is then unchanged.
+// UnmarshalJSON decodes an object that MarshalJSON returned. If the data is not a valid object,
+// UnmarshalJSON leaves *k unchanged and returns an error that wraps [lease.ErrCorrupt].
 func (k *Kept) UnmarshalJSON(data []byte) error {
 	var f keptFields
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -150,7 +152,7 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 		return notKept(data, err.Error())
 	}
 	if next.ends() != (f.Left != "") {
-		return notKept(data, "must say what is left exactly where the state ends by itself")
+		return notKept(data, "must have left if and only if the state ends by itself")
 	}
 	if next.Left, err = parse(f.Left); err != nil {
 		return notKept(data, err.Error())

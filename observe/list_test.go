@@ -25,7 +25,7 @@ func listed(t *testing.T, s *observe.Store) map[string]lease.Entry {
 
 // A Store that has seen nothing counts from the first list, and a later list shows which holders
 // are dead. SPEC S10.
-func TestListCountsFromFirstSight(t *testing.T) {
+func TestListCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
 		holder, operator := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{})
@@ -56,7 +56,7 @@ func TestListCountsFromFirstSight(t *testing.T) {
 }
 
 // A list takes no place of a name that is used, and shows all names nevertheless.
-func TestListForgetsNoSight(t *testing.T) {
+func TestListForgetsNoObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
 		holder, waits := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{Names: 1})

@@ -1,35 +1,47 @@
-// Package observe makes a [lease.Store] of an engine that can compare and swap but has no clock
-// that can be asked, such as etcd or Kubernetes. To write such a store, implement [Engine], which
-// reads one entry and writes it conditionally. [New] adds the time. Programs that hold leases use a
-// finished store, such as package etcdlease.
+// Package observe makes a [lease.Store] from an engine that can compare and swap but has no clock
+// that a client can read. Examples of such engines are etcd and Kubernetes.
+//
+// To write such a store, implement [Engine] and pass it to [New]. An Engine reads an entry and writes
+// it conditionally, and the Store of this package adds the time. A program that only holds leases
+// uses a finished store, such as package etcdlease.
 //
 // # Time
 //
-// The clocks of two machines may differ, so no point in time is ever written. Instead, an entry
-// says how much time the lease had left when it was committed. A process that sees a version of the
-// entry for the first time counts from then on, by its own monotonic clock.
+// The clocks of two machines may differ. Therefore an engine never stores a point in time. Instead,
+// each entry has the time that the lease had left when the entry was committed. When a process first
+// sees a version of the entry, it starts to count that time down on its own monotonic clock.
 //
-// The commit was before that first observation. So the end that a process computes is not earlier
-// than the end that was granted. It is an upper bound: a contender that waits for it may be late,
-// and is never early. The times of the clocks do not matter, only their rates. The price is that a
-// process which has just started may wait for a whole duration before it takes over a lease whose
-// holder has crashed.
+// The commit was before the process saw the entry. So the end that the process computes is never
+// earlier than the end that was granted. It is an upper bound. A process that waits for the end may
+// be late, but it is never early. Two clocks may show different times, but their rates must be nearly
+// equal.
 //
-// A holder needs a lower bound, which is [lease.Snapshot.Uncertainty] before the upper one. A
-// process knows a lower bound in two cases. It committed the version itself, and then the commit
-// was after it sent the request. Or an earlier request did not show the version yet, and then the
-// commit was after that request was sent. From there it counts, and allows for a clock that is
-// faster by [Options.MaxClockDrift].
+// The disadvantage is a longer wait after a crash. A process that has just started may wait for a
+// whole duration before it takes over the lease of a crashed holder.
 //
-// A break can only shorten a lease. Two processes that break the same incarnation, one (ID, Epoch),
-// may have seen different upper bounds. A process that sees both breaks takes the earlier end.
+// A holder needs a lower bound of the end. The lower bound is earlier than the upper bound by
+// [lease.Snapshot.Uncertainty]. A process knows a lower bound in two cases:
+//
+//   - The process committed the version itself. The commit was after the process sent its request.
+//   - An earlier request still returned an older version. The commit was after the process sent that
+//     request.
+//
+// To compute the lower bound, the process counts from the time at which it sent that request. It
+// assumes that another clock may be faster by [Options.MaxClockDrift].
+//
+// A break can only shorten a lease. Breaks with the same ID and Epoch belong to one incarnation. If
+// two processes break one incarnation, each of them may know a different upper bound. A process that
+// sees both breaks uses the earlier end.
 //
 // # Memory
 //
-// A Store remembers its first observation of a bounded number of names, and of all names that are
-// watched. A name that was forgotten is counted again from its next observation, which can only make
-// the upper bound later. The memory also saves exchanges: an [Authority] begins a request that will
-// write with the version that was seen last, so that a renewal is one swap.
+// A Store remembers when it first saw the current version of a lease. It remembers this for a bounded
+// number of names, and for all names that are watched. If the Store forgets a name, it counts again
+// from the next time that it sees the name. This makes the upper bound later, so it can delay a
+// take-over, but it cannot end a lease too early.
+//
+// The memory also saves round trips to the engine. If a request has to write, an [Authority] starts
+// with a Swap of the version that the Store remembers. So a renewal needs one round trip.
 package observe
 
 import (
@@ -44,51 +56,55 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Engine keeps entries under names. Its contract is that of [lease.Store], without the parts
-// about time. It must be safe for use by several goroutines at once.
+// An Engine stores an entry for each name. It must follow the rules of a [lease.Store], except those
+// about time. Its methods must be safe for concurrent use by several goroutines.
 type Engine interface {
 	lease.Watcher
 
-	// Load returns the entry under a name as it is now. An unknown name is Available, and its Epoch
-	// is not below any that was granted under it before. Load may write such an entry.
+	// Load returns the current entry of the name. For an unknown name, Load returns an entry that is
+	// Available. The Epoch of that entry is at least as high as every Epoch that was granted under
+	// the name before. Load may write such an entry.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is Load before an acquire. It may cost as much as a write if that saves an exchange.
+	// Open is like Load, but is called before an acquire. It may write to the engine if that saves a
+	// round trip.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap replaces the version old by next, and returns the entry as committed. It fails as the
-	// Swap of a [lease.Store] does. With a conflict it returns the current entry, or one without a
-	// version.
+	// Swap replaces the version old by next, and returns the committed entry. Its errors are those of
+	// the Swap of a [lease.Store]. After a conflict, Swap returns the current entry if it knows that
+	// entry. Otherwise it returns an entry without a Version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
-	// List is the List of a [lease.Lister], with entries as the engine keeps them.
+	// List lists the leases as [lease.Lister] describes, and returns the entries in the form in which
+	// the engine stores them.
 	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
 }
 
-// Options are the settings of a [Store]. Zero fields have the defaults stated here.
+// Options are the settings of a [Store]. A field that is zero selects the default of that field.
 type Options struct {
-	// Limits are the durations that an authority over the Store grants. An entry that claims to
-	// have more left counts as having the longest duration left, from its first observation.
-	// Default: none.
+	// Limits are bounds of the durations that an authority over the Store grants. An entry may claim
+	// to have more time left than the bounds allow. The Store then counts the longest allowed
+	// duration from the time when it first saw the entry. Default: no bounds.
 	Limits lease.Limits
 
-	// Names is the number of names for which the Store remembers its first observation, besides
-	// those that are watched. The name that was not used for the longest time is forgotten first.
-	// Default: [DefaultNames].
+	// Names is the number of names that the Store remembers, besides those that are watched. The
+	// Store forgets the least recently used name first. Default: [DefaultNames].
 	Names int
 
-	// MaxClockDrift bounds e: the clocks of all processes run at rates from 1-e to 1+e. Lower
-	// bounds allow for it. Default: [DefaultMaxClockDrift].
+	// MaxClockDrift is the largest error of the rate of a clock. With a value of 0.001, the clocks of
+	// all processes must run at rates from 0.999 to 1.001. The Store allows for this error in lower
+	// bounds. The value must be at least 0 and below 1. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
-	// Clock tells the time. Default: package time.
+	// Clock is the clock of the Store. Default: the clock of package time.
 	Clock lease.Clock
 }
 
-// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and that of a session.
+// DefaultMaxClockDrift is the default of [Options.MaxClockDrift]. It is also the default of a
+// session.Session.
 const DefaultMaxClockDrift = 0.001
 
-// DefaultNames is the default of [Options.Names]. Each costs some 500 bytes.
+// DefaultNames is the default of [Options.Names]. A name needs about 500 bytes of memory.
 const DefaultNames = 1 << 16
 
 // A Store is a [lease.Store] over an [Engine]. It is safe for use by several goroutines at once.
@@ -97,12 +113,12 @@ type Store struct {
 	limits lease.Limits
 	clock  clock
 
-	mu     sync.Mutex
-	sights sights
+	mu           sync.Mutex
+	observations observations
 }
 
-// New makes a Store. It makes no request. A nil Engine, and Options out of range, are a
-// [*lease.FieldError].
+// New returns a Store over the engine e. It sends no request. If e is nil, or if a field of o is out
+// of range, New returns a [*lease.FieldError].
 func New(e Engine, o Options) (*Store, error) {
 	if e == nil {
 		return nil, lease.Missing("New.e")
@@ -122,16 +138,16 @@ func New(e Engine, o Options) (*Store, error) {
 	if o.Names == 0 {
 		o.Names = DefaultNames
 	}
-	s := &Store{engine: e, limits: o.Limits, sights: newSights(o.Names)}
+	s := &Store{engine: e, limits: o.Limits, observations: newObservations(o.Names)}
 	s.clock.start(o.Clock, o.MaxClockDrift)
 	return s, nil
 }
 
-// Limits returns the limits the Store was made with.
+// Limits returns the limits that were given to [New].
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record under name, with the time that it has left as far as this Store
-// has observed.
+// Load returns the record with the given name. The Store computes the end of the lease from what it
+// has observed so far.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.load(ctx, name, s.engine.Load)
 }
@@ -148,8 +164,9 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	return s.see(name, e, sent, false), nil
 }
 
-// Swap writes next with the time that it has left at the sending. It returns the current Snapshot
-// with a conflict, if the engine returns the entry.
+// Swap replaces the record in old by next. It writes the time that next has left when the request is
+// sent. After a conflict, Swap also returns the current Snapshot if the engine returns the current
+// entry.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -172,27 +189,28 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.committed(name, e, sent), nil
 }
 
-// Watch is the Watch of the engine. Until ctx ends, the Store does not forget the name: a watcher
-// mostly waits for the end of the lease, and that would be counted again.
+// Watch calls the Watch of the engine. The Store does not forget the name until ctx ends. If it
+// forgot the name, a process that waits for the end of the lease would have to count again from the
+// beginning.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	signals, err := s.engine.Watch(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.sights.pin(name)
+	s.observations.pin(name)
 	s.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.sights.unpin(name)
+		s.observations.unpin(name)
 	})
 	return signals, nil
 }
 
-// List returns what the engine lists, with the time that each lease has left as far as this Store
-// has observed. The Store remembers the first observations of a list, so that a later list shows
-// which leases have expired. But a list does not make the Store forget another name.
+// List returns the leases that the engine lists. The Store computes the end of each lease from what
+// it has observed so far. It remembers the entries of a list, so that a later list can report which
+// leases have expired. A list never makes the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -201,47 +219,50 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 				return
 			}
 		}
-		sent := s.clock.elapsed() // no exchange of the list is sent earlier
+		sent := s.clock.elapsed() // every request of the list is sent later
 		for e, err := range s.engine.List(ctx, prefix) {
-			shown := lease.Entry{Name: e.Name}
+			entry := lease.Entry{Name: e.Name}
 			if err == nil {
 				snap := s.see(e.Name, e.Entry, sent, true)
-				shown.Record, shown.Now = snap.Record.At(snap.Now), snap.Now
+				entry.Record, entry.Now = snap.Record.At(snap.Now), snap.Now
 			}
-			if !yield(shown, err) {
+			if !yield(entry, err) {
 				return
 			}
 		}
 	}
 }
 
-// Note takes note of an entry that a watch of the engine has shown, if it is newer than what was seen
-// last. A contender that is not woken for a renewal then still counts from when the renewal was seen.
+// Note records an entry that a watch of the engine has returned. It ignores the entry if the Store
+// does not remember the name, or if the remembered entry is as new. A renewal need not wake a waiting
+// process. After a Note of the renewal, the process still counts from the time at which the watch
+// returned it.
 func (s *Store) Note(name string, e Entry) {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last := s.sights.get(name, false); last != nil && e.Revision > last.Revision {
-		// No exchange has shown e, so the version after e may be as old as e itself.
+	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
+		// No request has returned e, so the version after e may have been committed at any time since
+		// last.sent.
 		*last = last.shortened(since(last.sent, e, last.sent, s.clock.elapsed()), &s.clock)
 	}
 }
 
-// see takes note of an exchange that was sent at sent and showed e, and returns what is
-// current under the name: e, or what another exchange has shown that came later. The exchange of a
-// list takes no other name's place.
+// see records the entry e, which was returned by a request that was sent at the elapsed time sent. It
+// returns the newest known Snapshot of the name. That is e, unless another request has returned a
+// newer entry. If listed is true, see does not make the Store forget another name.
 func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
-	last := s.sights.get(name, !listed)
+	last := s.observations.get(name, !listed)
 	switch {
-	case last == nil && listed && s.sights.full():
+	case last == nil && listed && s.observations.full():
 		unkept := first(e, sent, now)
 		last = &unkept
 	case last == nil:
-		last = s.sights.put(name, first(e, sent, now))
+		last = s.observations.put(name, first(e, sent, now))
 	case e.Revision == last.Revision:
 		last.sent = max(last.sent, sent)
 	case e.Revision > last.Revision:
@@ -250,36 +271,39 @@ func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease
 	return last.snapshot(&s.clock, now)
 }
 
-// committed notes that a swap of this Store, sent at sent, made e.
+// committed records the entry e, which a swap of this Store has written. The swap was sent at the
+// elapsed time sent.
 func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
 	made := since(sent, e, sent, now)
-	last := s.sights.get(name, true)
+	last := s.observations.get(name, true)
 	switch {
 	case last == nil:
-		last = s.sights.put(name, made)
+		last = s.observations.put(name, made)
 	case e.Revision >= last.Revision:
 		*last = last.shortened(made, &s.clock)
 	default:
-		last = &made // another caller has seen a later one already
+		last = &made // another call has already recorded a newer entry
 	}
 	return last.snapshot(&s.clock, now)
 }
 
-// remembered returns the version that was last seen under the name, if it is remembered.
+// remembered returns the Snapshot that was last recorded for the name. It returns false if the Store
+// does not remember the name.
 func (s *Store) remembered(name string) (lease.Snapshot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.sights.get(name, true)
+	last := s.observations.get(name, true)
 	if last == nil {
 		return lease.Snapshot{}, false
 	}
 	return last.snapshot(&s.clock, s.clock.elapsed()), true
 }
 
-// clamp bounds what an entry can claim, as [lease.NewAuthority] does, from first sight.
+// clamp cuts the time that an entry has left to the limits of the Store, as [lease.NewAuthority]
+// does. It does not change a foreign entry.
 func (s *Store) clamp(e Entry) Kept {
 	k, most := e.Kept, s.limits.MaxDuration
 	if e.Foreign {

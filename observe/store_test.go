@@ -61,14 +61,14 @@ func TestClientsConform(t *testing.T) {
 	})
 }
 
-// A newcomer counts from first sight, whatever the time of day is elsewhere.
-func TestCountsFromFirstSight(t *testing.T) {
+// A newcomer counts from the first observation, whatever the time of day is elsewhere.
+func TestCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
 		holder, early, late := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
 		do(t, holder.Authority(), acquire(idA, 10*time.Second), 0)
 		if res := do(t, early.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther); res.MaxRemaining() != 10*time.Second || res.MinRemaining != 0 {
-			t.Errorf("at first sight: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
+			t.Errorf("at the first observation: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
 		}
 		time.Sleep(8 * time.Second)
 		if res := do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther); res.MaxRemaining() != 10*time.Second {
@@ -101,7 +101,7 @@ func TestNewcomersWhoTryOnce(t *testing.T) {
 			time.Sleep(time.Hour)
 			s := newcomer()
 			if ok, err := s.Acquire(t.Context()); ok || err != nil {
-				t.Fatalf("an acquire at first sight: %v, %v", ok, err)
+				t.Fatalf("an acquire at the first observation: %v, %v", ok, err)
 			}
 			if err := s.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestLagBoundsFromBelow(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		res := do(t, holder.Authority(), renew(idA), lease.ErrBroken) // at 8 s
 		if res.MaxRemaining() != 10*time.Second || !sure(res, 5*time.Second, 5*time.Second) {
-			t.Errorf("remaining %v, want 10s from first sight; sure %v, want 10s from the renewal 5s ago", res.MaxRemaining(), res.MinRemaining)
+			t.Errorf("remaining %v, want 10s from the first observation; sure %v, want 10s from the renewal 5s ago", res.MaxRemaining(), res.MinRemaining)
 		}
 	})
 }
@@ -240,7 +240,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		load(names[most])
 		for i, name := range append(names[2:most:most], names[0]) {
 			if until := load(name).Record.Until; until != ends[name] {
-				t.Errorf("%d: the first sight of %s was forgotten: until %v, not %v", i, name, until, ends[name])
+				t.Errorf("%d: the first observation of %s was forgotten: until %v, not %v", i, name, until, ends[name])
 			}
 		}
 		if until := load(names[1]).Record.Until; until != ends[names[1]].Add(time.Second) {
