@@ -32,34 +32,37 @@ type Authority interface {
 
 // A Result is the state of a lease at the moment when the authority decided a request.
 type Result struct {
-	// Record is the record after a granted action. After a refusal, it is the record that was the
-	// reason for the refusal. In both cases [Record.At] has been applied for the time Now.
+	// If the request was granted, Record is the record after the action. If the request was refused,
+	// Record is the record that led to the refusal. [Record.At] has already been applied, so that
+	// Record has the state at the time Now.
 	Record Record
 
 	// Now is the authority's time of the decision. If Now is zero, the other fields have no meaning.
 	Now time.Time
 
-	// MinRemaining is a lower bound of the time for which the lease stays locked. The ID in Record
-	// stays locked for at least this long after the request was sent, if nobody breaks, changes or
-	// releases the lease. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite
-	// lease.
+	// MinRemaining is a lower bound of the time for which the lease stays locked. Counted from the
+	// time at which the request was sent, the lease stays locked under the ID in Record for at least
+	// MinRemaining. Only a break, a change or a release can unlock the lease earlier. MinRemaining is
+	// 0 if the lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
 // MaxRemaining returns an upper bound of the time for which the lease stays locked. If the holder
-// sends no further request, the lease stays locked for at most this long after the answer arrived.
-// MaxRemaining returns 0 if the lease is not locked, and Infinite for an infinite lease.
+// sends no further request, the lease is unlocked at the latest when this time has passed since the
+// answer arrived. MaxRemaining returns 0 if the lease is not locked, and Infinite for an infinite
+// lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name and returns how long the lease stays locked. The caller
-// need not know the lease ID. The holder keeps the lease for the period p, or for its remaining time
-// if that is shorter. The zero Period lets a finite lease run until its end, and breaks an infinite
-// lease at once.
+// need not know the lease ID. The holder keeps the lease for the period p, or for the remaining time
+// of the lease if that is shorter. The zero Period lets a finite lease run until its end, and breaks
+// an infinite lease at once.
 //
 // The holder learns of the break from the answer to its next request. A session.Session sends its
 // next request within its RenewInterval, and by default gets the answer within 15 s. With
-// Options.Watch, a session.Session sends a request as soon as the record changes. If p is over before
-// the answer arrives, the holder still believes that it has a lease that is no longer locked.
+// Options.Watch, a session.Session sends a request as soon as the record changes. If the period p
+// ends before the holder learns of the break, the lease is unlocked while the holder still believes
+// that it has the lease.
 //
 // Break returns the error of [Authority.Do]. If the lease is Available, that error wraps
 // [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
@@ -88,13 +91,13 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // [ErrConflict], the Authority tries again until the context is done.
 //
 // The Authority caches no records between calls. Every answer is therefore based on a record that was
-// read or written during the call. A cached record would be safe only for a request that writes,
-// because only Swap detects that a record is stale.
+// read or written during the call. A cache would be unsafe for requests that write nothing, because
+// only Swap detects a stale record.
 //
 // If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
-// claims more time than the Limits allow, it is cut to the longest allowed duration. That duration
-// counts from the first request that loads the record and is not an [ActionRead]. If s is a [Watcher]
-// or a [Lister], the Authority is one too.
+// has more time left than the Limits allow, the Authority shortens that time to the longest allowed
+// duration. The shortened time starts with the first request for the lease that is not an
+// [ActionRead]. If s is a [Watcher] or a [Lister], the Authority is one too.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
@@ -165,8 +168,9 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		write, refusal := a.limits.decide(&next, req, old.Now)
 		if refusal != 0 || !write {
 			if write {
-				// The record claimed more time than the limits allow, and next is the record with
-				// less time. If this Swap fails, the next request tries again.
+				// The record had more time left than the limits allow. Store the shortened record,
+				// even though the request is refused. If this Swap fails, the next request tries
+				// again.
 				_, _ = a.store.Swap(ctx, name, old, next)
 			}
 			res.show(&next, old.Now, old.Uncertainty)

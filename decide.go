@@ -2,12 +2,13 @@ package lease
 
 import "time"
 
-// Decide decides one request on the record r at the authority's time now. It calls [Limits.Check] and
-// [Record.At], cuts the remaining time of the record to the limits, and then calls [Step].
+// Decide grants or refuses one request on the record r at the authority's time now. It calls
+// [Limits.Check] and [Record.At], cuts the remaining time of the record to the limits, and then calls
+// [Step].
 //
-// The authorities of [NewAuthority] decide in this way between Load and Swap. An authority that
-// protects its records with its own lock calls Decide while it holds the lock. If write is true, such
-// an authority then replaces r by next. It answers the request with next and err.
+// An Authority from [NewAuthority] does the same between its calls of Load and Swap. An authority
+// that protects its records with its own lock calls Decide while it holds the lock. If write is true,
+// such an authority then replaces r with next. It answers the request with next and err.
 //
 // There are three cases:
 //

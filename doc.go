@@ -2,7 +2,7 @@
 // authority grants the lease to one holder at a time. A lease of finite duration ends by itself if
 // its holder does not renew it.
 //
-// The library makes three promises, each under its own conditions:
+// The library makes three promises, and each promise has its own conditions.
 //
 //  1. At the authority, at most one lease ID is in force at any instant of the authority's time. The
 //     store must be linearizable and must keep every write that it acknowledged. If the store has no
@@ -23,18 +23,18 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //	ok, err := l.Acquire(ctx)
 //
-// After that, l renews the lease in the background. [Lease.CheckAlive] compares the end of the lease
-// with the clock. If the lease is lost, l calls the handlers that were registered with
-// [Lease.OnLost]. Package session implements this holder. Its function Run acquires a lease, calls a
-// function while the lease is held, and then releases the lease.
+// After that, l renews the lease in the background. [Lease.CheckAlive] sends no request, and only
+// compares the clock with the end of the lease. If the lease is lost, l calls the handlers that were
+// registered with [Lease.OnLost]. Package session implements this holder. The function session.Run
+// acquires a lease, calls a function while the lease is held, and then releases the lease.
 //
 // # The machine
 //
-// The core of the package is the pure function [Step]. Its arguments are a [Record], a [Request] and
-// the current time. It returns the next Record, or a [Code] that says why the request is refused.
-// Step implements the state machine that the Azure Blob Storage document "Lease Blob" describes in
-// two outcome tables. The machine has two dialects and the five states Available, Leased, Expired,
-// Breaking and Broken:
+// The core of the package is the pure function [Step]. The arguments of Step are a [Record], a
+// [Request] and the current time. Step returns the next Record, or a [Code] that says why the request
+// is refused. Step implements the state machine that the Azure Blob Storage document "Lease Blob"
+// describes in two outcome tables. The machine has two dialects and the five states Available,
+// Leased, Expired, Breaking and Broken:
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking
@@ -52,8 +52,8 @@
 // record and replace it by compare-and-swap. An Authority that decides under its own lock calls
 // [Decide] instead.
 //
-// SPEC.md, in the root of the module, is the normative specification. Each of its clauses names its
-// source, and the tests cite the clauses that they check.
+// SPEC.md, in the root of the module, is the normative specification. Each clause of SPEC.md names
+// its source, and the tests cite the clauses that they check.
 //
 // # Purity
 //

@@ -15,8 +15,8 @@ import (
 // plain text, so that people can read it with the tools of the database that stores the record.
 //
 // A field is left out if get returns "" for it. If set cannot parse a text, the field stays zero. The
-// method record compares the result of get with the parsed text, and refuses the text if they differ.
-// So each record has exactly one text.
+// method form.record calls get after set, and refuses the text if get returns a different text. So
+// each record has exactly one text.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -74,8 +74,7 @@ func parseTime(s string) time.Time {
 	return t.UTC()
 }
 
-// A form is a record that is not decoded yet. It maps the key of each given field to the text of the
-// field.
+// A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
 type form map[string]string
 
 // add adds one field. It returns an error if the key is unknown or was added before.
@@ -103,7 +102,7 @@ func known(key string) bool {
 }
 
 // record decodes the form and validates the record. It returns an error if a required field is
-// missing, or if a value is not in the form in which it would be written.
+// missing, or if encoding the record again would give a different text.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -164,11 +163,11 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // space and the escapes may differ, because a database may reformat the object. Keys must be in lower
 // case, and values must be in the form that MarshalJSON writes.
 //
-// If the data is not such an object, UnmarshalJSON leaves *r unchanged and returns a [*FieldError]
-// with the Code [ErrCorrupt]. In particular, it does so if
+// If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the
+// Code [ErrCorrupt]. In particular, it does so if
 //
 //   - a member is missing, unknown, null or given twice
-//   - a string has an escaped half of a surrogate pair without the other half
+//   - a string has an escaped UTF-16 surrogate that is not part of a pair
 //   - [Record.Validate] returns an error for the record
 func (r *Record) UnmarshalJSON(data []byte) error {
 	f, err := parseJSON(data)
@@ -224,8 +223,8 @@ func parseJSON(data []byte) (form, error) {
 	return f, nil
 }
 
-// halfPair reports whether the JSON data has an escaped half of a surrogate pair without the other
-// half. Package json decodes such a half as U+FFFD, which is a different character.
+// halfPair reports whether the JSON data has an escaped UTF-16 surrogate, such as \ud800, that is not
+// part of a pair. Package json decodes a lone surrogate as U+FFFD, which is a different character.
 func halfPair(data []byte) bool {
 	for {
 		i := bytes.IndexByte(data, '\\')

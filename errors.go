@@ -10,8 +10,8 @@ import (
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what
 // is wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an
-// error, for example as the value of a switch. The comment of each refusal names the error code of
-// the Azure Blob service in parentheses.
+// error, for example for a switch statement. The comment of each refusal has the matching error code
+// of the Azure Blob service in parentheses.
 type Code uint8
 
 const (
@@ -115,9 +115,9 @@ func Codes() []Code {
 	return all
 }
 
-// Refusal reports whether c says that the state of the lease did not allow the request. Such a
-// request changed nothing, and the same request may be granted later. Refusal returns false for bad
-// arguments and for the errors of stores and holders.
+// Refusal reports whether c means that a request was refused because of the state of the lease. A
+// refused request changed nothing, and the same request may be granted later. Refusal returns false
+// for bad arguments and for the errors of stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -191,7 +191,8 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 func (e *FieldError) Unwrap() error { return e.Code }
 
 // Missing returns the error for a required argument that is nil. The error is a [*FieldError] with
-// the Code [ErrOption]. The parameter names the function and its argument, such as "Break.a".
+// the Code [ErrOption]. The string argument has the names of the function and of its parameter, such
+// as "Break.a".
 func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// An ID is a lease ID. It is a GUID of 16 bytes, in the order in which the digits are printed. An ID
+// An ID is a lease ID. It has the 16 bytes of a GUID in the order in which they are printed. An ID
 // can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID means that no ID
 // is given. It cannot be the proposed ID of a request.
 type ID [16]byte
@@ -56,7 +56,7 @@ func MustParseID(s string) ID {
 	return id
 }
 
-// parseHex decodes two hexadecimal digits for each byte of dst, and reports whether that succeeded.
+// parseHex decodes the hexadecimal digits of s into dst. It returns false if s has other characters.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))
 	return err == nil

@@ -2,9 +2,9 @@ package lease
 
 import "context"
 
-// A Lease acquires, checks and releases the lease with one name, on behalf of one owner. Its methods
-// are those of the coordination Lease of Akka and of actor-ts. A session.Session is a Lease over any
-// [Authority]. A program that uses leases needs no other interface of this package.
+// A Lease lets a program acquire, check and release one lease. It has one name and one owner. Its
+// methods are those of the coordination Lease of Akka and of actor-ts. A session.Session is a Lease
+// over any [Authority]. A program that uses leases needs no other interface of this package.
 //
 // An incarnation is one period in which the lease is held. It begins when an Acquire is granted, and
 // ends when the lease is released or lost. An incarnation that has ended is never held again. An
@@ -26,31 +26,31 @@ type Lease interface {
 	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
 	// ctx at once. If ctx ends after Acquire has returned true, the lease is still held.
 	//
-	// If a store has no clock, as in package etcdlease, an authority counts the duration of a lease
-	// from its own first read of the lease. A new process that calls Acquire once and then exits is
-	// therefore refused, even if the holder crashed long ago. Over such a store, call session.TryRun
-	// instead, or call session.AcquireWait with a context that lasts longer than the Duration of the
-	// lease.
+	// Some stores, such as etcdlease, have no clock. An authority over such a store counts the
+	// duration of a lease from its own first read of the lease. A new process that calls Acquire once
+	// and then exits is therefore refused, even if the holder crashed long ago. Over a store without
+	// a clock, such a process should call session.TryRun. It can also call session.AcquireWait with a
+	// context that lasts longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
 	// Release returns an error or ctx is done. An Acquire that is still running does not return true.
 	//
-	// Release returns nil if the lease is released, or if there was nothing to release. If it returns
-	// an error, the authority may still keep the lease for this holder. In that case, call Release
-	// again, or wait until the lease expires.
+	// Release returns nil if the lease is released, or if there was nothing to release. If Release
+	// returns an error, the authority may still keep the lease for this holder. After an error, call
+	// Release again, or wait until the lease expires.
 	Release(ctx context.Context) error
 
 	// CheckAlive reports whether the lease is certainly still held. It compares the clock with the
-	// end of the lease, so it does no I/O and does not block. It returns false from that end on, even
-	// if no background goroutine of the holder has run in the meantime.
+	// end of the lease, so it does no I/O and does not block. It returns false once that end has
+	// passed, even if the background goroutines of the holder have not run since.
 	CheckAlive() bool
 
 	// OnLost registers f to be called when the lease is lost. The function f is called once for every
 	// incarnation that is lost, with a [*LostError] as its argument. It is not called for an
-	// incarnation that ends by Release. Each call of f runs in its own goroutine. No call of f begins
-	// before the result of the Acquire that was granted is known. A loss that happened before f was
-	// registered does not call f.
+	// incarnation that ends by Release. Each call of f runs in its own goroutine. If the lease is
+	// lost while Acquire is still running, f is called only after Acquire has its result. If the
+	// lease was lost before f was registered, f is not called for that loss.
 	//
 	// The returned function stop unregisters f, and reports whether f was still registered. It does
 	// not wait for a call of f that has already begun.
@@ -84,27 +84,27 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. If only an Acquire can find out
-	// whether the lease is free, Wait also returns nil. If ctx ends first, Wait returns the error of
+	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if only a call
+	// of Acquire can find out whether the lease is free. If ctx ends first, Wait returns the error of
 	// ctx.
 	Wait(ctx context.Context) error
 }
 
-// WhileHeld returns a context, derived from ctx, for work that must stop when the lease ends. When
-// the work is done, call the returned function to release the resources of the context.
+// WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is
+// done, call the returned function to release the resources of the context.
 //
-// If l has a method WhileHeld, the function WhileHeld calls that method. A session.Session returns a
-// context for the incarnation that is held at the time of the call. Its context ends in three cases,
-// each with its own [context.Cause]:
+// If l has a method WhileHeld, the function WhileHeld calls that method. The context from a
+// session.Session belongs to the incarnation that is held at the time of the call. It ends in three
+// cases, each with its own [context.Cause]:
 //
 //   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
 //     [*LostError].
 //   - Release is called. The cause is [ErrReleased].
 //   - Nothing is held at the call. The cause is [ErrNotHeld], and the context ends at once.
 //
-// For any other Lease, WhileHeld uses OnLost and CheckAlive. Such a context ends when the Lease calls
-// the handler of OnLost, or at once if nothing is held. It does not end when the lease is released.
-// The loss of a later incarnation may end it.
+// For any other Lease, WhileHeld uses OnLost and CheckAlive. Its context then ends when the lease is
+// lost, or at once if the lease is not held. It does not end when the lease is released. The loss of
+// a later incarnation may end it.
 //
 // WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

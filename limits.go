@@ -5,27 +5,29 @@ import (
 	"time"
 )
 
-// Limits are bounds of the durations that an authority grants. A zero field sets no bound.
+// Limits restrict the durations that an authority grants. A zero field sets no limit.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
 	MaxPeriod   time.Duration // the longest break period
 }
 
-// AzureLimits are the limits of the Azure Blob service: "A non-infinite lease can be between 15 and
-// 60 seconds", and a break period can be "between 0 and 60 seconds".
+// AzureLimits are the limits of the Azure Blob service, according to its documentation:
+//
+//	A non-infinite lease can be between 15 and 60 seconds.
+//	[A break period is] between 0 and 60 seconds.
 var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
 // A Limiter has Limits. It is an optional interface of a [Store].
 type Limiter interface {
-	// Limits returns the limits that the Authority of [NewAuthority] applies to every request and to
-	// every record that it loads. All calls must return the same limits.
+	// Limits returns the limits for the leases in the Store. All calls must return the same limits.
+	// An Authority from [NewAuthority] applies them to every request and to every record that it
+	// loads.
 	Limits() Limits
 }
 
 // Validate returns nil if no field is negative and MinDuration is at most MaxDuration. If MaxDuration
-// is 0, any MinDuration is valid. For other limits, Validate returns a [*FieldError] with the Code
-// [ErrOption].
+// is 0, any MinDuration is valid. Otherwise it returns a [*FieldError] with the Code [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -41,9 +43,9 @@ func (l Limits) Validate() error {
 }
 
 // Check returns nil if the request is within the limits and its arguments are valid. Otherwise it
-// returns a [*FieldError] that names the field, its value and the bound. Its Code is that of the bad
-// argument, as [Step] returns it. [Step] grants a request without a bad argument in at least one
-// state of a lease.
+// returns a [*FieldError] that names the field, its value and the bound. The error has the Code that
+// [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at least
+// one state of the lease.
 //
 // In the dialect before [Version20120212], Check ignores the period of a break. The duration of an
 // acquire is always 60 seconds in that dialect.
@@ -88,9 +90,9 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// clamp cuts the remaining time of a record at now to the limits. A finite lease and its break end at
-// most MaxDuration after now. The break of an infinite lease ends at most MaxPeriod after now. A
-// record can exceed the limits if it was written by hand or under other limits.
+// clamp shortens the remaining time of a record if that time exceeds the limits. A finite lease and
+// its break end at most MaxDuration after now. The break of an infinite lease ends at most MaxPeriod
+// after now. A record can exceed the limits if it was written by hand or under other limits.
 func (l Limits) clamp(r *Record, now time.Time) {
 	most := l.MaxDuration
 	if r.Duration == Infinite {

@@ -7,27 +7,26 @@ import (
 )
 
 // A Lister lists leases. It is an optional interface of a [Store] or an [Authority]. An operator uses
-// it to find out which leases exist and who holds them. If a wrapper wraps a Lister, the wrapper must
-// be a Lister too.
+// it to find out which leases exist and who holds them. A type that wraps a Lister must be a Lister
+// too.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects
 	// all leases. [CheckName] must accept any other prefix.
 	//
-	// A list contains every lease that stays Leased or Breaking from the beginning of the iteration
-	// to its end. It may contain other leases that the store remembers. It contains each name at most
-	// once.
+	// The list contains every lease that is Leased or Breaking throughout the iteration. The list may
+	// contain other leases that the store remembers. It contains each name at most once.
 	//
 	// Each [Entry] was true at some moment of the iteration. Two entries may be from different
 	// moments, because leases can change during the iteration. The body of a loop over the list may
 	// call the Store or the Authority.
 	//
-	// If an error comes with an Entry that has a Name, only that lease could not be read. For
-	// example, its record may be corrupt. The other fields of the Entry are zero, and the iteration
-	// continues.
+	// If an error comes with an Entry that has a Name, only the lease with that name could not be
+	// read. For example, its record may be corrupt. The other fields of such an Entry are zero, and
+	// the iteration continues.
 	//
 	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
-	// incomplete. If ctx is done before all leases were listed, the iteration ends with such an
-	// error.
+	// incomplete. If ctx is done before all leases were listed, the iteration ends with an error and
+	// an Entry without a Name.
 	//
 	// Each iteration over the returned sequence makes a new list. List does not call the store before
 	// an iteration begins.

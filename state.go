@@ -25,11 +25,11 @@ const (
 
 var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
 
-// Locked reports whether s is Leased or Breaking. In these states, a write to the resource must
-// present the lease ID in force.
+// Locked reports whether s is Leased or Breaking. While a lease is locked, a write to the resource
+// must present the lease ID in force.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
-// Renewable reports whether s is Leased or Expired. In these states, the holder of the lease ID can
+// Renewable reports whether s is Leased or Expired. In both states, the holder of the lease ID can
 // renew the lease.
 func (s State) Renewable() bool { return s == Leased || s == Expired }
 
@@ -55,11 +55,12 @@ func (s *State) UnmarshalText(text []byte) error {
 }
 
 // Infinite is the duration of a lease that never ends by itself. It is the largest [time.Duration],
-// so that code which compares durations needs no special case for it.
+// so that comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
-// firstTime and lastTime are the earliest and the latest time that a Record can hold, because RFC
-// 3339 can write no others. The Until of a state that does not end by itself is the zero time.
+// firstTime and lastTime are the earliest and the latest time that RFC 3339 can express. A Record can
+// hold only times in this range. In a Record, the zero time means that the state does not end by
+// itself.
 var (
 	firstTime = time.Time{}
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -67,8 +68,8 @@ var (
 	lastUnix  = lastTime.Unix()
 )
 
-// A Record is the complete state of one lease, as an authority keeps it. The zero Record is a lease
-// that was never held. Records are comparable with ==.
+// A Record is all that an authority stores about one lease. The zero Record is a lease that was never
+// held. Records are comparable with ==.
 //
 // Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
@@ -108,8 +109,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long the lease stays locked after now if no further request changes it. It
-// returns Infinite for an infinite lease, and 0 if the lease is not locked at now.
+// Remaining returns the time from now until the lease is unlocked, if no request changes the lease
+// before. It returns Infinite for an infinite lease, and 0 if the lease is not locked at now.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -122,14 +123,14 @@ func (r *Record) remaining(now time.Time) time.Duration {
 	return max(0, r.Until.Sub(now)) // Sub does not overflow
 }
 
-// Token returns the fencing token of the last grant in the record. It returns the empty Token if the
-// lease was never granted.
+// Token returns the fencing token that was issued with the last grant of the lease. It returns the
+// empty Token if the lease was never granted.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
 // Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise it
 // returns a [*FieldError] with the Code [ErrCorrupt], which names the field, its value and the rule.
-// A store must call Validate on every record that it reads, because [Step] assumes that its record is
-// valid.
+// A store must call Validate on every record that it reads, because [Step] assumes that every record
+// is valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}

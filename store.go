@@ -13,18 +13,18 @@ import (
 //  1. Choose where the record of a name is stored. Different names must have different places.
 //     Therefore do not fold case, shorten names or replace characters. Refuse a name if [CheckName]
 //     refuses it, or if the engine cannot store it.
-//  2. Write the record as a whole, with [Record.MarshalText], [Record.MarshalJSON] or in columns.
-//     Call [Record.Validate] on every record that you read. If a record cannot be read, return an
-//     error that names the key. Never treat such a record as a free lease.
+//  2. Write all fields of a record in one write. Use [Record.MarshalText], [Record.MarshalJSON] or
+//     one column for each field. Call [Record.Validate] on every record that you read. If a record
+//     cannot be read, return an error that names the key. Never treat such a record as a free lease.
 //  3. Give every write a version. A name must never get the same version twice. This includes a write
 //     of an equal record, a record that is deleted and created again, and a restart. A hash of the
 //     content is not a version, because equal contents have the same hash.
 //  4. Never let an Epoch decrease. If a deleted name is created again, its Epoch must be at least as
 //     high as before. A simple way is to store one number for the whole store, which is the highest
 //     Epoch of all deleted records.
-//  5. Take the time from the engine, in the statement that reads or writes. The time must not
-//     decrease. If the engine has no clock that can be read, do not write a Store. Implement an
-//     Engine of package observe instead.
+//  5. Read the time from the engine's clock, in the same statement that reads or writes the record.
+//     The time must not decrease. If the engine has no clock that can be read, do not write a Store.
+//     Implement an Engine of package observe instead.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
 //  7. Make Swap compare the version and write in one atomic step. It must also compare the time. If a
 //     record has reached its Until since it was loaded, Swap must return a conflict.
@@ -33,9 +33,9 @@ import (
 //     Return soon after the context ends, even if the client library of the engine does not.
 //  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the engine allows it.
 //  10. Run leasetest.TestStore. It checks all of these rules, each in its own subtest.
-//  11. Add a method Authority that returns NewAuthority of the store. Pass its result to
-//     leasetest.TestAuthority. If the engine can decide under a lock or in one round trip, a faster
-//     Authority that calls [Decide] can replace it.
+//  11. Add a method Authority that passes the store to [NewAuthority] and returns the result. Pass its
+//     result to leasetest.TestAuthority. If the engine can decide under a lock or in one round trip,
+//     a faster Authority that calls [Decide] can replace it.
 //
 // A Store must be linearizable and must keep every write that it acknowledged. Otherwise two holders
 // may get the same lease. The methods of a Store must be safe for concurrent use by several
@@ -49,15 +49,15 @@ type Store interface {
 	// Expired or Broken for a certain time. The documentation of the store must state that time.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
-	// Swap replaces the record in old by next, and returns the committed Snapshot.
+	// Swap replaces the record in old with next, and returns the committed Snapshot.
 	//
 	// Swap returns [ErrConflict] if the version of the record is no longer old.Version. A store with
-	// a clock also returns ErrConflict if the record has reached its Until since old.Now. In that
-	// case, next was computed from a state that has ended.
+	// a clock also returns ErrConflict if the Until of the record has passed since old.Now. This
+	// conflict is necessary, because next was computed from a state that has ended.
 	//
 	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns
-	// the current Snapshot if the store got it at no extra cost, and the zero Snapshot otherwise. A
-	// store may return ErrConflict spuriously, but not forever.
+	// the current Snapshot if the store got it without an extra request. Otherwise it returns the
+	// zero Snapshot. A store may return ErrConflict spuriously, but not forever.
 	//
 	// After any other error, next may have been written, or may still be written later.
 	Swap(ctx context.Context, name string, old Snapshot, next Record) (Snapshot, error)
@@ -71,26 +71,27 @@ type Snapshot struct {
 
 	// Version is the version that Swap compares. It is opaque and never empty. A name never gets the
 	// same version twice. An equal record that is written again has a new version, even after a
-	// restart of the store. If a record is created and deleted, the absence of a record has a new
-	// version too.
+	// restart of the store. The absence of a record has a version too. After a record was deleted,
+	// the absence has a version that was never used before.
 	Version string
 
 	// Now is the store's time of the Load or Swap. If the store has no clock, Now is the time of the
-	// process that observes the store. It never decreases. It is never earlier than the time at which
-	// the authority decided the record.
+	// process that observes the store. Now never decreases. It is never earlier than the time at
+	// which the record was computed.
 	Now time.Time
 
 	// Uncertainty is how much earlier than Until the lease may end. It is zero if the store has a
 	// precise clock. If the clock is coarse, Uncertainty is one tick of the clock, because Now may be
 	// up to one tick old.
 	//
-	// If the store has no clock, Until is an upper bound. Each process counts to this bound from its
-	// own first read of the version. Uncertainty is then the distance from Until to the lower bound.
+	// If the store has no clock, Until is an upper bound. Each process computes this Until from the
+	// time at which it first read the version. Uncertainty is then the difference between Until and a
+	// lower bound of the end.
 	Uncertainty time.Duration
 }
 
-// A Watcher signals changes of leases. It is an optional interface of a [Store] or an [Authority]. If
-// a wrapper wraps a Watcher, the wrapper must be a Watcher too.
+// A Watcher signals changes of leases. It is an optional interface of a [Store] or an [Authority]. A
+// type that wraps a Watcher must be a Watcher too.
 type Watcher interface {
 	// Watch returns a channel with a capacity of 1. After Watch has returned, the channel receives a
 	// signal after every change that
@@ -100,15 +101,15 @@ type Watcher interface {
 	//   - moves the end of the lease to an earlier time, or
 	//   - gives a locked lease to another ID or owner.
 	//
-	// One signal may stand for several changes. A grant of an unlocked lease and a later Until may be
-	// signaled, but need not be. The signal is sent only after a Load can return the change. The
-	// documentation of a Store must state how soon the signal is sent. It must also state what bounds
-	// this time if a process crashes.
+	// One signal may stand for several changes. Other changes may send a signal too, such as the
+	// grant of an unlocked lease or a later Until. The signal is sent only after a Load can return
+	// the change. The documentation of a Store must state how soon after a change the signal is sent.
+	// It must also state how long the signal can be delayed if a process crashes.
 	//
 	// The channel is closed when ctx ends or when the watch is lost. If the watch is lost, call Watch
 	// again and then read the record, because signals may have been missed.
 	//
-	// The end of a lease or of a break period sends no signal, because time alone writes no record.
-	// To notice such an end, use a timer.
+	// No signal is sent when a lease or a break period ends only because its time is up. To notice
+	// such an end, use a timer.
 	Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // An Action is an operation on a lease, or on the resource that the lease protects. ActionAcquire to
-// ActionBreak are the five modes of the Lease Blob operation. ActionRead and ActionWrite are a read
-// and a write of the resource. The zero Action is invalid, and a request with it is refused.
+// ActionBreak are the five modes of Azure's operation Lease Blob. ActionRead and ActionWrite are a
+// read and a write of the resource. The zero Action is invalid, and a request with it is refused.
 type Action uint8
 
 const (
@@ -45,10 +45,10 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Period is the break period of a break: "the proposed duration of seconds that the lease should
-// continue before it is broken". The zero Period means that no period is given, and differs from
-// Grace(0). Without a period, a break lets a finite lease run until its end, and ends an infinite
-// lease at once.
+// A Period is an argument of a break. The Lease Blob document calls it "the proposed duration of
+// seconds that the lease should continue before it is broken". The zero Period means that no period
+// is given. It is not the same as Grace(0), which ends a lease at once. Without a period, a break
+// lets a finite lease run until its end, and ends an infinite lease at once.
 type Period struct {
 	d   time.Duration
 	set bool
@@ -83,8 +83,8 @@ type Request struct {
 	Version  Version       // the dialect; zero is the newest; some authorities refuse old ones
 }
 
-// Step applies one request to a record at the authority's time now. Its outcomes are those of the two
-// tables of the Lease Blob document, cell by cell.
+// Step applies one request to a record at the authority's time now. The outcomes are exactly those in
+// the two tables of the Lease Blob document.
 //
 // If the request is granted, Step returns the new record and a nil error. If the request is refused,
 // or if an argument is missing or out of range, Step returns r.At(now) and a [Code].
@@ -92,12 +92,12 @@ type Request struct {
 // Step is a pure function. It reads no clock, draws no random numbers, keeps no state and allocates
 // no memory. It is safe for concurrent use by several goroutines.
 //
-// Step assumes that r is valid ([Record.Validate]). It also assumes that the authority never passes
-// an earlier now than in a call before. The record that Step returns is then valid too.
+// Step assumes that r is valid ([Record.Validate]). Step also assumes that now never decreases from
+// one call to the next. The record that Step returns is then valid too.
 //
 // A record cannot hold a time after the year 9999. A lease that would end after that year becomes
-// infinite. A break that would end after that year ends at the last instant of the year. If now is
-// before the year 1, Step refuses the request with [ErrTime].
+// infinite. A break that would end after the year 9999 ends at the last instant of that year. If now
+// is before the year 1, Step refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -221,8 +221,7 @@ func start(r *Record, now time.Time) {
 	r.Until = until
 }
 
-// after returns now+d and true. If a record cannot hold that time, after returns the latest time that
-// a record can hold and false.
+// after returns now+d and true. If now+d is later than lastTime, after returns lastTime and false.
 func after(now time.Time, d time.Duration) (time.Time, bool) {
 	if sec := now.Unix(); sec <= lastUnix {
 		sec += int64(d / time.Second)
@@ -258,8 +257,8 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	Changes the lease ID of an active lease. A change must include the current lease ID in
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
-// If the proposed ID is already in force, the outcome table grants the change, whatever the request
-// gives as the current ID. Such a change leaves the record as it is. So a client can repeat a change
+// If the proposed ID is already in force, the outcome table grants the change, even if the request
+// has a wrong current ID. Such a change leaves the record as it is. So a client can repeat a change
 // whose answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A Version is a version of the interface of the Azure Blob service. It is a date, written as the
+// A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the
 // number yyyymmdd. It chooses the dialect of [Step]. The zero Version is the newest.
 //
 // There are two dialects. [Version20120212] changed four behaviors of the older dialect. Version has
-// one method for each of these changes, in the order of the document's list. Version20120212 also
+// one method for each of the four changes, in the order of Azure's document. Version20120212 also
 // introduced the change action, the proposed ID, the lease duration and the break period.
 //
 // In the older dialect, a change is refused, and the durations in a request are ignored. Both
@@ -45,22 +45,24 @@ func (v Version) date() (y, m, d int) { return int(v) / 10000, int(v) / 100 % 10
 
 func (v Version) old() bool { return v != 0 && v < Version20120212 }
 
-// DurationRequired reports whether an acquire must have a duration. In the newer dialect, "A call to
-// Lease Blob to acquire a lease now must include a lease duration header." In the older dialect,
-// every lease lasts 60 seconds.
+// DurationRequired reports whether an acquire must have a duration. In the older dialect, every lease
+// lasts 60 seconds. In the newer dialect, "A call to Lease Blob to acquire a lease now must include a
+// lease duration header."
 func (v Version) DurationRequired() bool { return !v.old() }
 
-// RenewsReleased reports whether a released lease can be renewed until the blob is written or leased
-// again. In the newer dialect, "You can no longer renew a lease after releasing it."
+// RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, it
+// can be renewed until the blob is written or leased again. In the newer dialect, "You can no longer
+// renew a lease after releasing it."
 func (v Version) RenewsReleased() bool { return v.old() }
 
-// BreaksReleased reports whether a released lease can be broken until the blob is written or leased
-// again. In the newer dialect, "You can no longer break a lease after releasing it."
+// BreaksReleased reports whether a lease can be broken after its release. In the older dialect, it
+// can be broken until the blob is written or leased again. In the newer dialect, "You can no longer
+// break a lease after releasing it."
 func (v Version) BreaksReleased() bool { return v.old() }
 
-// BreaksAgain reports whether a breaking or broken lease can be broken again. In the newer dialect,
-// "You can now break a breaking or broken lease, making break operations idempotent." In the older
-// dialect, a second break is refused with [ErrAlreadyBroken].
+// BreaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
+// second break is refused with [ErrAlreadyBroken]. In the newer dialect, "You can now break a
+// breaking or broken lease, making break operations idempotent."
 func (v Version) BreaksAgain() bool { return !v.old() }
 
 // String returns the version in the form of the header x-ms-version, such as "2012-02-12". For the

@@ -13,15 +13,16 @@ import (
 type authority Store
 
 // Authority returns an authority over the Store. A program can use it to inspect a lease, to break a
-// lease, and to check whether a write is allowed. It grants the same requests as the result of
+// lease, and to check whether a write is allowed. It makes the same decisions as an authority from
 // [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request. If ctx is done before the call, Do carries out nothing. In all other
-// cases the outcome is known, because nothing can fail between the decision and the answer.
+// Do carries out one request. If ctx is done before the call, Do carries out nothing. If ctx is not
+// done before the call, the outcome is always known, because nothing can fail between the decision
+// and the answer.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -54,8 +55,9 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	return err
 }
 
-// refuseFirst returns an error for a bad name or a bad argument. If there is none, it returns err. A
-// bad argument comes first, because it is a certain refusal.
+// refuseFirst returns an error for a bad name or a bad argument. If there is none, it returns err.
+// The error for a bad argument takes precedence, because it means that the request was certainly
+// refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

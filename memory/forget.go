@@ -11,7 +11,7 @@ import (
 // at least the Idle/64 records that became Available last.
 const Idle = 64 * shards
 
-// absent returns a new absence. An absence is an entry without a name that stands for every name that
+// absent returns a new absence. An absence is an entry without a name. It stands for all names that
 // the Store does not know. An absence is never modified.
 func (s *Store) absent(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.term.version(ofAbsence, s.forgotten.Add(1))}
@@ -19,10 +19,10 @@ func (s *Store) absent(epoch uint64) *entry {
 
 func (e *entry) absent() bool { return e.name == "" }
 
-// forget removes the entry. It first replaces the absence by a new one, whose Epoch is at least the
-// Epoch of the entry. So tokens never decrease. The new absence also has a new version. So a swap
-// that was decided on an older absence is a conflict. All unknown names share the absence, because
-// the Store remembers nothing about them. So even a swap for another unknown name is a conflict.
+// forget removes the entry. It first replaces the absence, which stands for all unknown names. The
+// Epoch of the new absence is at least the Epoch of the removed entry, so that tokens never decrease.
+// The new absence also has a new version, so that a Swap based on the old absence is a conflict. Such
+// a conflict can concern any unknown name, because all unknown names share one absence.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -34,17 +34,17 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep forgets the oldest Available records if the shard has more than its share of Idle. Then it
-// checks some of the other entries in turn, and forgets those that are due. After a full round of
-// checks, sweep checks no entry until the first of them can be due.
+// sweep forgets the oldest Available records if the shard has more than Idle/shards of them. Then it
+// checks some of the other entries in turn, and forgets those that are due. After every entry was
+// checked once, sweep makes no checks until the first entry can be due.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written later is due after the retention at the earliest. This also
-			// holds for a record that replaces one that was checked in this round.
+			// A record that is written later is due after the retention at the earliest. This is true
+			// even if the record replaces one that was already checked in this round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -59,8 +59,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// due returns the elapsed time at which the record will have been Expired or Broken for the
-// retention.
+// due returns the elapsed time at which the Store may forget the record. At that time, the record has
+// been Expired or Broken for the retention.
 func (e *entry) due(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -71,7 +71,7 @@ func (e *entry) due(retention time.Duration, now time.Time, elapsed time.Duratio
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// add returns t+d, or the longest Duration if t+d is longer than that.
+// add returns t+d. If the sum overflows, it returns the longest Duration.
 func add(t, d time.Duration) time.Duration {
 	if d > math.MaxInt64-max(t, 0) {
 		return math.MaxInt64

@@ -14,8 +14,8 @@ import (
 // each entry is current, and List holds no lock while the body runs. A name that the Store forgets
 // during the iteration may be left out.
 //
-// The iteration ends with an error if ctx is done. It also ends with an error if [lease.CheckName]
-// refuses a prefix that is not empty.
+// The iteration ends with an error if ctx is done. The iteration also ends with an error if the
+// prefix is not empty and [lease.CheckName] refuses it.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		names, err := s.names(prefix)

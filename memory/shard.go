@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A shard is the part of a Store that has the names whose hashes end with the same bits. It fills two
-// cache lines, and a renewal uses mainly the first one.
+// A shard has a part of the entries of a Store. The last bits of the hash of a name select its shard.
+// A shard fills two cache lines, and a renewal mainly uses the first one.
 type shard struct {
 	mu      sync.Mutex
 	swaps   uint64                        // the number of swaps; each swap numbers the version that it writes
@@ -82,7 +82,7 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove removes the entry. If few entries are left, it copies them to a new map, which needs less
+// remove removes the entry. If few entries are left, remove copies them to a new map in order to free
 // memory.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)

@@ -9,16 +9,15 @@
 //
 // # Time
 //
-// A Store reads the wall clock once, in [New]. Its time is that reading plus the time that has
-// elapsed on the monotonic clock since then. Therefore a change of the wall clock does not change
-// when a lease ends. On Linux, the monotonic clock stops while the machine is suspended, and the time
-// of the Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
-// bubble.
+// A Store reads the wall clock only in [New]. It computes all later times from that reading and the
+// monotonic clock. Therefore a change of the wall clock does not change when a lease ends. On Linux,
+// the monotonic clock stops while the machine is suspended, and the time of the Store stops too. A
+// Store that is made inside a testing/synctest bubble uses the clock of the bubble.
 //
 // # Forgetting
 //
-// A Store has no goroutine. Instead, each write also forgets some old records. Their number is
-// bounded, so that a write takes a bounded time. A Store forgets
+// A Store has no goroutine. Instead, each write also forgets some old records. The number of records
+// that one write forgets is bounded, and so is the duration of a write. A Store forgets
 //
 //   - the oldest Available records, if there are more than [Idle]. A million names that are leased
 //     and released once leave at most Idle records behind, even if no time passes.
@@ -74,8 +73,7 @@ type Options struct {
 	// Store. Default: the clock of package time.
 	Clock lease.Clock
 
-	// Limits are bounds of the durations that an authority over this Store grants. Default: no
-	// bounds.
+	// Limits restrict the durations that an authority over this Store grants. Default: no limits.
 	Limits lease.Limits
 
 	// Floor is older than every token that this Store issues. After a restart, set Floor to the
@@ -160,8 +158,9 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record in old by next. If the record has changed since old was loaded, or has
-// reached its Until since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot.
+// Swap replaces the record in old with next. If the record has changed since old was loaded, Swap
+// returns [lease.ErrConflict] and the current Snapshot. Swap does the same if the Until of the record
+// has passed since old.Now.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
@@ -202,7 +201,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// put replaces the record of e by next. If e is the absence, put adds an entry for the name. It
+// put replaces the record of e with next. If e is the absence, put adds an entry for the name. It
 // signals the watches of the name and forgets some records that are due. It may forget even the entry
 // that it returns. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
@@ -221,8 +220,8 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 }
 
 // show sets *snap to the record and version of e. It does not return a Snapshot, because copying one
-// is slow. It makes the text of the version when the version is needed for the first time. The caller
-// holds the mutex of the entry's shard.
+// is slow. It formats the version only when the version is first needed. The caller holds the mutex
+// of the entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.term.version(ofSwap, e.number)
@@ -248,8 +247,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name, or the absence if the name has no entry. The caller holds the
-// mutex of the shard.
+// find returns the entry of the name. If the name is unknown, it returns the absence, which stands
+// for all unknown names. The caller holds the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

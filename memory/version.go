@@ -1,8 +1,8 @@
 package memory
 
-// A version is of one of two kinds. One kind numbers the writes of a shard, and the other kind
-// numbers the absences of a Store. A name always has the same shard, so the name never gets the same
-// version twice.
+// ofSwap marks the version of a write, and ofAbsence marks the version of an absence. The writes of
+// each shard are numbered, and so are the absences of a Store. A name always has the same shard, so
+// it never gets the same version twice.
 const (
 	ofSwap    = '.'
 	ofAbsence = '~'
@@ -23,8 +23,8 @@ func newTerm(random uint64) (t term) {
 	return t
 }
 
-// version returns a text such as "3kt0m9qz.1f". The text has the term, the kind, and n in base 32
-// with its lowest digit first.
+// version returns a text such as "3kt0m9qz.1f". It consists of the term, the kind and the number n in
+// base 32, with the lowest digit first.
 func (t term) version(kind byte, n uint64) string {
 	var b [22]byte // 8 for the term, 1 for the kind, 13 for n
 	copy(b[:], t[:])

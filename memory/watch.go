@@ -14,8 +14,8 @@ type watch chan struct{}
 // several writes. The Store need not know the name. The channel is closed only when ctx ends. A watch
 // has no goroutine.
 //
-// The expiry of a lease sends no signal, because no record is written. Unknown names share an Epoch,
-// and a rise of that Epoch sends no signal either.
+// No signal is sent when a lease expires, because nothing is written. No signal is sent when the
+// Epoch of the unknown names rises.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {

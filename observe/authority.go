@@ -7,11 +7,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Authority grants leases of a [Store]. It sends fewer requests to the engine than the result of
-// [lease.NewAuthority] would. If a request has to write, the Authority starts with a Swap of the
-// entry that the Store remembers. A renewal then needs one round trip to the engine. An acquire
-// without contention needs at most two. An answer that writes nothing, such as a refusal, is always
-// based on an entry that was read during the call. An Authority is safe for concurrent use by several
+// An Authority grants leases of a [Store]. It needs fewer round trips to the engine than an authority
+// from [lease.NewAuthority]. If a request has to write, the Authority starts with a Swap of the entry
+// that the Store remembers. A renewal then needs one round trip to the engine. An acquire without
+// contention needs at most two. An answer that writes nothing, such as a refusal, is always based on
+// an entry that was read during the call. An Authority is safe for concurrent use by several
 // goroutines.
 type Authority struct{ store *Store }
 

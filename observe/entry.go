@@ -35,8 +35,9 @@ type NamedEntry struct {
 	Entry
 }
 
-// Kept is a record in the form in which an engine writes it. Instead of Until, it has the time that
-// was left when it was written. A point in time would be useless to processes with other clocks.
+// Kept is a record in the form in which an engine writes it. It has no Until. Instead, it has the
+// time that the lease had left when the record was written. An Until would be useless to other
+// processes, because their clocks may differ.
 type Kept struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
@@ -45,7 +46,7 @@ type Kept struct {
 // resolution is the unit of Left. The time left is rounded up to a multiple of it.
 const resolution = time.Millisecond
 
-// keep returns the form of r in which an engine writes it at the time now.
+// keep converts r to the Kept that an engine writes at the time now.
 func keep(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
@@ -71,7 +72,7 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if the record is valid except for its Until, and if Left has a valid value.
+// Validate returns nil if Left is valid and the record is valid apart from its missing Until.
 // Otherwise it returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record

@@ -8,14 +8,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation is the entry that the Store saw last under a name, and the bounds of the time at
-// which its state ends. All times are elapsed times of the Store's clock.
+// An observation is the last entry that the Store saw for a name, with two bounds of the end of its
+// state. All times are elapsed times of the Store's clock.
 type observation struct {
 	Entry
 	sent time.Duration // when the last request that returned this entry was sent
-	high time.Duration // the upper bound: this Store lets the state end at this time
+	high time.Duration // the state ends at this time at the latest
 
-	// The lower bound: no process lets the state end before the duration sure has passed since from.
+	// The state lasts at least until the duration sure has passed since the time from.
 	from, sure time.Duration
 }
 
@@ -30,8 +30,8 @@ func since(from time.Duration, e Entry, sent, now time.Duration) observation {
 	return observation{Entry: e, sent: sent, high: add(now, e.Left), from: from, sure: e.Left}
 }
 
-// shortened returns the observation n, which is newer than l. If both are breaks of the same ID and
-// Epoch, the result has the earlier end of the two.
+// shortened returns the observation n, which is newer than l. If both observations have a break of
+// the same ID and Epoch, the result has the earlier end of the two.
 func (l *observation) shortened(n observation, c *clock) observation {
 	a, b := l.Record, n.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -59,7 +59,7 @@ func (l *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	return snap
 }
 
-// add returns t+d, or the longest Duration if t+d is longer than that.
+// add returns t+d. If the sum overflows, it returns the longest Duration.
 func add(t, d time.Duration) time.Duration {
 	if t > math.MaxInt64-d {
 		return math.MaxInt64
@@ -67,8 +67,8 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// observations has the last observation of each name, for a bounded number of names. Names that are
-// pinned are kept in addition and are never forgotten.
+// observations stores the last observation of each of a bounded number of names. Pinned names do not
+// count, and they are never forgotten.
 type observations struct {
 	most   int // the largest number of names that are not pinned
 	byName map[string]*named
@@ -87,7 +87,7 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// full reports whether adding a name would forget another name.
+// full reports whether a name must be forgotten before another one can be added.
 func (s *observations) full() bool { return s.recent.Len() >= s.most }
 
 // get returns the observation of a name, or nil if there is none. If used is true, the name becomes
@@ -124,8 +124,7 @@ func (s *observations) use(n *named) {
 	n.place = s.recent.PushFront(n)
 }
 
-// pin prevents the Store from forgetting a name until unpin has been called once for each call of
-// pin.
+// pin pins a name, so that the name is not forgotten. Each call of pin needs one call of unpin.
 func (s *observations) pin(name string) {
 	s.pins[name]++
 	if n := s.byName[name]; n != nil && n.place != nil {

@@ -1,15 +1,15 @@
-// Package observe makes a [lease.Store] from an engine that can compare and swap but has no clock
-// that a client can read. Examples of such engines are etcd and Kubernetes.
+// Package observe makes a [lease.Store] from an engine whose clock cannot be read, such as etcd or
+// Kubernetes. The engine must be able to compare and swap.
 //
-// To write such a store, implement [Engine] and pass it to [New]. An Engine reads an entry and writes
-// it conditionally, and the Store of this package adds the time. A program that only holds leases
-// uses a finished store, such as package etcdlease.
+// To write such a store, implement [Engine] and pass it to [New]. An Engine only loads and swaps
+// entries, and the Store adds the time. A program that only holds leases uses a finished store, such
+// as package etcdlease.
 //
 // # Time
 //
 // The clocks of two machines may differ. Therefore an engine never stores a point in time. Instead,
 // each entry has the time that the lease had left when the entry was committed. When a process first
-// sees a version of the entry, it starts to count that time down on its own monotonic clock.
+// sees a version of the entry, it starts to count down the remaining time on its own monotonic clock.
 //
 // The commit was before the process saw the entry. So the end that the process computes is never
 // earlier than the end that was granted. It is an upper bound. A process that waits for the end may
@@ -26,8 +26,8 @@
 //   - An earlier request still returned an older version. The commit was after the process sent that
 //     request.
 //
-// To compute the lower bound, the process counts from the time at which it sent that request. It
-// assumes that another clock may be faster by [Options.MaxClockDrift].
+// In both cases, the lower bound counts from the time at which the process sent that request. The
+// lower bound allows for other clocks that are faster, within [Options.MaxClockDrift].
 //
 // A break can only shorten a lease. Breaks with the same ID and Epoch belong to one incarnation. If
 // two processes break one incarnation, each of them may know a different upper bound. A process that
@@ -36,9 +36,9 @@
 // # Memory
 //
 // A Store remembers when it first saw the current version of a lease. It remembers this for a bounded
-// number of names, and for all names that are watched. If the Store forgets a name, it counts again
-// from the next time that it sees the name. This makes the upper bound later, so it can delay a
-// take-over, but it cannot end a lease too early.
+// number of names, and for all names that are watched. If the Store has forgotten a name, it starts
+// to count again when it next reads the name. This later start can delay a take-over, but it cannot
+// end a lease too early.
 //
 // The memory also saves round trips to the engine. If a request has to write, an [Authority] starts
 // with a Swap of the version that the Store remembers. So a renewal needs one round trip.
@@ -56,8 +56,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Engine stores an entry for each name. It must follow the rules of a [lease.Store], except those
-// about time. Its methods must be safe for concurrent use by several goroutines.
+// An Engine stores an entry for each name. An Engine must follow the rules of a [lease.Store], except
+// the rules about time. Its methods must be safe for concurrent use by several goroutines.
 type Engine interface {
 	lease.Watcher
 
@@ -70,21 +70,20 @@ type Engine interface {
 	// round trip.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap replaces the version old by next, and returns the committed entry. Its errors are those of
-	// the Swap of a [lease.Store]. After a conflict, Swap returns the current entry if it knows that
-	// entry. Otherwise it returns an entry without a Version.
+	// Swap replaces the entry with the version old, and returns the committed entry. Its errors are
+	// those of the Swap of a [lease.Store]. After a conflict, Swap returns the current entry if it
+	// knows that entry. Otherwise it returns an entry without a Version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
-	// List lists the leases as [lease.Lister] describes, and returns the entries in the form in which
-	// the engine stores them.
+	// List returns the entries whose names begin with prefix. It follows the rules of [lease.Lister].
 	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
 }
 
 // Options are the settings of a [Store]. A field that is zero selects the default of that field.
 type Options struct {
-	// Limits are bounds of the durations that an authority over the Store grants. An entry may claim
-	// to have more time left than the bounds allow. The Store then counts the longest allowed
-	// duration from the time when it first saw the entry. Default: no bounds.
+	// Limits restrict the durations that an authority over the Store grants. If an entry has more
+	// time left than the Limits allow, the Store shortens that time to the longest allowed duration.
+	// The shortened time starts when the Store first sees the entry. Default: no limits.
 	Limits lease.Limits
 
 	// Names is the number of names that the Store remembers, besides those that are watched. The
@@ -146,8 +145,8 @@ func New(e Engine, o Options) (*Store, error) {
 // Limits returns the limits that were given to [New].
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name. The Store computes the end of the lease from what it
-// has observed so far.
+// Load returns the record with the given name. The Store computes Until from its own observations of
+// the record.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.load(ctx, name, s.engine.Load)
 }
@@ -164,9 +163,9 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	return s.see(name, e, sent, false), nil
 }
 
-// Swap replaces the record in old by next. It writes the time that next has left when the request is
-// sent. After a conflict, Swap also returns the current Snapshot if the engine returns the current
-// entry.
+// Swap replaces the record in old with next. Instead of next.Until, it writes the time that next has
+// left when the request is sent. After a conflict, Swap also returns the current Snapshot if the
+// engine returns the current entry.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -189,9 +188,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.committed(name, e, sent), nil
 }
 
-// Watch calls the Watch of the engine. The Store does not forget the name until ctx ends. If it
-// forgot the name, a process that waits for the end of the lease would have to count again from the
-// beginning.
+// Watch calls the Watch of the engine. The Store does not forget the name until ctx ends. Otherwise a
+// process that waits for the end of the lease might have to count again from the beginning.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	signals, err := s.engine.Watch(ctx, name)
 	if err != nil {
@@ -208,9 +206,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// List returns the leases that the engine lists. The Store computes the end of each lease from what
-// it has observed so far. It remembers the entries of a list, so that a later list can report which
-// leases have expired. A list never makes the Store forget another name.
+// List returns the leases that the engine lists. The Store computes the Until of each record from its
+// own observations. It remembers the entries of a list, so that a later list can report which leases
+// have expired. A list never makes the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -234,9 +232,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 }
 
 // Note records an entry that a watch of the engine has returned. It ignores the entry if the Store
-// does not remember the name, or if the remembered entry is as new. A renewal need not wake a waiting
-// process. After a Note of the renewal, the process still counts from the time at which the watch
-// returned it.
+// does not remember the name, or if the remembered entry is at least as new. With Note, a process
+// that waits for the end of a lease counts a renewal from the time at which the watch returned the
+// renewal. The process need not wake up for that.
 func (s *Store) Note(name string, e Entry) {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
@@ -248,9 +246,9 @@ func (s *Store) Note(name string, e Entry) {
 	}
 }
 
-// see records the entry e, which was returned by a request that was sent at the elapsed time sent. It
-// returns the newest known Snapshot of the name. That is e, unless another request has returned a
-// newer entry. If listed is true, see does not make the Store forget another name.
+// see records the entry e. The request that returned e was sent at the elapsed time sent. The result
+// of see is the newest known Snapshot of the name. It differs from e if another request has returned
+// a newer entry. If listed is true, see does not make the Store forget another name.
 func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()

@@ -10,9 +10,9 @@
 //   - the least that any store must do, which is one mutex, one look-up in a map and one reading of
 //     the clock.
 //
-// The benchmark Grant measures the first acquire of a name. It compares that acquire with an
-// insertion of equal size into a plain map under a mutex. The benchmark Cores compares renewals on
-// one core with renewals on two cores.
+// The benchmark Grant compares the first acquire of a name with an insertion into a plain map under a
+// mutex. Both store the same amount of data. The benchmark Cores compares renewals on one core with
+// renewals on two cores.
 //
 // The package is a module of its own, so that users of the library do not depend on the server of
 // etcd.
