@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// An Authority grants leases. It is the interface between the holders of leases and the places where
-// leases are stored. A session.Session holds a lease of any Authority. Package leasetest tests any
-// Authority, and package blobtest serves one over HTTP. [NewAuthority] makes an Authority from a
-// [Store].
+// An Authority grants leases. An Authority is the interface between the holders of leases and the
+// places where leases are stored. A session.Session holds a lease of any Authority. Package leasetest
+// tests any Authority, and package blobtest serves one over HTTP. [NewAuthority] makes an Authority
+// from a [Store].
 //
 // Do must be safe for concurrent use by several goroutines. An Authority may also implement the
 // optional interfaces [Watcher] and [Lister].
@@ -40,17 +40,16 @@ type Result struct {
 	// Now is the authority's time of the decision. If Now is zero, the other fields have no meaning.
 	Now time.Time
 
-	// MinRemaining is a lower bound of the time for which the lease stays locked. Counted from the
-	// time at which the request was sent, the lease stays locked under the ID in Record for at least
-	// MinRemaining. Only a break, a change or a release can unlock the lease earlier. MinRemaining is
-	// 0 if the lease is not locked, and Infinite for an infinite lease.
+	// MinRemaining is a lower bound of the time for which the lease stays locked. The lease stays
+	// locked under the ID in Record for at least MinRemaining after the request was sent. Only a
+	// break, a change or a release can unlock the lease earlier. MinRemaining is 0 if the lease is
+	// not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
 // MaxRemaining returns an upper bound of the time for which the lease stays locked. If the holder
-// sends no further request, the lease is unlocked at the latest when this time has passed since the
-// answer arrived. MaxRemaining returns 0 if the lease is not locked, and Infinite for an infinite
-// lease.
+// sends no further request, the lease stays locked for at most MaxRemaining after the answer arrived.
+// MaxRemaining returns 0 if the lease is not locked, and Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name and returns how long the lease stays locked. The caller
@@ -64,7 +63,7 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // ends before the holder learns of the break, the lease is unlocked while the holder still believes
 // that it has the lease.
 //
-// Break returns the error of [Authority.Do]. If the lease is Available, that error wraps
+// Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
 // [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if a == nil {
@@ -97,7 +96,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
 // has more time left than the Limits allow, the Authority shortens that time to the longest allowed
 // duration. The shortened time starts with the first request for the lease that is not an
-// [ActionRead]. If s is a [Watcher] or a [Lister], the Authority is one too.
+// [ActionRead]. If s is a [Watcher], so is the Authority. If s is a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {

@@ -49,8 +49,8 @@
 // turns an infinite lease Broken at once.
 //
 // An [Authority] grants leases. [NewAuthority] makes an Authority from any [Store] that can load a
-// record and replace it by compare-and-swap. An Authority that decides under its own lock calls
-// [Decide] instead.
+// record and replace it by compare-and-swap. An Authority with its own lock can call [Decide] instead
+// of using NewAuthority.
 //
 // SPEC.md, in the root of the module, is the normative specification. Each clause of SPEC.md names
 // its source, and the tests cite the clauses that they check.

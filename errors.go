@@ -10,8 +10,8 @@ import (
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what
 // is wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an
-// error, for example for a switch statement. The comment of each refusal has the matching error code
-// of the Azure Blob service in parentheses.
+// error, so that a switch statement can test it. For each refusal, the comment has the matching error
+// code of the Azure Blob service in parentheses.
 type Code uint8
 
 const (

@@ -6,9 +6,9 @@ import "context"
 // methods are those of the coordination Lease of Akka and of actor-ts. A session.Session is a Lease
 // over any [Authority]. A program that uses leases needs no other interface of this package.
 //
-// An incarnation is one period in which the lease is held. It begins when an Acquire is granted, and
-// ends when the lease is released or lost. An incarnation that has ended is never held again. An
-// event of one incarnation, such as a loss, never affects another incarnation.
+// An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
+// granted, and ends when the lease is released or lost. An incarnation that has ended is never held
+// again. An event of one incarnation, such as a loss, never affects another incarnation.
 //
 // All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them
 // too.
@@ -26,11 +26,11 @@ type Lease interface {
 	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
 	// ctx at once. If ctx ends after Acquire has returned true, the lease is still held.
 	//
-	// Some stores, such as etcdlease, have no clock. An authority over such a store counts the
-	// duration of a lease from its own first read of the lease. A new process that calls Acquire once
-	// and then exits is therefore refused, even if the holder crashed long ago. Over a store without
-	// a clock, such a process should call session.TryRun. It can also call session.AcquireWait with a
-	// context that lasts longer than the Duration of the lease.
+	// Some stores, such as etcdlease, have no clock. An authority over a store without a clock counts
+	// the duration of a lease from its own first read of the lease. A new process that calls Acquire
+	// once and then exits is therefore refused, even if the holder crashed long ago. Over such a
+	// store, call session.TryRun instead. Or call session.AcquireWait with a context that lasts
+	// longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
@@ -42,8 +42,8 @@ type Lease interface {
 	Release(ctx context.Context) error
 
 	// CheckAlive reports whether the lease is certainly still held. It compares the clock with the
-	// end of the lease, so it does no I/O and does not block. It returns false once that end has
-	// passed, even if the background goroutines of the holder have not run since.
+	// end of the lease, so it does no I/O and does not block. It returns false once the lease has
+	// ended, even if the background goroutines of the holder have not run since.
 	CheckAlive() bool
 
 	// OnLost registers f to be called when the lease is lost. The function f is called once for every
@@ -102,9 +102,9 @@ type Waiter interface {
 //   - Release is called. The cause is [ErrReleased].
 //   - Nothing is held at the call. The cause is [ErrNotHeld], and the context ends at once.
 //
-// For any other Lease, WhileHeld uses OnLost and CheckAlive. Its context then ends when the lease is
-// lost, or at once if the lease is not held. It does not end when the lease is released. The loss of
-// a later incarnation may end it.
+// For any other Lease, WhileHeld uses OnLost and CheckAlive. The context for such a Lease ends when
+// the lease is lost, or at once if the lease is not held. It does not end when the lease is released.
+// The loss of a later incarnation may end it.
 //
 // WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

@@ -21,8 +21,8 @@ var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.S
 // A Limiter has Limits. It is an optional interface of a [Store].
 type Limiter interface {
 	// Limits returns the limits for the leases in the Store. All calls must return the same limits.
-	// An Authority from [NewAuthority] applies them to every request and to every record that it
-	// loads.
+	// An Authority from [NewAuthority] applies these limits to every request and to every record that
+	// it loads.
 	Limits() Limits
 }
 
@@ -47,8 +47,8 @@ func (l Limits) Validate() error {
 // [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at least
 // one state of the lease.
 //
-// In the dialect before [Version20120212], Check ignores the period of a break. The duration of an
-// acquire is always 60 seconds in that dialect.
+// In the dialect before [Version20120212], Check ignores the period of a break. For every acquire in
+// that dialect, Check assumes a duration of 60 seconds.
 func (l Limits) Check(req Request) error { return l.check(&req) }
 
 // check is like Check, but does not copy the request.

@@ -7,8 +7,8 @@ import (
 )
 
 // A Lister lists leases. It is an optional interface of a [Store] or an [Authority]. An operator uses
-// it to find out which leases exist and who holds them. A type that wraps a Lister must be a Lister
-// too.
+// a Lister to find out which leases exist and who holds them. A type that wraps a Lister must be a
+// Lister too.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects
 	// all leases. [CheckName] must accept any other prefix.
@@ -20,9 +20,9 @@ type Lister interface {
 	// moments, because leases can change during the iteration. The body of a loop over the list may
 	// call the Store or the Authority.
 	//
-	// If an error comes with an Entry that has a Name, only the lease with that name could not be
-	// read. For example, its record may be corrupt. The other fields of such an Entry are zero, and
-	// the iteration continues.
+	// If an error comes with an Entry that has a Name, only that one lease could not be read. For
+	// example, its record may be corrupt. The other fields of such an Entry are zero, and the
+	// iteration continues.
 	//
 	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
 	// incomplete. If ctx is done before all leases were listed, the iteration ends with an error and

@@ -29,8 +29,8 @@ var stateNames = [...]string{"available", "leased", "expired", "breaking", "brok
 // must present the lease ID in force.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
-// Renewable reports whether s is Leased or Expired. In both states, the holder of the lease ID can
-// renew the lease.
+// Renewable reports whether s is Leased or Expired. In these two states, the holder of the lease ID
+// can renew the lease.
 func (s State) Renewable() bool { return s == Leased || s == Expired }
 
 // String returns the name of the state in lower case, such as "leased".
@@ -58,9 +58,8 @@ func (s *State) UnmarshalText(text []byte) error {
 // so that comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
-// firstTime and lastTime are the earliest and the latest time that RFC 3339 can express. A Record can
-// hold only times in this range. In a Record, the zero time means that the state does not end by
-// itself.
+// Every time in a Record is from firstTime to lastTime, so that RFC 3339 can express it. In a Record,
+// the zero time means that the state does not end by itself.
 var (
 	firstTime = time.Time{}
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -109,8 +108,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns the time from now until the lease is unlocked, if no request changes the lease
-// before. It returns Infinite for an infinite lease, and 0 if the lease is not locked at now.
+// Remaining returns how long the lease stays locked after now, if no request changes it. It returns
+// Infinite for an infinite lease, and 0 if the lease is not locked at now.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {

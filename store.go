@@ -52,8 +52,8 @@ type Store interface {
 	// Swap replaces the record in old with next, and returns the committed Snapshot.
 	//
 	// Swap returns [ErrConflict] if the version of the record is no longer old.Version. A store with
-	// a clock also returns ErrConflict if the Until of the record has passed since old.Now. This
-	// conflict is necessary, because next was computed from a state that has ended.
+	// a clock also returns ErrConflict if the Until of the record has passed since old.Now. The
+	// conflict is necessary because next was computed from a state that has ended.
 	//
 	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns
 	// the current Snapshot if the store got it without an extra request. Otherwise it returns the
@@ -84,7 +84,7 @@ type Snapshot struct {
 	// precise clock. If the clock is coarse, Uncertainty is one tick of the clock, because Now may be
 	// up to one tick old.
 	//
-	// If the store has no clock, Until is an upper bound. Each process computes this Until from the
+	// If the store has no clock, Until is an upper bound. Each process counts this Until from the
 	// time at which it first read the version. Uncertainty is then the difference between Until and a
 	// lower bound of the end.
 	Uncertainty time.Duration
@@ -104,7 +104,7 @@ type Watcher interface {
 	// One signal may stand for several changes. Other changes may send a signal too, such as the
 	// grant of an unlocked lease or a later Until. The signal is sent only after a Load can return
 	// the change. The documentation of a Store must state how soon after a change the signal is sent.
-	// It must also state how long the signal can be delayed if a process crashes.
+	// The documentation must also state how long the signal can be delayed if a process crashes.
 	//
 	// The channel is closed when ctx ends or when the watch is lost. If the watch is lost, call Watch
 	// again and then read the record, because signals may have been missed.

@@ -19,10 +19,11 @@ func (s *Store) absent(epoch uint64) *entry {
 
 func (e *entry) absent() bool { return e.name == "" }
 
-// forget removes the entry. It first replaces the absence, which stands for all unknown names. The
-// Epoch of the new absence is at least the Epoch of the removed entry, so that tokens never decrease.
-// The new absence also has a new version, so that a Swap based on the old absence is a conflict. Such
-// a conflict can concern any unknown name, because all unknown names share one absence.
+// forget removes the entry. It first replaces the absence, the entry that stands for all unknown
+// names. The Epoch of the new absence is at least the Epoch of the removed entry, so that tokens
+// never decrease. The new absence also has a new version, so that a Swap based on the old absence is
+// a conflict. Such a conflict can concern any unknown name, because all unknown names share one
+// absence.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -43,8 +44,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written later is due after the retention at the earliest. This is true
-			// even if the record replaces one that was already checked in this round.
+			// A record that is written later is due after the retention at the earliest. Such a
+			// record may even replace one that was already checked in this round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head

@@ -4,8 +4,8 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //
 // The leases are lost when the process exits, and other processes do not see them. Within the
-// process, a Store is linearizable and never issues the same token of a lease twice. After a restart,
-// use [Options.Floor] to make all new tokens newer than the tokens before the restart.
+// process, a Store is linearizable and never issues the same token twice for one lease. After a
+// restart, use [Options.Floor] to make all new tokens newer than the tokens before the restart.
 //
 // # Time
 //
@@ -159,8 +159,8 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 }
 
 // Swap replaces the record in old with next. If the record has changed since old was loaded, Swap
-// returns [lease.ErrConflict] and the current Snapshot. Swap does the same if the Until of the record
-// has passed since old.Now.
+// returns [lease.ErrConflict] and the current Snapshot. Swap also returns lease.ErrConflict if the
+// Until of the record has passed since old.Now.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //

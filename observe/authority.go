@@ -39,8 +39,8 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	return a.store.List(ctx, prefix)
 }
 
-// A call is a [lease.Store] for one request. Its first Load returns the remembered Snapshot, if there
-// is one.
+// A call is a [lease.Store] for one request. The first Load of a call returns the Snapshot that the
+// Store remembers, if there is one.
 type call struct {
 	*Store
 	opening bool // the request is an acquire

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation is the last entry that the Store saw for a name, with two bounds of the end of its
-// state. All times are elapsed times of the Store's clock.
+// An observation is the last entry that the Store saw for a name, with a lower and an upper bound of
+// the end of its state. All times are elapsed times of the Store's clock.
 type observation struct {
 	Entry
 	sent time.Duration // when the last request that returned this entry was sent

@@ -26,8 +26,8 @@
 //   - An earlier request still returned an older version. The commit was after the process sent that
 //     request.
 //
-// In both cases, the lower bound counts from the time at which the process sent that request. The
-// lower bound allows for other clocks that are faster, within [Options.MaxClockDrift].
+// The process computes the lower bound from the time at which it sent that request. The lower bound
+// allows for other clocks that are faster, within [Options.MaxClockDrift].
 //
 // A break can only shorten a lease. Breaks with the same ID and Epoch belong to one incarnation. If
 // two processes break one incarnation, each of them may know a different upper bound. A process that
@@ -35,10 +35,10 @@
 //
 // # Memory
 //
-// A Store remembers when it first saw the current version of a lease. It remembers this for a bounded
-// number of names, and for all names that are watched. If the Store has forgotten a name, it starts
-// to count again when it next reads the name. This later start can delay a take-over, but it cannot
-// end a lease too early.
+// A Store remembers when it first saw the current version of a lease. A Store remembers this time for
+// a bounded number of names, and for all names that are watched. If the Store has forgotten a name,
+// it starts to count down again when it next reads the name. A later start can delay a take-over, but
+// it cannot end a lease too early.
 //
 // The memory also saves round trips to the engine. If a request has to write, an [Authority] starts
 // with a Swap of the version that the Store remembers. So a renewal needs one round trip.
@@ -86,8 +86,8 @@ type Options struct {
 	// The shortened time starts when the Store first sees the entry. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the number of names that the Store remembers, besides those that are watched. The
-	// Store forgets the least recently used name first. Default: [DefaultNames].
+	// Names is the number of names that the Store remembers, not counting the names that are watched.
+	// The Store forgets the least recently used name first. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift is the largest error of the rate of a clock. With a value of 0.001, the clocks of
@@ -247,8 +247,9 @@ func (s *Store) Note(name string, e Entry) {
 }
 
 // see records the entry e. The request that returned e was sent at the elapsed time sent. The result
-// of see is the newest known Snapshot of the name. It differs from e if another request has returned
-// a newer entry. If listed is true, see does not make the Store forget another name.
+// of see is the newest known Snapshot of the name. If another request has already returned a newer
+// entry, that is the Snapshot of the newer entry. If listed is true, see does not make the Store
+// forget another name.
 func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
