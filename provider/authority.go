@@ -5,12 +5,13 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// FromAuthority returns a Provider that makes sessions over an authority. The Registry gives each
-// session its owner and the four times of [Settings]. All other options, such as the clock and the
-// logger, come from o, which may be nil. The sessions share what o points to.
+// FromAuthority returns a Provider whose leases are sessions over the given authority. Each session
+// gets its owner and the four times of [Settings] from the Registry. All other options, such as the
+// clock and the logger, come from o. A nil o stands for the default options. All sessions use the
+// same clock, logger and other values that o refers to.
 //
-// FromAuthority checks nothing. If authority is nil, or if o does not fit the Settings,
-// [Registry.Lease] returns the error.
+// FromAuthority does not check its arguments. If authority is nil, or if the options in o conflict
+// with the Settings, [Registry.Lease] returns an error.
 func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 	var base session.Options
 	if o != nil {

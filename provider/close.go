@@ -11,10 +11,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Drop removes the lease of a kind, a name and an owner from the Registry. Then it calls the
-// lease's Close if the lease is a [Closer], and its Release otherwise, and returns the error of
-// that. The lease is removed even if there is an error: the next call of Lease makes another one.
-// If there is no such lease, or if it is still being made, Drop does nothing.
+// Drop removes the lease with the given kind, name and owner from the Registry. If the lease is a
+// [Closer], Drop then calls its Close method. Otherwise Drop calls its Release method. Drop returns
+// the error of that call. Even after an error, the lease stays removed, and the next call of Lease
+// makes a new lease. If the Registry has no such lease, or if a Provider is still making it, Drop
+// does nothing and returns nil.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
@@ -28,15 +29,19 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	return k.drop(ctx, e.lease)
 }
 
-// Close drops all leases at the same time, each on a goroutine of its own, and returns when all
-// have returned. Its error joins their errors. If ctx ends, the leases return early.
+// Close drops all leases of the Registry concurrently, as [Registry.Drop] drops one lease. It waits
+// until the Close or Release method of every lease has returned. The error of Close joins the
+// errors of those methods. Close passes ctx to every lease, so that they can return early when ctx
+// is done.
 //
 // Once Close is called, Lease returns [lease.ErrClosed], even to callers that are already waiting.
-// If a Provider is running, the call of Lease that runs it returns when the Provider does, and
-// drops the lease that was made. Close does not wait for that. A second Close does nothing.
+// Close does not wait for a Provider that is running. When that Provider returns, the call of Lease
+// that runs it drops the new lease and returns [lease.ErrClosed]. A second call of Close does
+// nothing and returns nil.
 //
-// A handler of one of the leases must call Close with a ctx that ends: the lease may wait for the
-// handler while Close waits for the lease.
+// If a handler of one of the leases calls Close, it must pass a ctx with a deadline or a ctx that
+// is canceled later. Otherwise a deadlock is possible, because the lease may wait for its handler
+// while Close waits for the lease.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -67,7 +72,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// finished reports whether the entry has its lease or its error.
+// finished reports whether the lease or the error of the entry is set.
 func (e *entry) finished() bool {
 	select {
 	case <-e.made:
@@ -77,7 +82,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// drop closes or releases the lease of the key.
+// drop closes the lease l if it is a Closer, and releases it otherwise.
 func (k key) drop(ctx context.Context, l lease.Lease) error {
 	end := l.Release
 	if c, ok := l.(Closer); ok {

@@ -1,15 +1,16 @@
 // Package provider gives all parts of a program the same lease for the same kind, name and owner.
 //
-// A [Registry] is for a program that reads from its configuration which kind of lease to use, and
-// for parts of a program that do not know each other and need the same lease: both ask the
-// Registry, and neither knows how the lease is made. Akka's LeaseProvider does the same.
+// A [Registry] is useful for a program whose configuration says which kind of lease to use. It is
+// also useful if independent parts of a program need the same lease. They all get the lease from
+// the Registry, so that they do not have to know how it is made. The LeaseProvider of Akka is
+// similar.
 //
-// Parts that ask for the same lease share one holder, and do not exclude each other. They also
-// share its end: if one part calls Release, or its session.Run ends, the lease is released for all.
-// Parts that must not release each other's lease need different owners. Then they exclude each
-// other, as different processes do.
+// Parts of a program that get the same lease share one holder, and do not exclude each other. If
+// one of these parts calls Release, or if its session.Run returns, the lease is released for all of
+// them. Parts that must not release each other's lease need different owners. Parts with different
+// owners exclude each other, as different processes do.
 //
-// A kind stands for a way to make leases, such as one authority. Akka calls it the configuration
-// path. A Registry is a value: a program can have several, each with its own kinds and [Settings].
-// There is no global registry.
+// A kind is the name of one way to make leases, for example at one particular authority. In Akka,
+// the configuration path has this role. A program can have several Registries, each with its own
+// kinds and [Settings]. There is no global Registry.
 package provider

@@ -12,16 +12,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Duration is a time.Duration as people write it: a number with a unit, such as "15s" or
-// "1m30s", or "infinite", which is [lease.Infinite]. It is a [flag.Value], and it decodes from any
-// format that knows encoding.TextUnmarshaler. A field of [Settings] converts to it in place:
+// A Duration is a time.Duration whose text form is easy to read and write. The text is a number
+// with a unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. A
+// *Duration is a [flag.Value]. It can be decoded from every format whose package supports
+// encoding.TextUnmarshaler. A pointer to a field of [Settings] can be converted to a *Duration:
 //
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
 type Duration time.Duration
 
 const infinite = "infinite"
 
-// String returns the duration as it is written, such as "15s" or "infinite".
+// String returns the text form of the duration, such as "15s" or "infinite".
 func (d Duration) String() string {
 	if time.Duration(d) == lease.Infinite {
 		return infinite
@@ -29,8 +30,9 @@ func (d Duration) String() string {
 	return time.Duration(d).String()
 }
 
-// Set reads what String returns, and whatever else [time.ParseDuration] reads. Anything else is a
-// [*lease.FieldError] with the code [lease.ErrOption], and leaves *d unchanged.
+// Set parses s and stores the duration in *d. It accepts "infinite" and every text that
+// [time.ParseDuration] accepts. For any other text, Set returns a [*lease.FieldError] with the code
+// [lease.ErrOption], and leaves *d unchanged.
 func (d *Duration) Set(s string) error {
 	if s == infinite {
 		*d = Duration(lease.Infinite)
@@ -44,40 +46,43 @@ func (d *Duration) Set(s string) error {
 	return nil
 }
 
-// MarshalText writes what String returns.
+// MarshalText returns the same text as String. Its error is always nil.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what Set reads.
+// UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
 func badDuration(field, value string) error {
 	return &lease.FieldError{Field: field, Value: value, Bound: `must be a number with a unit, such as "15s", or "infinite"`, Code: lease.ErrOption}
 }
 
-// fields returns the fields of s under their names in configurations.
+// fields returns pointers to the fields of s. The keys are the names of the fields in a
+// configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,
 	}
 }
 
-// MarshalJSON writes an object such as {"duration":"30s","renewInterval":"10s"}. Zero fields, which
-// stand for defaults, are left out.
+// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. It leaves out the
+// fields that are zero, because a zero field stands for its default.
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
-// UnmarshalJSON reads what MarshalJSON writes. A member that is missing or null leaves its field as
-// it is. An unknown member, and a value that is not the text of a [Duration], are a
-// [*lease.FieldError] with the code [lease.ErrOption], and leave *s unchanged. Whether the times go
-// together is for [New] to say, and for [Settings.Validate].
+// UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or
+// null, UnmarshalJSON does not change its field. If a member is unknown, or if its value is not the
+// text of a [Duration], UnmarshalJSON returns a [*lease.FieldError] with the code
+// [lease.ErrOption], and leaves *s unchanged. UnmarshalJSON does not check whether the times fit
+// each other. [New] and [Settings.Validate] check that.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error { return json.Unmarshal(data, v) })
 }
 
-// MarshalYAML is MarshalJSON for packages of YAML.
+// MarshalYAML returns the same fields as MarshalJSON, for YAML packages.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML is UnmarshalJSON for packages of YAML that call it with a function, such as
-// gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
+// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors. It works
+// with YAML packages that pass a decoding function to this method, such as gopkg.in/yaml.v3,
+// go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }
 
 func (s *Settings) texts() map[string]string {

@@ -13,15 +13,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Provider makes the lease of a name and an owner. The Registry has checked both. The Settings
-// are valid and have no zero field.
+// A Provider makes the lease with the given name and owner. The Registry checks the name and the
+// owner before it calls the Provider. The Settings that it passes are valid, and none of their
+// fields is zero.
 //
-// A Provider should not wait for anything, because no context ends it. It must not ask its own
-// Registry for the lease that it is making. It must be safe for use by several goroutines at once.
-// While a Registry keeps a lease, it does not ask for the same name and owner again.
+// A Provider should not block, because it gets no context that could cancel it. It must not call
+// Registry.Lease for the lease that it is making. A Provider must be safe for concurrent use by
+// multiple goroutines. As long as a Registry has a lease, it does not call the Provider again for
+// the same name and owner.
 //
-// If a Provider returns no error and a nil Lease, or a Lease that is a nil pointer, Lease returns an
-// error.
+// If a Provider returns a nil error with a Lease that is nil or a nil pointer, Registry.Lease
+// returns an error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
 // A Closer is a Lease with a method Close. [Registry.Close] and [Registry.Drop] call Close instead of
@@ -29,14 +31,14 @@ type Provider func(name, owner string, s Settings) (lease.Lease, error)
 type Closer interface {
 	lease.Lease
 
-	// Close releases the lease and frees what the holder uses. It returns when that is done or
-	// ctx is.
+	// Close releases the lease and frees the resources of its holder. It returns when that is done,
+	// or when ctx is done.
 	Close(ctx context.Context) error
 }
 
-// A Registry makes leases of several kinds and keeps every lease that it made. The zero Registry
-// has no kinds and the default [Settings]. A Registry is safe for use by several goroutines at once.
-// It must not be copied.
+// A Registry makes leases of several kinds, and returns the same lease for the same kind, name and
+// owner. The zero Registry has no kinds and uses the default [Settings]. A Registry is safe for
+// concurrent use by multiple goroutines. A Registry must not be copied.
 type Registry struct {
 	settings Settings
 
@@ -48,15 +50,15 @@ type Registry struct {
 
 type key struct{ kind, name, owner string }
 
-// An entry is a lease that is made, or being made.
+// An entry holds one lease, or is the placeholder for a lease that a Provider is making.
 type entry struct {
-	made  chan struct{} // closed when lease and err are set
+	made  chan struct{} // closed once lease and err are set
 	lease lease.Lease
 	err   error
 }
 
-// New returns a Registry whose leases have these Settings. Nil Settings are the defaults. The error
-// is that of [Settings.Validate].
+// New returns a Registry whose leases use the given Settings. If s is nil, they use the defaults.
+// If the Settings are invalid, New returns the error of [Settings.Validate].
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
@@ -68,16 +70,18 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times of the leases that r makes. Fields that were zero have their defaults.
+// Settings returns the times that the leases of r use. A field that was zero in the argument of
+// [New] has its default value.
 func (r *Registry) Settings() Settings {
 	complete, _ := r.settings.complete() // New has validated them
 	return complete
 }
 
-// Register makes p the provider of a kind. A kind must be valid UTF-8 of 1 to [lease.MaxLabel] bytes
-// without NUL. If the kind is malformed or already registered, or if p is nil, Register returns a
-// [*lease.FieldError] with the code [lease.ErrOption] and changes nothing. After Close it returns
-// [lease.ErrClosed].
+// Register makes p the Provider of the given kind. The kind must be valid UTF-8 of 1 to
+// [lease.MaxLabel] bytes without NUL. If the kind is malformed or already registered, or if p is
+// nil, Register returns a [*lease.FieldError] with the code [lease.ErrOption]. After Close,
+// Register returns [lease.ErrClosed]. When Register returns an error, it has not changed the
+// Registry.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
@@ -100,16 +104,18 @@ func (r *Registry) Register(kind string, p Provider) error {
 	return nil
 }
 
-// Lease returns the lease of a kind, a name and an owner. It returns the same instance each time, and
-// another instance for another name or owner. Callers that share an instance share what it holds:
-// if one of them releases the lease, all lose it.
+// Lease returns the lease with the given kind, name and owner. For equal arguments it returns the
+// same instance each time. For another kind, name or owner it returns another instance. If one
+// caller releases the lease, it is released for all callers that share the instance.
 //
-// The first call runs the [Provider], and calls meanwhile wait for it. If the Provider fails, all of
-// them return its error, and the next call runs the Provider again.
+// The first call runs the [Provider]. Other calls with the same arguments wait until the Provider
+// returns. If the Provider fails, all these calls return its error, and the next call of Lease runs
+// the Provider again.
 //
-// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the kinds. A bad name
-// is the error of [lease.CheckName], and a bad owner that of [lease.CheckOwner]. After Close, Lease
-// returns [lease.ErrClosed].
+// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered
+// kinds. If the name is malformed, Lease returns the error of [lease.CheckName]. If the owner is
+// malformed, it returns the error of [lease.CheckOwner]. After Close, Lease returns
+// [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -137,11 +143,12 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	return e.lease, e.err
 }
 
-// errPanicked is the error of calls that waited for a Provider that panicked.
+// If a Provider panics, calls of Lease that wait for it return errPanicked.
 var errPanicked = errors.New("provider: the provider panicked")
 
-// make runs the Provider and finishes the entry. If the Provider fails or panics, the entry is
-// removed. If Close has finished the entry meanwhile, the lease that was made is dropped.
+// make runs the Provider p and stores its result in the entry e. If the Provider fails or panics,
+// make removes the entry. If Close has finished the entry in the meantime, make drops the new
+// lease.
 func (r *Registry) make(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
@@ -160,7 +167,7 @@ func (r *Registry) make(k key, e *entry, p Provider) {
 		if closed && err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), r.Settings().RequestTimeout)
 			defer cancel()
-			_ = k.drop(ctx, made) // no caller has it, so it holds nothing
+			_ = k.drop(ctx, made) // no caller has this lease, so it was never acquired
 		}
 	}()
 	made, err = p(k.name, k.owner, r.Settings())
@@ -169,8 +176,8 @@ func (r *Registry) make(k key, e *entry, p Provider) {
 	}
 }
 
-// finish sets the outcome of an entry and wakes the calls that wait for it. The Registry's mutex is
-// held.
+// finish sets the lease and the error of the entry, and wakes the calls of Lease that wait for it.
+// The caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)
@@ -182,7 +189,7 @@ func isNil(l lease.Lease) bool {
 	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// provider returns the provider of a kind. The Registry's mutex is held.
+// provider returns the Provider of the given kind. The caller must hold Registry.mu.
 func (r *Registry) provider(kind string) (Provider, error) {
 	if r.closed {
 		return nil, lease.ErrClosed

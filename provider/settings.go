@@ -9,38 +9,42 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Settings are the times of the leases that a [Registry] makes. A zero field means the default of the
-// field of the same name in [session.Options]. A [Provider] gets Settings without zero fields.
+// Settings are the times that the leases of a [Registry] use. A field that is zero stands for the
+// default of the field with the same name in [session.Options]. The Registry replaces zero fields
+// by these defaults before it passes Settings to a [Provider].
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
 //	{"duration": "15s", "renewInterval": "5s"}
 //
-// and from flags and other formats through [Duration].
+// and from flags and other formats with the type [Duration].
 type Settings struct {
-	// Duration is how long a grant lasts without a renewal. It is positive, or lease.Infinite.
+	// Duration is the time after which a lease expires if it is not renewed. It is positive, or
+	// lease.Infinite.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next. It must be below half of a finite
-	// Duration, so that there is time for a second renewal if one fails.
+	// RenewInterval is the time from one renewal to the next. If Duration is finite, RenewInterval
+	// must be less than half of it, so that a failed renewal can be retried in time.
 	RenewInterval time.Duration
 
-	// RequestTimeout bounds one request to the authority.
+	// RequestTimeout limits the time of one request to the authority.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a failed renewal to the next attempt.
+	// RetryDelay is the time between a failed renewal and its retry.
 	RetryDelay time.Duration
 }
 
-// Validate returns nil if a session whose other options have their defaults accepts the Settings.
-// Otherwise its error joins a [*lease.FieldError] with the code [lease.ErrOption] for every rule of
-// [session.Options] that is broken. Each names a field that is not zero.
+// Validate checks that session.New accepts the Settings together with defaults for all other
+// options, and that RenewInterval is less than half of a finite Duration. If the Settings are
+// valid, Validate returns nil. Otherwise it returns a [*lease.FieldError] with the code
+// [lease.ErrOption], or an error that joins several of them. Each FieldError names a field that is
+// not zero.
 func (s Settings) Validate() error {
 	_, err := s.complete()
 	return err
 }
 
-// complete returns s with the default in the place of every zero field.
+// complete returns a copy of s in which every zero field is replaced by its default.
 func (s Settings) complete() (Settings, error) {
 	o, err := (&session.Options{Duration: s.Duration, RenewInterval: s.RenewInterval, RequestTimeout: s.RequestTimeout, RetryDelay: s.RetryDelay}).Complete()
 	if err != nil {
@@ -54,8 +58,8 @@ func (s Settings) complete() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}, nil
 }
 
-// rename changes the field in an error about session.Options to the one of Settings. The error is
-// new, so that nothing else refers to it.
+// rename modifies an error about session.Options, so that it names the fields of Settings. The
+// caller must have just created the error, because rename changes it in place.
 func rename(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {
