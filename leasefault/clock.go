@@ -6,31 +6,33 @@ import (
 	"time"
 )
 
-// A Clock is a [lease.Clock] that a test can set wrong. It begins with the time and the rate of
-// package time. A holder that uses a Clock, or a store that gets one by [Skew], runs in another
-// time than the rest of the test.
+// A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate. A new Clock has
+// the time and the rate of package time. A test gives a Clock to a holder, or to a store with
+// [Skew], so that the clock of that holder or store differs from all other clocks.
 //
-// The methods are safe for use by several goroutines at once. A Clock needs no closing. In a
-// synctest bubble it follows the clock of the bubble. The zero Clock is ready to use.
+// The methods are safe for concurrent use by multiple goroutines. A Clock does not have to be
+// closed. In a synctest bubble, a Clock is based on the clock of the bubble. The zero Clock is
+// ready to use.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // of package time, when the clock was last set; zero before the first use
-	shown   time.Time // at base
+	base    time.Time // the time of package time when this clock was last set; zero before the first use
+	shown   time.Time // the time that this clock showed at base
 	rate    float64
 	paused  bool
 	waiting map[*alarm]struct{}
 }
 
 type alarm struct {
-	at    time.Time // on this clock
+	at    time.Time // the due time on this clock
 	ring  chan time.Time
 	timer *time.Timer
 }
 
-// NewClock returns a Clock that shows the time of package time at its rate.
+// NewClock returns a Clock with the time and the rate of package time.
 func NewClock() *Clock { return new(Clock) }
 
-// lock locks the clock. The first call starts it.
+// lock locks the mutex of the clock. The first call also sets the clock to the time of package
+// time.
 func (c *Clock) lock() {
 	c.mu.Lock()
 	if c.base.IsZero() {
@@ -46,7 +48,8 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
-// After returns a channel of capacity 1 that gets the time once d has passed on this clock.
+// After returns a channel of capacity 1. When d has passed on this clock, the clock sends its time
+// on that channel.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.lock()
 	defer c.mu.Unlock()
@@ -61,20 +64,22 @@ func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = c.shown.Add(d) })
 }
 
-// Rate makes the clock run rate times as fast as package time. The rate 0 stops it. Rate panics if
-// rate is negative, infinite or not a number. To move the clock backward, use Step.
+// Rate sets the speed of the clock relative to package time. For example, the rate 2 makes the
+// clock run twice as fast, and the rate 0 stops the clock. Rate panics if rate is negative,
+// infinite or not a number. To move the clock backward, use Step.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
 }
 
-// Pause stops delivering the channels of After until Resume is called, while the time goes on. So
-// it simulates a holder that is suspended.
+// Pause simulates the suspension of a process. Until Resume is called, the clock sends nothing on
+// the channels that After returned. The time that Now returns still advances.
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. Every channel of After that fell due during the Pause gets its time now.
+// Resume ends a Pause. If the channel of a call of After became due during the Pause, Resume sends
+// the time on it at once.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -98,7 +103,7 @@ func (c *Clock) now() time.Time {
 	return c.shown.Add(passed)
 }
 
-// arm delivers an alarm that is due, and sets the timer of an alarm that is not.
+// arm delivers the alarm a if it is due. Otherwise arm sets its timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -117,7 +122,7 @@ func (c *Clock) arm(a *alarm) {
 		return
 	}
 	if c.rate != 1 {
-		left = time.Duration(float64(left)/c.rate) + 1 // rounded up: not early
+		left = time.Duration(float64(left)/c.rate) + 1 // rounded up, so that the timer is not early
 	}
 	a.timer = time.AfterFunc(left, func() {
 		c.mu.Lock()

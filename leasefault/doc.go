@@ -1,28 +1,29 @@
-// Package leasefault has wrappers that make a network, a store or a clock fail. They are for tests
-// of programs that use leases.
+// Package leasefault provides wrappers that simulate failures of a network, a store or a clock.
+// They are for tests of programs that use leases.
 //
-// [Script] wraps a [lease.Authority], and [ScriptStore] wraps a [lease.Store]. Chosen calls then
-// meet a [Fault]. This loses the answer to the third renewal:
+// [Script] wraps a [lease.Authority], and [ScriptStore] wraps a [lease.Store]. Each of them applies
+// a [Fault] to chosen calls. The following line loses the answer to the third renewal:
 //
 //	auth = leasefault.Script(auth, leasefault.Nth(3, lease.ActionRenew, leasefault.LoseAnswer))
 //
-// [Lossy] and [LossyStore] wrap them too, and apply a [WatchFault] to every watch. This closes each
-// watch after a minute:
+// [Lossy] wraps an authority and [LossyStore] wraps a store, to apply a [WatchFault] to every
+// watch. The following line closes each watch after a minute:
 //
 //	auth = leasefault.Lossy(auth, leasefault.CloseWatch(time.Minute))
 //
-// The other parts are:
+// The package also contains these types and functions:
 //
-//   - [Gate] holds calls until it is opened, to force an order of events.
-//   - [Clock] can step, stop, pause, and run at another rate.
-//   - [Skew] gives such a clock to a store.
-//   - [Restartable] restarts a store, which then has lost something.
-//   - [Tamper] changes the records that a store shows.
+//   - [Gate] blocks calls until the test opens it. A test uses it to force an order of events.
+//   - [Clock] is a clock that a test can step, stop, pause, or run at another rate.
+//   - [Skew] makes a store use a [Clock] of the test.
+//   - [Restartable] simulates a store that loses data when it restarts.
+//   - [Tamper] changes the records that a store returns.
 //
-// Wrappers can be wrapped again. Each passes on the optional abilities of what it wraps. Every wait
-// in this package ends when its context ends.
+// A wrapper can be wrapped again. Each wrapper implements exactly those optional interfaces, such
+// as [lease.Watcher], that the wrapped value implements. A function of this package that blocks
+// returns when its context is done.
 //
-// A bad argument is a mistake in the test, and the function that gets it panics. Examples are a
-// call counted below 1, a probability outside 0 to 1, a negative time, and a fault or a store that
-// is nil.
+// A function of this package panics if one of its arguments is invalid, because that is a mistake
+// in the test. Examples of invalid arguments are a probability above 1, a negative duration, and a
+// fault or a store that is nil.
 package leasefault

@@ -8,27 +8,29 @@ import (
 	"time"
 )
 
-// ErrInjected is in the tree of every error that a [Fault] of this package returns by itself.
+// ErrInjected is wrapped by every error that a [Fault] of this package creates. Use errors.Is to
+// distinguish these errors from other errors.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault decides what happens to one call of an authority or a store. It carries the call out with
-// [Call.Send], once, several times or not at all.
+// A Fault decides what happens to one call of an authority or a store. The Fault can execute the
+// call with [Call.Send], once or several times, or drop the call.
 //
-// If the Fault returns nil, the caller gets the answer to the last Send, even if that is a refusal
-// or an error. If the Fault returns an error, the caller gets only that error, and does not know
-// whether the call was carried out.
+// If the Fault returns nil, the caller gets the result of the last Send, even if that result is an
+// error. If the Fault returns an error, the caller gets only that error, and does not know whether
+// the call was executed. If the Fault returns nil without a Send, the caller gets an error that
+// wraps [ErrInjected].
 //
-// A Fault must be safe for use by several goroutines at once, and must return soon after the
-// context ends.
+// A Fault must be safe for concurrent use by multiple goroutines. It must return soon after ctx is
+// done.
 type Fault func(ctx context.Context, c *Call) error
 
 // A Call is one call of an authority or a store.
 type Call struct {
-	Op   string // the action of an authority, or "load" or "swap"
-	Name string // of the lease
+	Op   string // the name of a lease.Action, or "load" or "swap"
+	Name string // the name of the lease
 
 	do   func(context.Context) (any, error)
-	last any // the answer to the call of this operation and name before; nil: none
+	last any // the last successful answer to the same operation on the same name; nil if there is none
 
 	mu     sync.Mutex
 	sent   bool
@@ -36,8 +38,8 @@ type Call struct {
 	err    error
 }
 
-// Send carries the call out and returns the error of its answer. Several goroutines may call Send,
-// also after the Fault has returned.
+// Send executes the call and returns the error of that execution. Multiple goroutines may call Send
+// concurrently, even after the Fault has returned.
 func (c *Call) Send(ctx context.Context) error {
 	answer, err := c.do(ctx)
 	c.keep(answer, err)
@@ -50,12 +52,12 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// over is the same call, carried out by do, with an answer of its own.
+// over returns a copy of the call that has an answer of its own. Send executes the copy with do.
 func (c *Call) over(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
 
-// meet lets the call meet f and returns what the caller gets.
+// meet applies the fault f to the call, and returns the answer and the error for the caller.
 func (c *Call) meet(ctx context.Context, f Fault) (any, error) {
 	if err := f(ctx, c); err != nil {
 		return nil, err
@@ -72,16 +74,16 @@ func (c *Call) lost(what string) error {
 	return fmt.Errorf("%w: the %s of %s %q is lost", ErrInjected, what, c.Op, c.Name)
 }
 
-// silence waits for an answer that will not come.
+// silence waits until ctx is done, as a caller does whose answer is lost.
 func (c *Call) silence(ctx context.Context, what string) error {
 	if ctx.Done() == nil {
-		return c.lost(what) // he would wait forever
+		return c.lost(what) // the caller would wait forever
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// wait waits for d, or until the context is done.
+// wait waits until d has passed or ctx is done.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -93,28 +95,30 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LoseRequest drops the request. It is never carried out, and the caller waits until its context
-// ends. A caller whose context cannot end gets an error at once.
+// LoseRequest drops the request, so that the request is never executed. It waits until ctx is done,
+// and returns the error of ctx. If ctx can never be done, LoseRequest returns an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.silence(ctx, "request") }
 
-// LoseAnswer carries the request out and drops the answer. The caller waits until its context ends.
-// A caller whose context cannot end gets an error at once.
+// LoseAnswer executes the request and drops the answer. Then it waits until ctx is done, and
+// returns the error of ctx. If ctx can never be done, LoseAnswer returns an error once the request
+// was executed.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.silence(ctx, "answer")
 }
 
-// FailRequest returns an error at once. The request is not carried out.
+// FailRequest returns an error at once, and does not execute the request.
 func FailRequest(_ context.Context, c *Call) error { return c.lost("request") }
 
-// FailAnswer carries the request out, and returns an error in place of the answer.
+// FailAnswer executes the request, drops the answer, and returns an error.
 func FailAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.lost("answer")
 }
 
-// DelayRequest carries the request out d later. If the context ends first, the request is never
-// carried out, unless the Fault is inside a [Detach].
+// DelayRequest waits for d and then executes the request. If ctx is done before d has passed,
+// DelayRequest returns the error of ctx, and the request is never executed. Inside a [Detach], the
+// request is executed even if the context of the caller is done.
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -126,8 +130,8 @@ func DelayRequest(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer carries the request out at once and returns the answer d later. If the context ends
-// first, it returns the error of the context.
+// DelayAnswer executes the request at once, and returns the answer after a further delay d. If ctx
+// is done during the delay, DelayAnswer returns the error of ctx.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -136,16 +140,17 @@ func DelayAnswer(d time.Duration) Fault {
 	}
 }
 
-// Duplicate carries the request out twice in a row, and returns the second answer.
+// Duplicate executes the request twice, one execution after the other. The caller gets the second
+// answer.
 func Duplicate(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	_ = c.Send(ctx)
 	return nil
 }
 
-// Stale returns the answer that the last call of the same operation got under the same name, as a
-// replica does that lags behind. It carries out only the first call under a name. It is meant for
-// [Load] and [lease.ActionRead].
+// Stale returns an old answer, like a replica that lags behind. The old answer is the last
+// successful one to the same operation on the same name. If there is no such answer yet, Stale
+// executes the call. Use Stale for [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Before calls f, and then carries the request out. Use it for what another party does just before
-// the request, such as a break, or the end of the context.
+// Before calls f, and then executes the request. The function f can break the lease or cancel the
+// context, for example, so that this happens just before the request.
 func Before(f func()) Fault {
 	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -18,7 +18,7 @@ func Before(f func()) Fault {
 	}
 }
 
-// After carries the request out, and calls f before the caller gets the answer.
+// After executes the request, and then calls f. The caller gets the answer when f has returned.
 func After(f func()) Fault {
 	must(f != nil, "After: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -28,8 +28,8 @@ func After(f func()) Fault {
 	}
 }
 
-// If applies f while on reports true, and no fault otherwise. With an atomic.Bool, If(down.Load,
-// LoseRequest) is a network that can be cut and mended.
+// If calls the function on for each call, and applies the fault f if it returns true. For example,
+// If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -42,7 +42,8 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain nests the faults, the first outermost. What the first fault sends meets the second.
+// Chain combines several faults. When the first fault sends the call, the second fault is applied
+// to the call that it sends, and so on.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)
@@ -69,8 +70,8 @@ func chain(faults []Fault) Fault {
 	}
 }
 
-// Random applies one of the faults to each call with the probability p. Which fault the n-th call
-// of an operation meets depends only on the seed, so that a run can be replayed.
+// Random applies one of the faults to each call with the probability p. For a given seed, the n-th
+// call of an operation always gets the same fault, so that a run can be repeated.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)
 	mustFaults("Random", faults...)

@@ -5,10 +5,11 @@ import (
 	"testing"
 )
 
-// Detach applies f in a network that goes on when the caller has given up. The context of the
-// caller ends the wait of the caller, but not f and not the request. Requests that are still under
-// way when the test ends are cancelled and waited for. Detach(t, DelayRequest(d)) is a request that
-// arrives late.
+// Detach applies f to a request that continues after its caller has given up. If the context of the
+// caller is done, the caller gets the error of that context at once. The fault f and the request
+// continue with a context of their own. At the end of the test, a cleanup function cancels the
+// requests that are still in progress and waits for them. For example, Detach(t, DelayRequest(d))
+// simulates a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -24,9 +25,10 @@ func Detach(t testing.TB, f Fault) Fault {
 	}
 }
 
-// Repeat delivers the request twice. The caller gets the answer to the first delivery. The second
-// one goes through f and, as with [Detach], is not ended by the context of the caller. Repeat(t,
-// DelayRequest(d)) is a copy of the request that arrives d later.
+// Repeat sends the request twice. The caller gets the answer to the first request. The fault f is
+// applied to the second request. As with [Detach], the second request continues even if the context
+// of the caller is done. For example, Repeat(t, DelayRequest(d)) sends a copy of the request d
+// after the first answer.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")
 	mustFaults("Repeat", f)
@@ -38,7 +40,8 @@ func Repeat(t testing.TB, f Fault) Fault {
 	}
 }
 
-// background runs f in a goroutine that ends with the test.
+// background runs f in a goroutine. At the end of the test, a cleanup function cancels the context
+// of f and waits until f has returned.
 func background(t testing.TB, ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})

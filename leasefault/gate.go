@@ -5,26 +5,27 @@ import (
 	"sync"
 )
 
-// A Gate holds calls until it is opened, to force an order of events. Its methods HoldRequest,
-// HoldAnswer, OpenBefore and OpenAfter are faults:
+// A Gate blocks calls until it is opened. A test uses a Gate to force an order of events. The
+// methods HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
 //
 //	gate := leasefault.NewGate()
 //	auth = leasefault.Script(auth,
 //		leasefault.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
 //		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
-// A call whose context ends while it is held returns the error of the context, unless it is inside
-// a [Detach]. A Gate stays open once it was opened. The zero Gate is closed and ready to use.
+// If the context of a call is done while a Gate blocks the call, the call returns the error of the
+// context. Inside a [Detach], the blocked request still waits for the Gate. A Gate cannot be closed
+// again. The zero Gate is closed and ready to use.
 type Gate struct {
 	making            sync.Once
 	reached, open     chan struct{}
 	arriving, opening sync.Once
 }
 
-// NewGate returns a Gate that is closed.
+// NewGate returns a closed Gate.
 func NewGate() *Gate { return new(Gate) }
 
-// HoldRequest carries the request out once the gate is open.
+// HoldRequest waits until the gate is open, and then executes the request.
 func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	if err := g.pass(ctx); err != nil {
 		return err
@@ -33,20 +34,21 @@ func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// HoldAnswer carries the request out, and returns the answer once the gate is open.
+// HoldAnswer executes the request, and then waits until the gate is open. The caller gets the
+// answer after that wait.
 func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return g.pass(ctx)
 }
 
-// OpenBefore opens the gate, and then carries the request out.
+// OpenBefore opens the gate, and then executes the request.
 func (g *Gate) OpenBefore(ctx context.Context, c *Call) error {
 	g.Open()
 	_ = c.Send(ctx)
 	return nil
 }
 
-// OpenAfter carries the request out, and then opens the gate.
+// OpenAfter executes the request, and then opens the gate.
 func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	g.Open()
@@ -59,7 +61,7 @@ func (g *Gate) Open() {
 	g.opening.Do(func() { close(g.open) })
 }
 
-// Reached returns a channel that is closed when the first call reaches the gate.
+// Reached returns a channel that is closed when HoldRequest or HoldAnswer first waits for the gate.
 func (g *Gate) Reached() <-chan struct{} {
 	g.begin()
 	return g.reached

@@ -10,16 +10,21 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A Loss is what a store loses when it restarts.
+// A Loss says which data a store loses when it restarts.
 type Loss uint8
 
 const (
-	LoseMemory Loss = iota // everything, the epochs too: no name is known any more
-	ResetTerm              // how much of its duration a lease has used: it begins again
+	// LoseMemory is the loss of all records, including the epochs.
+	LoseMemory Loss = iota
+
+	// ResetTerm is the loss of the time that each lease has run. The full duration of each lease starts
+	// again after the restart.
+	ResetTerm
 )
 
-// Restartable returns a store that can restart, and the function that restarts it. From then on the
-// store has lost what loss names, for everything that was written before the restart.
+// Restartable returns a store that wraps s, and a function that simulates a restart of that store.
+// After the call of restart, the store has lost the data that loss selects. Records that are
+// written after the restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
@@ -32,9 +37,9 @@ type restartable struct {
 	loss Loss
 
 	mu    sync.Mutex
-	again bool              // it has been restarted
-	since map[string]string // the versions that were committed since, by name
-	epoch map[string]uint64 // what was lost of the epoch, by name
+	again bool              // restart was called
+	since map[string]string // the versions that were committed after the restart, by name
+	epoch map[string]uint64 // the epochs that were lost in the restart, by name
 	began map[string]time.Time
 }
 
@@ -52,7 +57,7 @@ func (r *restartable) Load(ctx context.Context, name string) (lease.Snapshot, er
 	return r.forget(name, snap), nil
 }
 
-// forget removes from a snapshot what the restart has lost.
+// forget removes the data that was lost in the restart from a snapshot.
 func (r *restartable) forget(name string, snap lease.Snapshot) lease.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A StoreOp is an operation of a [lease.Store], as a [Line] of a script names it.
+// A StoreOp is an operation of a [lease.Store]. A [Line] applies a fault to calls of one operation.
 type StoreOp uint8
 
-// The operations of a store.
+// These constants are the operations of a store.
 const (
 	Load StoreOp = iota + 1
 	Swap
@@ -26,10 +26,10 @@ func (op StoreOp) String() string {
 	return "swap"
 }
 
-// Any in a [Line] stands for every action of an authority.
+// Any stands for all actions of an authority in a [Line].
 const Any lease.Action = 0
 
-// LoadOrSwap in a [Line] stands for both operations of a store.
+// LoadOrSwap stands for both Load and Swap in a [Line].
 const LoadOrSwap StoreOp = 0
 
 type operation interface {
@@ -37,37 +37,37 @@ type operation interface {
 	String() string
 }
 
-// A Line of a script chooses calls and the fault that they meet. [Nth], [First], [From] and
-// [Always] make one. They panic if the fault is nil, if the count is below 1, or if the operation
-// does not exist.
+// A Line is one line of a script. It applies a fault to some calls of an operation. The functions
+// [Nth], [First], [From] and [Always] return a Line. These functions panic if the fault is nil, if
+// the argument n is less than 1, or if the operation does not exist.
 type Line[Op operation] struct {
 	op    Op
-	from  int // the first call of op that meets the fault, counted from 1
-	to    int // the last one; 0: there is none
+	from  int // the number of the first call of op with the fault, counted from 1
+	to    int // the number of the last such call; 0 if there is no last one
 	fault Fault
 }
 
-// Nth chooses the n-th call of op, counted from 1.
+// Nth applies the fault f to the n-th call of op, counted from 1.
 func Nth[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, n, f}.checked("Nth", n)
 }
 
-// First chooses the first n calls of op.
+// First applies the fault f to the first n calls of op.
 func First[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, n, f}.checked("First", n)
 }
 
-// From chooses the n-th call of op and all that follow.
+// From applies the fault f to the n-th call of op and to all later calls of op.
 func From[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, 0, f}.checked("From", n)
 }
 
-// Always chooses every call of op.
+// Always applies the fault f to every call of op.
 func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
 }
 
-// checked returns the line, or panics if the arguments of its constructor are bad.
+// checked returns the line l. It panics if the arguments of the named constructor are invalid.
 func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -79,15 +79,18 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns a with faults at chosen calls. A call meets the faults of all lines that choose
-// it, the first line outermost. Calls are counted in the order in which they are made, over all
-// names. If a line has a [Detach] or a [Repeat], a must outlive the test.
+// Script returns an authority that passes calls on to the authority a and applies faults to some of
+// them. If several lines apply to a call, their faults are combined as by [Chain]. Each line counts
+// calls in the order in which they are made, regardless of the name of the lease. If a line
+// contains a [Detach] or a [Repeat], the authority a must be usable until the cleanup functions of
+// the test run.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return passon.Authority(&scripted{a, newCues("Script", lines)}, a)
 }
 
-// ScriptStore returns s with faults at chosen calls, as [Script] does for an authority.
+// ScriptStore returns a store that passes calls on to s and applies faults to some of them. It
+// counts calls and combines faults as [Script] does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return passon.Store(&scriptedStore{s, newCues("ScriptStore", lines)}, s)
@@ -121,25 +124,26 @@ func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapsho
 	})
 }
 
-// meet makes the call through the faults that its lines choose.
+// meet counts a call and executes it with the faults of all lines that apply to it.
 func meet[Op operation, A any](ctx context.Context, cues *cues[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
 	faults, last := cues.next(about)
 	c := &Call{Op: op.String(), Name: name, last: last, do: func(ctx context.Context) (any, error) { return do(ctx) }}
 	answer, err := c.meet(ctx, chain(faults))
-	a, answered := answer.(A) // none comes with an error of the fault's own
+	a, answered := answer.(A) // not ok if the error comes from a fault
 	if answered && err == nil {
 		cues.keep(about, a)
 	}
 	return a, err
 }
 
-// cues counts the calls for the lines of a script, and remembers their last answers.
+// cues counts the calls for each line of a script, and stores the last successful answer to each
+// kind of call.
 type cues[Op operation] struct {
 	lines []Line[Op]
 
 	mu    sync.Mutex
-	count []int // a line
+	count []int // the calls so far, for each line
 	last  map[about[Op]]any
 }
 
@@ -155,7 +159,8 @@ func newCues[Op operation](constructor string, lines []Line[Op]) *cues[Op] {
 	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// next counts a call. It returns the faults for it, and the last answer to a call like it.
+// next counts a call. It returns the faults for this call, and the last successful answer to the
+// same operation on the same name.
 func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,9 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Skew returns a store with the time of s replaced by that of the clock c. If c is stepped, so is
-// the time of the store. If c is stopped, nothing expires. All writes must go through the returned
-// store, because it remembers the ends of the records on c.
+// Skew returns a store that has the records of s and the time of the clock c. When c is stepped,
+// the time of the store changes by the same amount. While c is stopped, no lease expires. All
+// writes must use the returned store, because only that store knows when each lease ends on the
+// clock c.
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")
@@ -21,7 +22,7 @@ func Skew(s lease.Store, c *Clock) lease.Store {
 type skewed struct {
 	lease.Store
 	clock *Clock
-	turn  chan struct{} // of the swaps: one at a time, or the clock could move inside one
+	turn  chan struct{} // holds a token during a Swap, so that there is one Swap at a time
 
 	mu      sync.Mutex
 	records map[string]skewedRecord // by name
@@ -37,7 +38,7 @@ func (s *skewed) Load(ctx context.Context, name string) (lease.Snapshot, error) 
 	return s.shift(name, snap), err
 }
 
-// shift puts a snapshot of the inner store on the clock.
+// shift converts the times of a snapshot from the inner store to times of the clock.
 func (s *skewed) shift(name string, snap lease.Snapshot) lease.Snapshot {
 	if snap.Version == "" {
 		return snap

@@ -8,10 +8,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Tamper returns a store whose records f can change, as if they had been edited by hand. It calls f
-// for the record of every snapshot that is loaded, and of every entry that is listed. It does not
-// call f for the record of a Swap. The function f must be safe for use by several goroutines at
-// once.
+// Tamper returns a store whose records f can change, as if they had been edited by hand. The store
+// calls f with the record of every snapshot that Load returns, and with the record of every entry
+// that List returns. The store does not call f for the records of a Swap. The function f must be
+// safe for concurrent use by multiple goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
@@ -44,8 +44,8 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns an authority that calls f with every answer before the caller gets it. The
-// function f may change the answer: for example, it may withhold the record, or shorten
+// Answer returns an authority that passes every answer of the authority a to f before the caller
+// gets it. The function f may change the answer. For example, f may remove the record or reduce
 // MinRemaining.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")

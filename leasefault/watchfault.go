@@ -10,15 +10,17 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A WatchFault decides what happens to one watch. It begins the watch with the function watch, or
-// not at all, and returns the channel that the watcher gets. That channel must be closed when the
-// context ends, and when the watch is lost.
+// A WatchFault decides what happens to one watch. It can call the function watch to start the
+// watch, and returns the channel for the watcher. The WatchFault must close that channel when ctx
+// is done, and when the watch is lost.
 //
-// [Lossy] and [LossyStore] apply one to every watch. If they are nested, so are their faults.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. If the result of Lossy is wrapped by
+// Lossy again, both faults are applied.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
-// Lossy returns a with the fault f at every watch. An authority that is no [lease.Watcher] is
-// returned unchanged. This loses all signals:
+// Lossy returns an authority that passes calls on to the authority a and applies the fault f to
+// every watch. If a is not a [lease.Watcher], Lossy returns a unchanged. The following line loses
+// all signals:
 //
 //	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
@@ -36,7 +38,8 @@ type lossyAuthority struct {
 	lossy
 }
 
-// LossyStore returns s with the fault f at every watch, as [Lossy] does for an authority.
+// LossyStore returns a store that passes calls on to s and applies the fault f to every watch. If s
+// is not a [lease.Watcher], LossyStore returns s unchanged.
 func LossyStore(s lease.Store, f WatchFault) lease.Store {
 	must(s != nil, "LossyStore: the store must not be nil")
 	must(f != nil, "LossyStore: the fault must not be nil")
@@ -61,12 +64,12 @@ func (l lossy) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 	return l.f(ctx, func(ctx context.Context) (<-chan struct{}, error) { return l.Watcher.Watch(ctx, name) })
 }
 
-// FailWatch returns an error in place of a watch.
+// FailWatch does not start a watch, and returns an error.
 func FailWatch(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 	return nil, fmt.Errorf("%w: the watch is lost", ErrInjected)
 }
 
-// CloseWatch closes the watch after d.
+// CloseWatch starts a watch and closes it after d.
 func CloseWatch(d time.Duration) WatchFault {
 	must(d >= 0, "CloseWatch: d is %v, and must not be negative", d)
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
@@ -81,8 +84,8 @@ func CloseWatch(d time.Duration) WatchFault {
 	}
 }
 
-// LoseSignals loses each signal with the probability p. Which signals are lost depends only on the
-// seed.
+// LoseSignals drops each signal of a watch with the probability p. For a given seed, it always
+// drops the same signals.
 func LoseSignals(seed uint64, p float64) WatchFault {
 	mustProbability("LoseSignals", p)
 	return relay(func() func(context.Context) bool {
@@ -91,7 +94,7 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delivers every signal d late.
+// DelaySignals delays every signal of a watch by d.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -99,9 +102,9 @@ func DelaySignals(d time.Duration) WatchFault {
 	})
 }
 
-// relay passes the signals of a watch on in a goroutine, which ends with the watch. The function
-// begin is called for each watch. What it returns is called for each signal, and reports whether
-// the signal is passed on.
+// relay returns a WatchFault that forwards the signals of a watch in a goroutine. The goroutine
+// ends with the watch. For each watch, relay calls begin to get a filter function. For each signal,
+// it calls the filter, and forwards the signal if the filter returns true.
 func relay(begin func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)
@@ -117,7 +120,7 @@ func relay(begin func() func(context.Context) bool) WatchFault {
 				}
 				select {
 				case out <- struct{}{}:
-				default: // it is signalled already
+				default: // a signal is pending already
 				}
 			}
 		}()
