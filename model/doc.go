@@ -1,58 +1,67 @@
-// Package model has the formal model of leases, in Promela, and compares the Go code with it. It is
-// a module of its own because it needs the program spin and a C compiler. Without them its tests
-// fail.
+// Package model contains a formal model of leases, written in Promela. It also compares the Go code
+// with this model. The package is a separate module because its tests need the program spin and a C
+// compiler. Without spin or a C compiler, the tests fail.
 //
-// There are several small models, which share one description of the authority:
+// There are several small models. All of them use the same description of the authority:
 //
-//	machine.pml    the authority's transitions; belief.pml: the holder's arithmetic
-//	authority.pml  promise 1: servers that load, step and swap, hostile clients, time
-//	lease.pml      promise 2: holders, a network that loses, repeats and reorders, clocks that drift,
-//	               breaks, hand-over and take-over, stores that give more than they granted
-//	grace.pml      a break that ends early does no harm to a holder that learns of it in time
-//	guard.pml      promise 3: tokens, and the guard of a resource
-//	table.pml      prints the transitions of machine.pml
-//	replay.pml     carries out what a recorded run did
+//	machine.pml    the transitions of the authority; belief.pml has the arithmetic of the holder
+//	authority.pml  promise 1, with servers that load, step and swap, hostile clients, and time
+//	lease.pml      promise 2, with holders, a network that loses, repeats and reorders messages,
+//	               clocks that drift, breaks, hand-over, take-over, and stores whose leases last longer than granted
+//	grace.pml      breaks that end a lease early, with holders that notice the break in time
+//	guard.pml      promise 3, with tokens and the guard of a resource
+//	table.pml      a table of the transitions of machine.pml
+//	replay.pml     the replay of a recorded run
 //
-// The decisions of a single holder are not modelled. Package session explores the code that makes
-// them, in every order of events. The models cover what that exploration cannot: the authority over
-// a store, the drift of clocks over any length of time, the guard, and the published table.
+// The decisions of a single holder are not modelled. The tests of package session explore the code
+// that makes these decisions, in every order of events. The models cover the parts that this
+// exploration cannot cover. These parts are the authority over a store, the drift of clocks over
+// any length of time, the guard, and the published table.
 //
-// Every search is complete within its bounds. Where a model does not bound time or the number of
-// incarnations, its times are relative, and an ID is used again once nothing remembers it. Each
-// known error can be switched on. The tests demand that the search then finds a counter-example.
+// Every search is complete within its bounds. Some models limit neither the time nor the number of
+// incarnations. To keep the number of states finite, such a model uses relative times, and reuses
+// an ID when no part of the model refers to that ID any more. Each known error has a switch that
+// adds the error to its model. The tests require that the search finds a counter-example for each
+// known error.
 //
-// Two tests compare the models with the code. TestTable compares the transitions of machine.pml
-// with lease.Step, cell by cell. For the other, a [Recorder] records what an authority over any
-// store and its holders do, and [Replayer.Replay] lets spin search the model for a behaviour that
-// does the same. The times of a trace come from the clock of the store, and from package time for
-// all holders. They have microseconds. Traces cannot have requests of the dialect before version
-// 2012-02-12.
+// The code is compared with the models in two ways. First, TestTable compares the transitions of
+// machine.pml with lease.Step, cell by cell. Second, a [Recorder] records the steps of an authority
+// and its holders in a trace, and [Replayer.Replay] searches the model for a behaviour with the
+// same steps. The authority in a trace uses the clock of its store, and all holders use package
+// time. The resolution of a trace is one microsecond. A trace cannot contain requests of a version
+// before 2012-02-12.
 //
-// The simulator has twenty faults. The model replays thirteen without an exception. Two more need
-// the exception [Excluded], because promise 2 excludes them: a break at once, and a clock that is
-// set forward. Two need the exception [Lengthened]: terms that begin again, and a clock that is set
-// back. The model rejects the runs of the other three, which are outside of it: a store that loses
-// its memory, so that tokens fall (SPEC S3), loads that return the past (SPEC S8), and records that
-// are written by hand and that the authority cuts to its limits (SPEC A7).
+// The simulator in internal/check has twenty faults. The model can replay runs with thirteen of
+// them without any [Departure]. Two faults need the departure [Excluded], because promise 2
+// excludes them. They are a break without a grace period and a store clock that is set forward. Two
+// faults need the departure [Lengthened]. They are a store whose leases start again after a restart
+// and a store clock that is set back. The model rejects runs with the other three faults, because
+// it does not cover them. The first of the three is a store that loses its memory, so that a token
+// is less than an earlier token (SPEC S3). The second is a load that returns an old record (SPEC
+// S8). The third is a record that was edited by hand, whose times the authority reduces to its
+// limits (SPEC A7).
 //
 // # Bounds
 //
-// Promise 1 is searched with 2 servers, 2 IDs and 3 grants. Promise 2 is searched with 2 holders,
-// with leases of 3 to 5 ticks of which a clock misses up to 2, and with 2 or 3 IDs at a time, of
-// which there are always new ones. Promise 3 is searched with 3 holders of 2 sections each.
+// Promise 1 is searched with 2 servers, 2 IDs and 3 grants. Promise 2 is searched with 2 holders
+// and with leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At most 2 or 3 IDs are
+// in use at the same time, and an ID that is no longer in use becomes a new ID. Promise 3 is
+// searched with 3 holders of 2 sections each.
 //
-// In lease.pml all leases are finite. A hand-over or a take-over that is under way is searched with
-// 2 IDs, and with 3 if -long is given. A hand-over of unknown outcome that is tried again is
-// modelled as the same request, carried out twice. With -short, five of the larger searches, three
-// of four replayed runs and two of three false traces are left out.
+// In lease.pml all leases are finite. Hand-over and take-over are searched with 2 IDs, and with the
+// flag -long also with 3 IDs. If a hand-over with an unknown outcome is retried, the model executes
+// the same request twice.
+//
+// The flag -short leaves out five of the larger searches, all known errors of a model except the
+// first one, three of four replayed runs, and two of three false traces.
 //
 // # Running it
 //
-//	go test -v .                        # with the table of what was searched and found
-//	go test -v -run Variants -long .    # larger scopes too: several minutes, 3 GB
+//	go test -v .                        # prints a table of the searches and their results
+//	go test -v -run Variants -long .    # also larger searches, in several minutes and 3 GB
 //	go test -v -run Replay -traces 1000 -seed 7 .
 //
-// To follow a counter-example step by step, use spin itself:
+// To follow a counter-example step by step, run spin:
 //
 //	spin -a -DFROM_ANSWER lease.pml && cc -DSAFETY -o pan pan.c && ./pan -m1000000
 //	spin -t -p -g -DFROM_ANSWER lease.pml

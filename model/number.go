@@ -11,14 +11,15 @@ import (
 // Unit is the resolution of traces. A finite duration in a trace is at most 35 minutes.
 const Unit = time.Microsecond
 
-// ErrOtherDialect says that a trace has a request of a version before 2012-02-12, which the model
-// does not know.
+// ErrOtherDialect is returned for a trace that contains a request of a version before 2012-02-12.
+// The model does not support these versions.
 var ErrOtherDialect = errors.New("model: a request in the old dialect")
 
-// ErrUnit says that a duration is not a whole number of units, or too many of them.
-var ErrUnit = errors.New("model: what a trace cannot tell")
+// ErrUnit is returned for a trace with a duration that is not a multiple of [Unit], or that is too
+// long.
+var ErrUnit = errors.New("model: a duration that a trace cannot represent")
 
-// Names returns the names of the leases that have records.
+// Names returns the names of all leases for which an event was recorded.
 func (r *Recorder) Names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,8 +34,10 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Trace returns what was recorded of one lease. The arguments are those of the holders: rate is the
-// e of U = sent + D(1-e)/(1+e) - margin. The error is [ErrOtherDialect] or [ErrUnit].
+// Trace returns the recorded events of one lease. The arguments rate and margin are the options
+// MaxClockDrift and Margin of its holders. A holder computes the end of its belief as U = sent +
+// D(1-rate)/(1+rate) - margin. If the events do not fit into a trace, Trace returns an error, such
+// as [ErrOtherDialect] or [ErrUnit].
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,13 +59,14 @@ func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace
 	return t, nil
 }
 
-// A numbering turns recorded events into numbers, and keeps what it needs to know for that.
+// A numbering converts the recorded events of one lease to numbers. It contains the state of that
+// conversion.
 type numbering struct {
 	ids    map[lease.ID]int
-	slots  [8]*event // the loads under way, by server
-	epoch  uint64    // of the first record
-	now    time.Time // the authority's, at the event before
-	at     time.Time // the holders'
+	slots  [8]*event // the loads whose swap has not been seen yet, by server
+	epoch  uint64    // the epoch of the first record
+	now    time.Time // the time of the authority at the previous event
+	at     time.Time // the time of the holders at the previous event
 	begun  bool
 	failed error
 }
@@ -104,7 +108,7 @@ func (n *numbering) number(e *event) (Event, error) {
 		if !e.result.Now.IsZero() {
 			v.Record = n.record(e.result.Record, e.result.Now)
 			if u := e.result.Record.Until; v.Record.Left != Never {
-				v.Record.Left = n.span(max(0, u.Truncate(Unit).Sub(n.now))) // by now
+				v.Record.Left = n.span(max(0, u.Truncate(Unit).Sub(n.now))) // at the last known time of the authority
 			}
 		}
 		v.Sure = n.span(e.result.MinRemaining)
@@ -126,7 +130,8 @@ func (n *numbering) id(id lease.ID) int {
 	return i
 }
 
-// exactly is span for what the machine calculates with.
+// exactly returns d in units, like span, but fails if d is not a multiple of Unit. It is for
+// durations that the machine computes with.
 func (n *numbering) exactly(d time.Duration) int {
 	if d != lease.Infinite && d%Unit != 0 {
 		n.failed = fmt.Errorf("%w: %v", ErrUnit, d)
@@ -145,7 +150,7 @@ func (n *numbering) span(d time.Duration) int {
 	return int(d / Unit)
 }
 
-// since moves a clock on to t, and returns the units that have passed.
+// since sets the clock to t, and returns the number of units since the previous time of the clock.
 func (n *numbering) since(clock *time.Time, t time.Time) int {
 	t = t.Round(0).Truncate(Unit)
 	if clock.IsZero() {

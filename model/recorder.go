@@ -12,39 +12,40 @@ import (
 
 const (
 	Holders = 4  // the number of holders that a Recorder can distinguish
-	Nobody  = -1 // stands for a caller that is none of them
+	Nobody  = -1 // the number of a caller that is not a holder
 )
 
-// A Recorder records what happens at a store, and what the holders of its leases do. Wrap the
-// innermost store with Store, to record what takes effect. Wrap the outermost authority with
-// Authority, to record what a holder sends and gets. Whatever is between them, such as a network
-// with faults, is what is tested. It must pass the context of a request on to the store.
+// A Recorder records the changes of a store and the actions of its holders. To record the changes
+// that take effect, wrap the innermost store with [Recorder.Store]. To record the requests of a
+// holder and their answers, wrap the outermost authority with [Recorder.Authority]. The code
+// between these two wrappers is the code under test, such as an authority behind a network with
+// faults. That code must pass the context of a request on to the store.
 //
-// The zero Recorder is ready to use. It is safe for use by several goroutines at once. The store
-// gets one call at a time, and must not wait.
+// The zero Recorder is ready to use. A Recorder is safe for concurrent use by multiple goroutines.
+// It makes one call of the store at a time, and a call must not block.
 type Recorder struct {
 	mu      sync.Mutex
 	events  []*event
 	holders [Holders]func() bool
 }
 
-// An event is an Event that is not in numbers yet.
+// An event is a recorded step of a run. A numbering converts it to an Event.
 type event struct {
 	kind   Kind
 	name   string
 	call   *call
 	holder int
-	snap   lease.Snapshot // that was loaded, or committed
+	snap   lease.Snapshot // the snapshot that was loaded or committed
 	result lease.Result
 	code   int
-	epoch  uint64 // of a loss
-	load   *event // of a Swap: what it rests on
-	swap   *event // of a Load: what it led to; itself, if it was decided at once
+	epoch  uint64 // in a Lost: the epoch of the lost lease
+	load   *event // in a Swap: the load that it is based on
+	swap   *event // in a Load: the swap that followed, or the Load itself if there was no swap
 	alive  int
-	at     time.Time // on package time, which stands for the clocks of the holders
+	at     time.Time // the time of package time, which is the clock of all holders
 }
 
-// A call is one request on its way.
+// A call is one request, together with the loads that were made for it.
 type call struct {
 	holder int
 	req    lease.Request
@@ -53,7 +54,8 @@ type call struct {
 
 type callKey struct{}
 
-// note appends an event and asks every holder what it believes. The lock is held.
+// note appends an event. It also calls CheckAlive of every holder and stores the results in the
+// event. The caller must hold the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {
 		if alive != nil && alive() {
@@ -65,15 +67,15 @@ func (r *Recorder) note(e *event) *event {
 	return e
 }
 
-// Sample records what every holder believes now about the lease of that name.
+// Sample records the current result of CheckAlive of every holder, as an event of the named lease.
 func (r *Recorder) Sample(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note(&event{kind: Sample, name: name})
 }
 
-// Holder records the losses of l, which is holder number i of the lease with that name. At every
-// event it also records whether l is alive.
+// Holder registers l as holder number i of the named lease. It records every loss of l. It also
+// makes the Recorder call CheckAlive of l at every event, and record the result.
 func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,14 +90,17 @@ func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	})
 }
 
-// Released records that holder number i has released the lease. Call it after Release has returned.
+// Released records that holder number i has released the named lease. Call it after Release of the
+// holder has returned.
 func (r *Recorder) Released(i int, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note(&event{kind: Released, name: name, holder: i})
 }
 
-// Authority records the requests of holder number i, or of [Nobody], to a, and their answers.
+// Authority returns an authority that passes requests on to the authority a and records them with
+// their answers. The number i is that of the holder that sends the requests, or [Nobody] if the
+// caller is not a holder.
 func (r *Recorder) Authority(i int, a lease.Authority) lease.Authority {
 	return passon.Authority(&authority{r, i, a}, a)
 }
@@ -121,7 +126,7 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, l := range c.loads { // the one that decided without a swap, if any
+	for _, l := range c.loads { // look for a load that decided the request without a swap
 		if code != Unknown && l.swap == nil && l.snap.Now.Equal(res.Now) && l.snap.Record.At(res.Now) == res.Record {
 			l.swap, l.code = l, code
 			break
@@ -133,7 +138,7 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	return res, err
 }
 
-// Store records what is loaded from s and swapped into it.
+// Store returns a store that passes calls on to s and records every successful load and swap.
 func (r *Recorder) Store(s lease.Store) lease.Store {
 	return passon.Store(&store{r, s}, s)
 }

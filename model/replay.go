@@ -8,26 +8,28 @@ import (
 	"strings"
 )
 
-// A Replayer searches the model for behaviours that do what traces say. It is safe for use by
-// several goroutines at once.
+// A Replayer searches the model for behaviours that have the same events as a trace. A Replayer is
+// safe for concurrent use by multiple goroutines.
 type Replayer struct{ dir, pan string }
 
-// A Departure is something that may happen in a run, and that the model allows only as an
-// exception.
+// A Departure is a kind of event that the model rejects by default. It can be allowed with an
+// argument of [NewReplayer].
 type Departure string
 
 const (
-	// Excluded is anything that promise 2 excludes, such as a break that ends before the belief of
-	// the holder. With it, a holder may believe in a lease that it has lost.
+	// Excluded allows the events that promise 2 excludes, such as a break that ends the lease before
+	// the holder expects its end. If these events are allowed, CheckAlive may return true for a
+	// lease that was lost.
 	Excluded Departure = "EXCLUDED"
 
-	// Lengthened is a store whose leases last longer than it granted, because its terms begin again
-	// when it restarts, or because its clock is set back. Promise 2 is still checked in full.
+	// Lengthened allows a store whose leases last longer than the duration that was granted. This
+	// happens if the full duration starts again when the store restarts, or if the clock of the
+	// store is set back. Promise 2 is still checked in full.
 	Lengthened Departure = "LENGTHENS"
 )
 
-// NewReplayer makes the verifier that replays traces, in the empty directory dir. It allows only
-// the given departures.
+// NewReplayer returns a Replayer that allows the given departures. It compiles a verifier in the
+// directory dir, which must be empty.
 func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Replayer, error) {
 	var switches []string
 	for _, d := range departures {
@@ -37,14 +39,14 @@ func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Rep
 	return &Replayer{dir, pan}, err
 }
 
-// A RejectedError says that no behaviour of the model does what a trace says.
+// A RejectedError reports that no behaviour of the model has the events of a trace.
 type RejectedError struct {
-	Done  int   // events that it can do
-	Event Event // the one that it cannot
+	Done  int   // the number of events that the model can carry out
+	Event Event // the first event that the model cannot carry out
 	trace Trace
 }
 
-// Error returns the reason, and the events around the one that was rejected.
+// Error returns a text with the rejected event and the five events before it.
 func (e *RejectedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model: no behaviour carries out event %d of %d:", e.Done, len(e.trace.Events))
@@ -54,8 +56,8 @@ func (e *RejectedError) Error() string {
 	return b.String()
 }
 
-// Replay returns nil if the model has a behaviour that does what the trace says, and a
-// [*RejectedError] if all its behaviours were searched and none does.
+// Replay returns nil if the model has a behaviour with the events of the trace. If the search is
+// complete and found no such behaviour, Replay returns a [*RejectedError].
 func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	dir, err := os.MkdirTemp(r.dir, "trace")
 	if err != nil {
@@ -66,7 +68,7 @@ func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	if err := os.WriteFile(file, []byte(t.String()), 0o600); err != nil {
 		return err
 	}
-	// A behaviour that comes to the end of the trace is what the verifier calls an error.
+	// The verifier reports a behaviour that reaches the end of the trace as an error.
 	depth := fmt.Sprintf("-m%d", 10_000+500*len(t.Events))
 	out, err := run(ctx, dir, "env", "TRACE="+file, r.pan, "-E", "-w16", depth)
 	if err != nil {
@@ -85,5 +87,5 @@ func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	case strings.Contains(out, "errors: 0") && done < of:
 		return &RejectedError{done, t.Events[done], t}
 	}
-	return fmt.Errorf("model: the replay ended otherwise than it should:\n%s", out)
+	return fmt.Errorf("model: the replay ended in an unexpected way:\n%s", out)
 }

@@ -16,20 +16,21 @@ import (
 //go:embed *.pml
 var sources embed.FS
 
-// A search is one run of a verifier that spin made of a model.
+// A search is the result of one run of a verifier. Spin generates a verifier from a model.
 type search struct {
 	states int
 	depth  int
-	failed string // the assertion that a behaviour of the model violates, if any
-	out    string // all that the verifier said
+	failed string // the assertion that a behaviour of the model violates; empty if there is none
+	out    string // the output of the verifier
 }
 
-// unpack writes the models into dir.
+// unpack writes all model files to dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
-// An effort is what a search is expected to take. For a search that ends at an error, an optimizing
-// compiler takes longer than the search. The verifier clears the memory for the depth before it
-// begins.
+// An effort contains the flags for a search of a certain size. A search that ends at an error is
+// short, and compiling it with optimization takes longer than it saves. The flag for the depth
+// should not be larger than needed, because the verifier clears memory of that size before the
+// search.
 type effort struct{ optimize, depth, hash string }
 
 var (
@@ -38,8 +39,8 @@ var (
 	atLength   = effort{"-O2", "-m10000000", "-w24"}
 )
 
-// build makes a verifier of a model, with switches such as "-DIDS=2", and returns its path.
-// It works in dir, which must hold nothing else.
+// build generates and compiles the verifier of a model, and returns the path of the verifier. The
+// switches are flags such as "-DIDS=2". The directory dir must be empty.
 func build(ctx context.Context, dir, optimize, file string, switches ...string) (string, error) {
 	if err := unpack(dir); err != nil {
 		return "", err
@@ -47,16 +48,16 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 	if _, err := run(ctx, dir, "spin", append(append([]string{"-a"}, switches...), file)...); err != nil {
 		return "", err
 	}
-	// -DSAFETY: nothing here is about acceptance cycles. No -DBITSTATE and no -DHC: every
-	// state is stored as it is.
+	// The flag -DSAFETY is set because no model is about acceptance cycles. The flags -DBITSTATE and
+	// -DHC are not set, so that every state is stored in full.
 	if _, err := run(ctx, dir, "cc", "-w", optimize, "-DSAFETY", "-o", "pan", "pan.c"); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, "pan"), nil
 }
 
-// verify searches a model. It returns an error if the search was incomplete, or ended by anything
-// but a violated assertion.
+// verify searches all states of a model, until an assertion is violated. It returns an error if the
+// search was not complete, or if it ended for another reason.
 func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {
@@ -94,13 +95,12 @@ func verify(ctx context.Context, dir string, e effort, file string, switches ...
 		}
 	}
 	if s.failed == "" && (errorCount != 0 || strings.Contains(out, "Search not completed")) {
-		return s, fmt.Errorf("%s %v: the search ended otherwise than by an assertion:\n%s", file, switches, out)
+		return s, fmt.Errorf("%s %v: the search ended, but not because of a violated assertion:\n%s", file, switches, out)
 	}
 	return s, nil
 }
 
-// run runs a program in dir and returns what it printed. The caches of the program are its
-// directory's.
+// run runs a program in dir and returns its output.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

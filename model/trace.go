@@ -7,24 +7,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Trace is what an authority and its holders did with one lease, in numbers that replay.pml can
-// read. Its text begins with a line that has the number of events, Parts and Margin. Each event
-// follows on a line of 17 integers, in the order of the fields of [Event].
+// A Trace is a recorded run of one lease, as numbers that replay.pml can read. The first line of
+// its text contains the number of events, Parts and Margin. Every further line is one event. It
+// consists of 17 integers, in the order of the fields of [Event].
 type Trace struct {
-	Parts  int     // of a duration, in millionths, that holders take off for the drift of clocks
-	Margin int     // and, in units, besides
-	Events []Event // in the order in which they happened
+	Parts  int     // the part of a duration that holders subtract for clock drift, in millionths
+	Margin int     // the time that holders subtract in addition, in units
+	Events []Event // the events, in the order in which they happened
 }
 
-// A Kind is a kind of Event.
+// A Kind says what happened in an Event.
 type Kind int
 
 const (
-	Load     Kind = iota + 1 // a server loads the record and steps its request
-	Swap                     // it was granted, and the store takes the new record
-	Decide                   // refused, or granted without a change, by a load
+	Load     Kind = iota + 1 // a server loads the record to decide a request
+	Swap                     // the request was granted, and the store commits the new record
+	Decide                   // a server decides a request without a change of the record
 	Sent                     // a holder sends a request
-	Answered                 // a holder has its answer
+	Answered                 // a holder gets the answer to a request
 	Lost                     // OnLost is called
 	Released                 // Release is called
 	Sample                   // CheckAlive is called, as at every other event
@@ -33,39 +33,40 @@ const (
 var kindNames = [...]string{Load: "load", Swap: "swap", Decide: "decide", Sent: "sent", Answered: "answered", Lost: "lost", Released: "released", Sample: "sample"}
 
 const (
-	Never  = 1<<31 - 1 // the time left of what does not end by itself, and the duration of an infinite lease
-	Absent = Never - 1 // the period of a break without one
+	Never  = 1<<31 - 1 // the duration of an infinite lease, and the time left of a record without an end
+	Absent = Never - 1 // the Period of a request without a period
 )
 
-// Unknown is the Code of an answer from which the outcome is not known.
+// Unknown is the Code of an answer that does not contain the outcome the ID of the request.
 const Unknown = -1
 
-// An Event is one step of a run. Times are in units. IDs are numbered in the order in which they
-// appear, and 0 stands for none. Epochs are counted from the first one of the trace.
+// An Event is one step of a run. All times are in units. IDs are numbered in the order in which
+// they appear in the trace, and the number 0 stands for no ID. Epochs are relative to the first
+// epoch of the trace.
 type Event struct {
 	Kind     Kind   // what happened
-	Elapsed  int    // on the authority's clock, since the event before
-	Slot     int    // the server of Load and Swap; the holder of the last five kinds
+	Elapsed  int    // the time since the previous event, on the clock of the authority
+	Slot     int    // the number of the server (in a Load, Swap or Decide) or of the holder
 	Action   int    // a lease.Action
 	ID       int    // of the request
 	Proposed int    // the ID that the request proposes
-	Duration int    // that the request asks for
-	Period   int    // of a break
-	Code     int    // a lease.Code that is a refusal, 0 for granted, or Unknown
-	Record   Record // see there
+	Duration int    // the duration of the request
+	Period   int    // the period of a break, or Absent
+	Code     int    // the lease.Code of a refusal, 0 for a grant, or Unknown
+	Record   Record // the record of the event
 	Sure     int    // the MinRemaining of an answer
-	Alive    int    // a bit for every holder whose CheckAlive is true
-	Passed   int    // on the holders' clock, since the event before
+	Alive    int    // one bit for every holder whose CheckAlive returns true
+	Passed   int    // the time since the previous event, on the clock of the holders
 }
 
-// A Record is the record that an Event shows. It is the one that was loaded, that was swapped in,
-// or that came with the answer.
+// A Record is the record of an Event. It is the record that was loaded, the record that was
+// committed, or the record in the answer.
 type Record struct {
 	State    int // a lease.State
 	ID       int // the number of the ID
 	Duration int // in units, or Never
 	Left     int // the time left at the event, on the authority's clock, in units, or Never
-	Epoch    int // counted from the first of the trace
+	Epoch    int // the epoch relative to the first epoch of the trace
 }
 
 func (e Event) fields() []int {
@@ -74,7 +75,7 @@ func (e Event) fields() []int {
 		r.State, r.ID, r.Duration, r.Left, r.Epoch, e.Sure, e.Alive, e.Passed}
 }
 
-// String returns the event in words.
+// String returns a readable text of the event.
 func (e Event) String() string {
 	code := "granted"
 	switch {
@@ -92,7 +93,7 @@ func (e Event) String() string {
 		lease.State(e.Record.State), e.Record.ID, e.Record.Duration, e.Record.Left, e.Record.Epoch, e.Sure, e.Alive)
 }
 
-// String returns the trace as the text that replay.pml reads.
+// String returns the trace in the format that replay.pml reads.
 func (t Trace) String() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, len(t.Events), t.Parts, t.Margin)
