@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// answerRules are about single answers.
+// answerRules check single answers of an authority.
 var answerRules = []rule{
 	{"A1/granted-shows-the-record", "a grant shows the record after the action, and the authority's time", 0, func(p *probe) {
 		a := p.authority()

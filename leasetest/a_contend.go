@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// contentionRules are about requests at the same time.
+// contentionRules check concurrent requests.
 var contentionRules = []rule{
 	{"A2/one-acquire-wins", "of any number of acquires with different IDs, at the same time, one is granted, and the others are refused as held", 0, func(p *probe) {
 		a := p.authority()
@@ -102,7 +102,7 @@ var contentionRules = []rule{
 			p.pass(d + p.Slack/4)
 			began := time.Now()
 			granted, sure, _ := a.race(i, renew(id), acquire(other, p.D))
-			if granted == 0 || granted == 2 && time.Since(began) < sure { // or else what was renewed may be over
+			if granted == 0 || granted == 2 && time.Since(began) < sure { // the renewal may have expired since
 				p.Fatalf("%d were granted", granted)
 			}
 			_, _ = a.ask(release(id))
@@ -146,16 +146,16 @@ var contentionRules = []rule{
 			}
 			<-ctx.Done()
 		}
-		p.pass(p.D / 2) // what is under way arrives
+		p.pass(p.D / 2) // until all requests have arrived
 		if n := a.inspect().Record.Epoch - first; n < granted || n > granted+unknown {
 			p.Errorf("%d requests were granted, %d have an unknown outcome, and %d were carried out", granted, unknown, n)
 		}
 	}},
 }
 
-// race makes two requests at the same time, in the n-th round the first or the second a little
-// sooner, and returns how many were granted, and for how long all of that is certain; the others
-// must be refused, as code says.
+// race makes requests concurrently. If n is odd, it starts them in reverse order. It returns how
+// many requests were granted, and the least MinRemaining of their answers. All other requests must
+// be refused, and code is the code of a refusal.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

@@ -10,17 +10,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An authorityState is a state of a lease, and how requests bring it about.
+// An authorityState is a state of a lease, with a function that puts a lease into that state.
 type authorityState struct {
 	state lease.State
 	what  string
 	needs Ability
 	set   func(a authorityProbe, name string, id lease.ID)
-	after func(p *probe) time.Duration // that must pass after set; nil: none
+	after func(p *probe) time.Duration // the time that must pass after set; nil for no time
 }
 
-// authorityStates are all of them. A finite lock lasts for ten durations, or as long as the limits
-// allow.
+// authorityStates contains all states. In the states leased and breaking, a lock has the duration
+// that long returns.
 var authorityStates = []authorityState{
 	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
@@ -42,10 +42,10 @@ var authorityStates = []authorityState{
 	}, (*probe).short},
 }
 
-// short is a duration that is soon over.
+// short returns the shortest duration that a rule can wait for.
 func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// long is a duration that outlasts a rule.
+// long returns a duration that is longer than a rule takes.
 func (p *probe) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration
@@ -53,7 +53,7 @@ func (p *probe) long() time.Duration {
 	return 100 * p.D
 }
 
-// must makes requests that must be granted.
+// must makes requests and requires that all of them are granted.
 func (a authorityProbe) must(name string, requests ...lease.Request) {
 	a.Helper()
 	for _, req := range requests {
@@ -63,7 +63,8 @@ func (a authorityProbe) must(name string, requests ...lease.Request) {
 	}
 }
 
-// eachState calls f for each state that the authority can come to, with a name and an ID of its own.
+// eachState calls f for each state that a lease of the authority can have. Each call gets a lease
+// in that state, with a name and an ID of its own.
 func (a authorityProbe) eachState(f func(name string, id lease.ID, s authorityState)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -79,7 +80,7 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 	}
 }
 
-// shows requires that a read through any client shows the record that r was.
+// shows requires that a read returns the record r, as r is at the time of that read.
 func (a authorityProbe) shows(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -90,7 +91,7 @@ func (a authorityProbe) shows(name string, r lease.Record, when string) lease.Re
 	return res
 }
 
-// requests are one of each kind, with the ID of the holder and with another one.
+// requests returns requests of every action, with the ID of the holder and with another ID.
 func (a authorityProbe) requests(id lease.ID) (all []lease.Request) {
 	other := a.id()
 	period := lease.Grace(a.D / 4)
@@ -110,7 +111,7 @@ func (a authorityProbe) requests(id lease.ID) (all []lease.Request) {
 	return all
 }
 
-// A tried is a request that was made in a state.
+// A tried is a request together with the lease and the state in which it is made.
 type tried struct {
 	what   string // the state and the request
 	name   string
@@ -118,7 +119,7 @@ type tried struct {
 	before lease.Result
 }
 
-// eachCell brings about every state once for every kind of request, and calls f for each.
+// eachCell calls f for every pair of a state and a request. Each pair has a lease of its own.
 func (a authorityProbe) eachCell(f func(c tried)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -144,7 +145,7 @@ func (a authorityProbe) eachCell(f func(c tried)) {
 	}
 }
 
-// about compares two records; the end may differ by as much as a request may be late.
+// about reports whether two records are equal, except that their ends may differ by up to Slack.
 func (p *probe) about(a, b lease.Record) bool {
 	if d := a.Until.Sub(b.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
 		a.Until = b.Until
@@ -152,7 +153,7 @@ func (p *probe) about(a, b lease.Record) bool {
 	return p.same(a, b)
 }
 
-// stateRules try every state.
+// stateRules check requests in every state of a lease.
 var stateRules = []rule{
 	{"M1/every-request-in-every-state", "every request in every state has the outcome of the tables, and changes the record as they say and nothing else", CanShowRecords, func(p *probe) {
 		a := p.authority()
@@ -163,7 +164,7 @@ var stateRules = []rule{
 				return
 			}
 			at := res.Now
-			if at.IsZero() { // the authority shows nothing with a refusal
+			if at.IsZero() { // the authority returns no record with a refusal
 				at = c.before.Now
 			}
 			want, wrong := lease.Step(c.before.Record, c.req, at)
@@ -233,12 +234,12 @@ var stateRules = []rule{
 			if strings.HasSuffix(name, "/infinite") {
 				_, err := a.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
 				if err != nil {
-					continue // without breaks it stays leased
+					continue // without breaks, an infinite lease stays leased
 				}
 			}
 			res, err := a.Do(p.ctx, name, acquire(p.id(), p.D))
 			if lease.CodeOf(err) == lease.ErrHeldByOther && !p.Bubble {
-				continue // less than its duration has passed
+				continue // the lease has not expired yet
 			}
 			p.need(err, "acquire of what was idle")
 			if res.Record.Epoch <= epoch {
@@ -253,7 +254,7 @@ var stateRules = []rule{
 			p.need(err, "read")
 			res, err := a.Do(p.ctx, name, acquire(id, p.D))
 			if s.state == lease.Breaking {
-				return // only a release ends it early
+				return // only a release ends a breaking lease early
 			}
 			p.need(err, "acquire by the last holder")
 			if res.Record.Epoch <= before.Record.Epoch || s.what != "never used" && res.Record.Epoch != before.Record.Epoch+1 {
@@ -267,7 +268,7 @@ var stateRules = []rule{
 		ids := map[string]lease.ID{}
 		a.eachState(func(name string, id lease.ID, s authorityState) {
 			if s.state == lease.Expired && !p.can(CanTellTime) {
-				return // without a clock, one that comes later counts from when it first saw the record
+				return // an authority without a clock counts the duration from its first read of the record
 			}
 			res, err := lease.Inspect(p.ctx, a, name)
 			p.need(err, "read")
@@ -310,7 +311,7 @@ var stateRules = []rule{
 		other := a.another()
 		a.eachState(func(name string, id lease.ID, s authorityState) {
 			if s.state == lease.Expired && !p.can(CanTellTime) {
-				return // without a clock, one that comes later counts from when it first saw the record
+				return // an authority without a clock counts the duration from its first read of the record
 			}
 			_, err := lease.Inspect(p.ctx, other, name)
 			p.need(err, "read by another client")
@@ -361,14 +362,14 @@ var stateRules = []rule{
 					for _, c := range clients {
 						c.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
 					}
-					clients[1-i].must(p.name, release(id)) // the ID decides, not the client
+					clients[1-i].must(p.name, release(id)) // a request of another client with the same ID is granted
 				}
 			}
 		}
 	}},
 }
 
-// reopen closes the authority and opens it again.
+// reopen closes the authority, and opens it again over the same data.
 func (a *authorityProbe) reopen() {
 	a.history.printf("the authority is reopened")
 	a.bare = a.Options.ReopenAuthority(a.probe.TB, a.bare)
@@ -376,7 +377,7 @@ func (a *authorityProbe) reopen() {
 	a.Authority = a.history.authority(a.bare)
 }
 
-// another returns the authority as a second client has it.
+// another returns a second client of the authority.
 func (a authorityProbe) another() authorityProbe {
 	a.Helper()
 	other := a.Options.AnotherAuthority(a.probe.TB, a.bare)

@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// certaintyRules are about MinRemaining and MaxRemaining.
+// certaintyRules check MinRemaining and MaxRemaining.
 var certaintyRules = []rule{
 	{"A5/min-remaining-is-certain", "for MinRemaining, counted from the sending, the ID stays locked", 0, func(p *probe) {
 		a := p.authority()
@@ -25,7 +25,7 @@ var certaintyRules = []rule{
 		a := p.authority()
 		id, other := p.id(), p.id()
 		a.grant(acquire(id, p.D))
-		end := time.Now().Add(p.D) // it lasts no longer
+		end := time.Now().Add(p.D) // the lease ends at this time at the latest
 		certain := func(req lease.Request, code lease.Code) {
 			p.Helper()
 			sent := time.Now()
@@ -46,7 +46,7 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// The break is over a quarter after its answer at the latest.
+		// The lease ends at most a quarter of its duration after the answer to the break.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)

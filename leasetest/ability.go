@@ -9,37 +9,38 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Ability is a set of things that an implementation can do. A correct implementation need not be
-// able to do all of them.
+// An Ability is a set of abilities of an implementation. An implementation can be correct without
+// some of these abilities.
 //
-// The suite finds out by itself which methods an implementation has, such as Watch or Close, and
-// which hooks [Options] has, such as Reopen. The abilities below are those that it cannot find out.
+// The suite detects which optional methods an implementation has, such as Watch or Close. It also
+// detects which hooks [Options] contains, such as Reopen. The constants below are abilities that
+// the suite cannot detect.
 type Ability uint64
 
 const (
-	// Of stores and authorities.
+	// These are abilities of stores and authorities.
 
-	CanTellTime         Ability = 1 << iota // it has a clock: Snapshot.Uncertainty is at most the tick of that clock
-	CanBreak                                // it carries out lease.ActionBreak, with and without a period
-	CanChange                               // it carries out lease.ActionChange
-	CanUse                                  // it carries out lease.ActionWrite, and lease.ActionRead with an ID
-	CanBeInfinite                           // it grants leases of infinite duration
-	CanServeOldVersions                     // it serves requests of versions before 2012-02-12
-	CanShowRecords                          // its results and lists show the whole record, with the ID and the time left, also beside a refusal
+	CanTellTime         Ability = 1 << iota // has a clock: Snapshot.Uncertainty is at most its tick
+	CanBreak                                // supports lease.ActionBreak, with and without a period
+	CanChange                               // supports lease.ActionChange
+	CanUse                                  // supports lease.ActionWrite, and lease.ActionRead with an ID
+	CanBeInfinite                           // grants leases of infinite duration
+	CanServeOldVersions                     // supports requests of versions before 2012-02-12
+	CanShowRecords                          // returns complete records with results, refusals and lists
 
-	// Of leases.
+	// These are abilities of leases.
 
-	CanUseAuthority // it sends every request to Holder.Authority
-	CanUseClock     // it reads the time from Holder.Clock
-	CanTakeOver     // it does what Holder.TakeOver says
+	CanUseAuthority // sends every request to Holder.Authority
+	CanUseClock     // reads the time from Holder.Clock
+	CanTakeOver     // takes over a lease if Holder.TakeOver is set
 
-	declared = iota // how many abilities Options.Can declares
+	declared = iota // the number of abilities that Options.Can can declare
 )
 
-// Everything is all abilities that [Options.Can] can declare.
+// Everything contains all abilities that [Options.Can] can declare.
 const Everything Ability = 1<<declared - 1
 
-// The abilities that the suite finds out by itself.
+// These constants are abilities that the suite detects.
 const (
 	// Methods.
 
@@ -62,15 +63,15 @@ const (
 	hasForget
 	hasCorrupt
 
-	// What follows from the others.
+	// Abilities that follow from other abilities and from Options.
 
-	exactTime   // the suite can hit an instant: Slack is zero, and the implementation tells the time
-	noLimits    // Options.Limits is zero: any duration and any period is granted
-	shortLeases // leases may be shorter than the 15 seconds of most vectors
-	canCut      // a holder can be cut off from its authority: CanUseAuthority, or Options.Cut
-	canRevoke   // a third party can break a lease: CanUseAuthority and CanBreak, or Options.Revoke
-	canStall    // a holder can be kept from renewing: canCut, or CanUseClock
-	canLose     // a holder can be made to lose its lease: canStall, or canRevoke
+	exactTime   // Slack is zero and the implementation has a clock, so that all times are exact
+	noLimits    // Options.Limits is zero, so that every duration and every period is granted
+	shortLeases // leases may be shorter than 15 seconds, the duration in most vectors
+	canCut      // the suite can cut a holder off from its authority, with CanUseAuthority or Options.Cut
+	canRevoke   // the suite can break a lease, with CanUseAuthority and CanBreak, or with Options.Revoke
+	canStall    // the suite can prevent renewals, with canCut or CanUseClock
+	canLose     // the suite can make a holder lose its lease, with canStall or canRevoke
 
 	abilities = declared + iota
 )
@@ -88,7 +89,8 @@ var abilityNames = [abilities]string{
 	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
 }
 
-// String lists the names of the abilities, such as "CanBreak, CanChange".
+// String returns the names of the abilities in a, separated by commas, such as "CanBreak,
+// CanChange".
 func (a Ability) String() string {
 	if a == 0 {
 		return "nothing"
@@ -104,7 +106,7 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// The methods of a session.Session that package lease has no interface for.
+// These interfaces are for methods of session.Session that are in no interface of package lease.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error
@@ -124,7 +126,7 @@ type (
 	}
 )
 
-// methodsOf returns the abilities that v has by its methods.
+// methodsOf returns the abilities that follow from the methods of v.
 func methodsOf(v any) (found Ability) {
 	for ability, has := range map[Ability]bool{
 		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),

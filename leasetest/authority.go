@@ -8,11 +8,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority tests an authority: it checks the clauses M, R and A of SPEC.md, with a subtest for each
-// rule and for each scenario and cell of [Vectors]. The function newAuthority
-// returns an authority on which the names of the subtest were never used; it is called in
-// the subtest, and its bubble, and may register a clean-up on t. Without [Options.Bubble] it
-// is called by several goroutines.
+// TestAuthority tests an authority. It checks the clauses M, R and A of SPEC.md, with one subtest
+// for each rule and for each scenario and cell of [Vectors]. It also checks the rules of the
+// clauses S that apply to authorities.
+//
+// Each subtest calls newAuthority to get an authority. The lease names that the subtest uses must
+// be unused at that authority. The function newAuthority runs inside the bubble of the subtest, if
+// there is one, and may register cleanup functions on t. Without [Options.Bubble] it must be safe
+// for concurrent use by multiple goroutines.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
 	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
@@ -23,29 +26,29 @@ var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRul
 
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
 
-// An authorityProbe is an authority under a rule.
+// An authorityProbe is an authority under test, together with the rule that tests it.
 type authorityProbe struct {
 	*probe
-	lease.Authority                 // with its calls in the history
-	bare            lease.Authority // as it was made
+	lease.Authority                 // records its calls in the history
+	bare            lease.Authority // without the history
 }
 
 func (p *probe) authority() authorityProbe {
 	a := p.suite.newAuthority(p.TB)
 	p.made(a, "newAuthority")
-	if m, ok := a.(*stepper); ok { // its history is of times that it is told
+	if m, ok := a.(*stepper); ok { // a stepper writes the history itself, with the times of the machine
 		m.history = p.history
 		return authorityProbe{p, a, a}
 	}
 	return authorityProbe{p, p.history.authority(a), a}
 }
 
-// ask makes a request about the lease of the probe.
+// ask makes a request for the lease of the probe.
 func (a authorityProbe) ask(req lease.Request) (lease.Result, error) {
 	return a.Do(a.ctx, a.name, req)
 }
 
-// grant makes a request that must be granted.
+// grant makes a request and requires that it is granted.
 func (a authorityProbe) grant(req lease.Request) lease.Result {
 	a.Helper()
 	res, err := a.ask(req)
@@ -55,7 +58,7 @@ func (a authorityProbe) grant(req lease.Request) lease.Result {
 	return res
 }
 
-// refuse makes a request that must be refused with code.
+// refuse makes a request and requires that it is refused with the given code.
 func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result {
 	a.Helper()
 	res, err := a.ask(req)
@@ -78,7 +81,7 @@ func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.Actio
 
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// cannot reports whether a request needs what the authority lacks.
+// cannot reports whether a request needs an ability that the authority lacks.
 func (p *probe) cannot(req lease.Request) bool {
 	switch req.Action {
 	case lease.ActionBreak:
@@ -91,7 +94,8 @@ func (p *probe) cannot(req lease.Request) bool {
 	return false
 }
 
-// same compares two records; without a clock of its own, an authority may move the end.
+// same reports whether two records are equal. It ignores the ends of the leases if the authority
+// has no clock, because the ends can then change from read to read.
 func (p *probe) same(a, b lease.Record) bool {
 	if !p.can(CanTellTime) && a.Until.IsZero() == b.Until.IsZero() {
 		a.Until = b.Until

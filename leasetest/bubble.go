@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// A rule in a bubble takes well under a second; one that takes this long never ends.
+// longest is the real time after which a rule in a bubble is considered stuck. A rule normally
+// takes less than a second.
 const longest = time.Minute
 
-// bubble tests the rule r in a bubble. If all goroutines there wait for each other, for instance for a lock
-// that was kept by a function that panicked, the rule reports that. It leaves the goroutines behind, and
-// the other rules still run.
+// bubble tests the rule r in a bubble. If all goroutines of the bubble wait for each other, bubble
+// reports a deadlock. For example, they may wait for a mutex that a function held when it panicked.
+// After a deadlock, these goroutines are left behind, and the other rules still run.
 func (s *suite) bubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
@@ -25,7 +26,7 @@ func (s *suite) bubble(t *testing.T, r rule) {
 		return fmt.Sprintf("leasetest: rule %s %s\nSPEC %s: %s\nhistory:\n%s\nreplay: %s\n\n%s",
 			r.name, what, r.clause(), r.says, p.history, s.replay(t.Name()), stacks(number))
 	}
-	ended := false // what the clean-up may hang at is not told yet
+	ended := false // set to true by the cleanup function that runs last
 	defer func() {
 		if deadlock := recover(); deadlock != nil {
 			if !ended {
@@ -36,12 +37,12 @@ func (s *suite) bubble(t *testing.T, r rule) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan struct{})
-		t.Cleanup(func() { // the first is the last
+		t.Cleanup(func() { // registered first, so that it runs last
 			select {
-			case <-done: // the clean-up may have freed it
+			case <-done: // a cleanup function may have unblocked the rule
 			case <-time.After(s.forever()):
 			}
-			time.Sleep(time.Microsecond) // handlers of the suite may sleep for less, and after this no time passes
+			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than this
 			ended = true
 		})
 		number = bubbleOf(stack(false))
@@ -52,7 +53,7 @@ func (s *suite) bubble(t *testing.T, r rule) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(2 * s.forever()): // time leaps to it
+		case <-time.After(2 * s.forever()): // in a bubble this takes no real time
 			text := stuck("cannot end: every goroutine waits for another.")
 			p.drawing.Lock()
 			p.said = append(p.said, text)
@@ -62,7 +63,7 @@ func (s *suite) bubble(t *testing.T, r rule) {
 	})
 }
 
-// stack is the stack of this goroutine, or of all.
+// stack returns the stack trace of the calling goroutine, or of all goroutines if all is true.
 func stack(all bool) string {
 	buf := make([]byte, 1<<20)
 	return string(buf[:runtime.Stack(buf, all)])
@@ -70,7 +71,7 @@ func stack(all bool) string {
 
 var bubbleNumber = regexp.MustCompile(`^goroutine .*synctest bubble (\d+)`)
 
-// bubbleOf is the number of the bubble that a goroutine is in, by its stack.
+// bubbleOf finds the number of a goroutine's bubble in the stack trace of that goroutine.
 func bubbleOf(stack string) string {
 	if m := bubbleNumber.FindStringSubmatch(stack); m != nil {
 		return m[1]
@@ -78,7 +79,7 @@ func bubbleOf(stack string) string {
 	return ""
 }
 
-// stacks are those of the goroutines in that bubble: who waits, and where.
+// stacks returns the stack traces of all goroutines in the given bubble.
 func stacks(bubble string) string {
 	var in []string
 	for _, one := range strings.Split(stack(true), "\n\n") {
@@ -89,8 +90,8 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// forever is the time that a rule in a bubble has, which costs nothing: unless something looks
-// from time to time, as leases do.
+// forever returns the time limit of a rule in a bubble, in the time of that bubble. For leases the
+// limit is shorter, because their timers run again and again until it has passed.
 func (s *suite) forever() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
@@ -98,9 +99,9 @@ func (s *suite) forever() time.Duration {
 	return 140 * 365 * 24 * time.Hour
 }
 
-// watch ends the process if the rule r, in a bubble, does not end: nothing in the bubble can,
-// for its time stands still. The function that it returns ends the watch. Where go test has no
-// time-out nothing is watched, since somebody may be debugging.
+// watch ends the process if the rule r does not end in its bubble. A timer of the bubble cannot end
+// the rule, because the time of the bubble may stand still. The returned function stops the watch.
+// If go test has no timeout, watch does nothing, because a user may be debugging the rule.
 func (s *suite) watch(t *testing.T, r rule) (end func()) {
 	deadline, ok := t.Deadline()
 	if !ok {
@@ -109,7 +110,7 @@ func (s *suite) watch(t *testing.T, r rule) (end func()) {
 	limit := min(cmp.Or(s.longest, longest), time.Until(deadline)*9/10)
 	name := t.Name()
 	alarm := time.AfterFunc(limit, func() {
-		debug.SetTraceback("all") // who waits, and where
+		debug.SetTraceback("all") // print the stack traces of all goroutines
 		panic(fmt.Sprintf(`leasetest: rule %s has not ended after %v of real time.
 SPEC %s: %s
 The rule runs in a synctest bubble, where time passes only while every goroutine waits for a channel or a timer of the bubble.

@@ -13,27 +13,28 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A contender is a lease under test, with what the suite sees of it.
+// A contender is a lease under test. It contains the requests and the losses that the suite has
+// observed.
 type contender struct {
 	lease.Lease
 	w        *world
 	who      string
-	name     string // of the lease
+	name     string // the name of the lease
 	requests *requests
-	clock    *leasefault.Clock // if it has one of the rule's
+	clock    *leasefault.Clock // the clock of the lease, if the rule controls it
 	lost     *losses
 
 	mending sync.Mutex
-	mends   func() // undoes the fault that it has; nil: none
+	mends   func() // undoes the current fault; nil if there is no fault
 }
 
-// join makes a lease under test of a holder whose requests meet the lines of a script. What
-// the holder leaves open is as the rules want it.
+// join makes a lease under test for the holder h. The lines of a script apply faults to its
+// requests. Fields of h that are zero get defaults.
 func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contender {
 	w.Helper()
 	p := &contender{w: w, who: h.Owner, lost: new(losses)}
 	if p.who == "" {
-		p.who = "somebody"
+		p.who = "unnamed"
 	}
 	if h.Name == "" {
 		h.Name = w.name
@@ -42,7 +43,7 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 		h.Duration = w.D
 	}
 	if h.Clock == nil && !w.can(canCut) && w.can(CanUseClock) {
-		p.clock = leasefault.NewClock() // it is all that the rules can reach
+		p.clock = leasefault.NewClock() // the only way to influence this lease
 		h.Clock = p.clock
 	}
 	p.name = h.Name
@@ -67,12 +68,12 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 	return p
 }
 
-// acquire calls Acquire and requires what it returns.
+// acquire calls Acquire, requires that it is granted, and returns the token.
 func (p *contender) acquire() lease.Token {
 	p.w.Helper()
 	tok, ok, err := p.tryAcquire(p.w.ctx)
 	if !ok || err != nil {
-		p.w.Fatalf("%s: Acquire of a lease that is free: %v, %v", p.who, ok, err)
+		p.w.Fatalf("%s: Acquire of a free lease: %v, %v", p.who, ok, err)
 	}
 	if !p.CheckAlive() {
 		p.w.Fatalf("%s: CheckAlive is false after an Acquire that was granted", p.who)
@@ -86,7 +87,7 @@ func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	return tok, ok, err
 }
 
-// denied requires that Acquire says another has it.
+// denied requires that Acquire returns false and a nil error, because another holder has the lease.
 func (p *contender) denied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
@@ -95,7 +96,7 @@ func (p *contender) denied(why string) {
 	p.dead("after an Acquire that returned false")
 }
 
-// fails requires that Acquire says nothing certain.
+// fails requires that Acquire returns an error, and returns that error.
 func (p *contender) fails(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)
@@ -126,7 +127,7 @@ func (p *contender) dead(when string) {
 	}
 }
 
-// deadFor requires that it is and stays dead for d.
+// deadFor requires that CheckAlive returns false from now on until d has passed.
 func (p *contender) deadFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
@@ -136,7 +137,7 @@ func (p *contender) deadFor(d time.Duration, since string) {
 	p.dead(since)
 }
 
-// aliveFor requires that it is and stays alive for d.
+// aliveFor requires that CheckAlive returns true from now on until d has passed.
 func (p *contender) aliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
@@ -146,7 +147,8 @@ func (p *contender) aliveFor(d time.Duration, since string) {
 	p.alive(since)
 }
 
-// sent is when the n-th request of that action was sent, counted from 1, which it must be by now.
+// sent returns the time at which the n-th request of the given action was sent, counted from 1. It
+// requires that this request has been sent.
 func (p *contender) sent(a lease.Action, n int) time.Time {
 	p.w.Helper()
 	all := p.requests.of(a)
@@ -156,7 +158,7 @@ func (p *contender) sent(a lease.Action, n int) time.Time {
 	return all[n-1].at
 }
 
-// losses are the errors that a handler of OnLost was called with.
+// losses collects the errors that are passed to a handler of OnLost.
 type losses struct {
 	mu   sync.Mutex
 	errs []error
@@ -174,7 +176,8 @@ func (l *losses) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// lostTimes waits for the n-th loss, and requires that there is no other.
+// lostTimes waits until the lease was lost n times, and requires that it was not lost more often.
+// It returns the last error.
 func (p *contender) lostTimes(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.patience()); len(p.lost.all()) < n && time.Now().Before(deadline); {
@@ -195,7 +198,8 @@ func (p *contender) lostSoFar(n int) error {
 	return errs[n-1]
 }
 
-// isLost brings about a loss, and requires that it is reported as the n-th.
+// isLost makes the contender lose its lease, and requires that this loss is reported and is the
+// n-th.
 func (p *contender) isLost(n int) {
 	p.w.Helper()
 	p.lose()
@@ -203,7 +207,8 @@ func (p *contender) isLost(n int) {
 	p.lostTimes(n)
 }
 
-// lostError requires that a handler was called with a *lease.LostError with one of the reasons.
+// lostError requires that err is a *lease.LostError for the given token, with one of the given
+// reasons.
 func (p *contender) lostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)

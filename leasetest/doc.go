@@ -1,23 +1,25 @@
-// Package leasetest holds implementations of leases to SPEC.md.
+// Package leasetest tests whether an implementation of leases conforms to SPEC.md. It also provides
+// [Fake], a lease for unit tests.
 //
 // # Conformance
 //
-// [TestStore], [TestAuthority], [TestLease] and [TestGuard] are one call each, from a test of
-// the implementation, with a function that makes one. They run a subtest a rule, named
-// after the clause of SPEC.md and the rule, such as
+// The conformance suites are [TestStore], [TestAuthority], [TestLease] and [TestGuard]. A test of
+// an implementation calls one of these functions, and passes a constructor of the implementation.
+// The suite runs one subtest for each rule. The name of the subtest is a clause of SPEC.md and the
+// name of the rule, for example
 //
 //	TestShelf/S1/stale-swap-conflicts
 //
-// so that "go test -run TestShelf/S1" runs the rules of one clause. The examples of the four
-// are whole: copy one, and put your own type in the place of theirs. They are in the files
-// example_store_test.go, example_authority_test.go, example_lease_test.go and, for a guard,
-// example_test.go.
+// The command "go test -run TestShelf/S1" then runs all rules of the clause S1. There is a complete
+// example for each of the four functions. To test your own type, copy an example and replace the
+// type in it. The examples are in the files example_store_test.go, example_authority_test.go,
+// example_lease_test.go and example_guard_test.go.
 //
-// A failure says which clause was violated, in words, what was seen, the history of the calls
-// that led there, and how to replay it:
+// The message of a failure consists of the violated clause, the wrong result, the history of the
+// calls before it, and a command that repeats the failure:
 //
 //	SPEC H7 is violated: an acquire that finds its own earlier ID in force retries the release, and does not say that another has it
-//	a: Acquire after a release that erred returned false, nil: nobody else has it
+//	a: Acquire after a release that erred returned false, nil, but no other holder has the lease
 //	at 0s; history:
 //	          0s  a: Acquire: true, <nil>
 //	          0s  == a is cut off
@@ -26,45 +28,48 @@
 //	          0s  a: Acquire: false, <nil>
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
-// The seed decides what the suite draws, not the order of what happens at the same time, nor
-// what the implementation draws itself: a rule of calls at once may need -count to fail again.
+// The seed determines all random choices of the suite. It does not determine the order of
+// concurrent calls or the random choices of the implementation. To repeat a failure of a rule with
+// concurrent calls, the flag -count may be needed.
 //
-// Lines with an arrow are requests (->) and their answers (<-), those with == what the suite
-// did. SPEC.md decides: its clause says more than the rule.
+// In the history, a line with -> is a request, and a line with <- is its answer. A line with == is
+// an action of the suite. A clause of SPEC.md may require more than its rules check.
 //
-// The suite sees by itself which methods an implementation has, and which hooks [Options] has. What
-// it cannot see is declared in [Options.Can]; the default is everything. A rule that needs something
-// else is skipped, and listed at the end with what it needs. Of a test that passes, go test shows that
-// list with -v only: look at it once. What only a second client of the same data sees, such as a
-// stale cache, needs [Options.Another].
+// The suite detects which optional methods an implementation has, and which hooks [Options]
+// contains. Other abilities have to be declared in [Options.Can], whose default is all of them. A
+// rule is skipped if the implementation lacks an ability that the rule needs. At the end, the suite
+// logs a list of the skipped rules and the missing abilities. If a test passes, go test prints this
+// list only with the flag -v. Look at the list at least once. Some errors, such as a stale cache,
+// are visible only to a second client of the same data. To find them, set [Options.Another].
 //
-// With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own, where
-// time costs nothing and instants are exact: for what is in process and lives on package time,
-// or on Holder.Clock; see there for what hangs. Without it the suite waits in real time, in
-// units that Options chooses, and its subtests run in parallel: "go test -parallel 100" has
-// them wait together.
+// With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a bubble,
+// waiting takes no real time, and all times are exact. The implementation must run in the same
+// process, and must read the time from package time or from Holder.Clock. Without Options.Bubble
+// the suite waits in real time, and its subtests run in parallel. With "go test -parallel 100" up
+// to 100 of them wait at the same time.
 //
-// How much of a lease the suite can test depends on what it can do to the lease. It can test
-// everything of a lease that sends its requests to Holder.Authority, because the suite stands between
-// the two. Of a lease that brings its own authority it sees the outside: contention, contexts, tokens,
-// releases, calls at the same time, and functions under session.Run. With [Options.Cut] it also tests
-// outages, losses and handlers, with [Options.Revoke] breaks, and with Holder.Clock pauses and clocks
-// that jump.
+// The suite can test a lease in full if the lease sends its requests to Holder.Authority, because
+// the suite can then observe and change these requests. If a lease uses an authority of its own,
+// the suite can only call the methods of the lease. It then tests contention, contexts, tokens,
+// releases, concurrent calls, and functions under session.Run. With [Options.Cut] it also tests
+// outages, losses and handlers. With [Options.Revoke] it also tests breaks. If the lease uses
+// Holder.Clock, the suite also tests pauses and clocks that jump.
 //
-// [Vectors] are the facts of the machine as text files, for implementations in any
-// language, and [TestStep] holds a function like lease.Step to them. PEERS.md lists the cases
-// of other libraries' suites with the rules that check them here, and the clauses that no rule
-// checks. MATRIX.md shows which events the rules of each clause try in which states.
+// [Vectors] returns text files that describe the transitions of a lease, for implementations in any
+// language. [TestStep] tests a function like lease.Step with these files. PEERS.md lists the test
+// cases of other libraries, with the rules of this package that check the same. PEERS.md also lists
+// the clauses that no rule checks. MATRIX.md shows which events the rules of each clause try in
+// which states.
 //
 // # Unit tests of code that takes a lease
 //
-// [Fake] is a lease that does what the test says: its Acquire is granted, denied, slow or an error,
-// and it is lost or broken when the test wants it.
+// A [Fake] is a lease that a test controls. The test decides whether an Acquire is granted, is
+// denied, is slow or returns an error. The test also decides when the lease is lost or broken.
 //
 // # Mistakes
 //
-// A mistake in the test panics where it is made: options out of range,
-// a constructor or a wrapped store that is nil.
+// A function of this package panics if its arguments are invalid, because that is a mistake in the
+// test. Examples are an option that is out of range, and a constructor that is nil.
 //
-// Networks, stores and clocks that fail as told are in package leasefault.
+// Package leasefault provides wrappers that simulate failures of networks, stores and clocks.
 package leasetest

@@ -13,32 +13,34 @@ import (
 	"github.com/fencedlease/lease/internal/handlers"
 )
 
-// A Fake is a [lease.Lease] for unit tests of code that takes one. It asks no authority. The test
-// says what the next Acquire returns ([Fake.Next], [Fake.NextAfter]), when the lease is lost
-// ([Fake.Lose]) or broken ([Fake.Break]), and asks which calls were made ([Fake.Calls]).
+// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority.
+// [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire. [Fake.Lose] loses the lease,
+// and [Fake.Break] breaks it. [Fake.Calls] returns the calls that the code under test has made.
 //
-// The zero Fake is ready to use: the lease is free, and every Acquire is granted. It never expires
-// by itself. A Fake is a [lease.TokenAcquirer] and a [lease.Waiter], and has the methods WhileHeld
-// and OnBreaking of a session.Session. It keeps the contract of [lease.Lease]: [TestLease] checks it.
+// The zero Fake is ready to use. Its lease is free, and every Acquire is granted. The lease does
+// not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. It also has the
+// methods WhileHeld and OnBreaking of a session.Session. [TestLease] checks that a Fake conforms to
+// [lease.Lease].
 //
-// A Fake needs no clean-up. It starts a goroutine for each handler that it calls, and none else. It
-// can be used in a [testing/synctest] bubble if it is made there. Its methods may be called by
-// several goroutines at once, and inside handlers. A Fake must not be copied.
+// A Fake does not have to be closed. It starts one goroutine for each handler that it calls, and no
+// other goroutines. A Fake that is made in a [testing/synctest] bubble can be used in that bubble.
+// Its methods are safe for concurrent use by multiple goroutines, and may be called inside
+// handlers. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
 
 	onLost     handlers.Set[error]
 	onBreaking handlers.Set[time.Time]
-	contexts   cancel.Set // of WhileHeld
+	contexts   cancel.Set // the contexts that WhileHeld returned
 
 	made  sync.Once
-	lease *fakeLease // see contest
+	lease *fakeLease // set by contest
 
 	// Guarded by the mutex of the fakeLease.
 	answers  []fakeAnswer
 	calls    []string
-	released chan struct{} // closed by Release; nil if nobody waits for that
+	released chan struct{} // closed by Release; nil if no call waits for a Release
 }
 
 // A fakeLease is the lease that a Fake and its rivals contend for.
@@ -46,38 +48,42 @@ type fakeLease struct {
 	mu     sync.Mutex
 	epoch  uint64
 	holder *Fake         // nil if the lease is free
-	end    time.Time     // of a break; zero if the lease is not breaking
-	timer  *time.Timer   // of the break
-	freed  chan struct{} // closed when the lease becomes free; nil if nobody waits for that
-	after  []func()      // what has to be done once mu is unlocked
+	end    time.Time     // the end of a break; zero if the lease is not breaking
+	timer  *time.Timer   // fires at the end of the break
+	freed  chan struct{} // closed when the lease becomes free; nil if no call waits for that
+	after  []func()      // functions to call once mu is unlocked
 }
 
-// A fakeAnswer is what one Acquire returns.
+// A fakeAnswer is the result of one Acquire.
 type fakeAnswer struct {
 	delay time.Duration
 	ok    bool
 	err   error
 }
 
-// Next sets what the next Acquire returns: true and nil if it is granted, false and nil if another
-// holder has the lease, false and an error if the outcome is unknown. Several calls of Next are for
-// as many calls of Acquire, in their order. An Acquire without an answer of its own is granted. An
-// Acquire while the lease is held takes no answer and returns true, and one while a rival holds the
-// lease is never granted.
+// Next sets the result of the next Acquire. The result true and nil means that the Acquire is
+// granted. The result false and nil means that another holder has the lease. The result false with
+// an error means that the outcome is unknown.
+//
+// If Next is called several times, its results are used by as many calls of Acquire, in the same
+// order. An Acquire is granted if no result is left for it. If the Fake already holds the lease,
+// Acquire returns true and uses no result. While a rival holds the lease, Acquire is never granted.
 //
 // Next panics if ok is true and err is not nil, because no Acquire returns that.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is Next for an Acquire that takes the time d. If the context of the Acquire ends first,
-// or Release is called, that Acquire is not granted.
+// NextAfter is like Next, but the Acquire returns after the delay d. If the context of the Acquire
+// is done during the delay, the Acquire returns the error of the context. If Release is called
+// during the delay, the Acquire returns [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
 	f.step("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// Lose loses the lease now, for the given reason, and reports whether it was held. Handlers of OnLost
-// are called with a [*lease.LostError], and contexts of WhileHeld end with it as their cause.
+// Lose ends the lease at once with the given reason, and reports whether the lease was held.
+// Handlers of OnLost are called with a [*lease.LostError]. The same error is the cause with which
+// the contexts of WhileHeld are canceled.
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	f.step("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -87,9 +93,10 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork ends the contexts of WhileHeld, as a session.Session does before a lease that is not
-// renewed ends: their cause is a [*lease.LostError] with the reason [lease.ErrStopWindow]. The lease
-// is still held. EndWork reports whether it was.
+// EndWork cancels the contexts of WhileHeld, but the lease stays held. A session.Session does the
+// same when its lease was not renewed and will expire soon. The cause of the contexts is a
+// [*lease.LostError] with the reason [lease.ErrStopWindow]. EndWork reports whether the lease was
+// held.
 func (f *Fake) EndWork() (held bool) {
 	f.step("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -99,9 +106,10 @@ func (f *Fake) EndWork() (held bool) {
 	return held
 }
 
-// Break breaks the lease as an operator would, and reports whether it was held. It stays held for the
-// period, and is then lost for the reason [lease.ErrBroken]. A period of zero loses it now. Handlers
-// of OnBreaking are called with the end of the period. A second Break can only shorten the period.
+// Break breaks the lease as an operator would, and reports whether the lease was held. The lease
+// stays held for the given period, and is then lost with the reason [lease.ErrBroken]. If the
+// period is zero, the lease is lost at once. Otherwise handlers of OnBreaking are called with the
+// end of the period. A second Break has an effect only if its period ends earlier.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.step("", func(l *fakeLease) {
@@ -121,13 +129,14 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. While one of them holds the lease, an
-// Acquire of any other is denied.
+// Rival returns a Fake for another holder of the same lease. While one of these Fakes holds the
+// lease, Acquire of the others is not granted.
 func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
 
-// Calls returns the methods of [lease.Lease], [lease.Waiter] and session.Session that were called so
-// far, in order, such as "Acquire" or "Release". AcquireWithToken counts as Acquire. Calls of CheckAlive
-// that follow each other count as one.
+// Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",
+// in the order of the calls. It contains methods of [lease.Lease], [lease.Waiter] and
+// session.Session. A call of AcquireWithToken is listed as "Acquire". Consecutive calls of
+// CheckAlive are listed once.
 func (f *Fake) Calls() (calls []string) {
 	f.step("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -173,7 +182,7 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 		default:
 		}
 		switch {
-		case l.holder == f: // another call of Acquire was granted meanwhile
+		case l.holder == f: // a concurrent Acquire was granted in the meantime
 			tok, ok = lease.TokenOf(l.epoch), true
 		case answer.err != nil:
 			err = answer.err
@@ -209,15 +218,16 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 	return f.onLost.Add(handler)
 }
 
-// OnBreaking registers a handler that is called with the end of a break, once the lease is breaking
-// and again if the break is shortened.
+// OnBreaking registers a handler that is called when the lease is broken with a period. The
+// argument until is the end of that period. If the period is shortened, the handler is called
+// again.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	f.step("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
-// WhileHeld returns a context that ends when the lease is lost or released, or at once if it is not
-// held: see [lease.WhileHeld].
+// WhileHeld returns a context that is canceled when the lease is lost or released. If the lease is
+// not held, the context is canceled at once. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, held := cancel.New(ctx), false
 	f.step("WhileHeld", func(l *fakeLease) {
@@ -234,8 +244,8 @@ func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease, or when Release
-// is called.
+// Wait implements [lease.Waiter]. Wait returns nil as soon as no rival holds the lease, or when
+// Release is called.
 func (f *Fake) Wait(ctx context.Context) error {
 	name := "Wait"
 	for ctx.Err() == nil {
@@ -259,7 +269,8 @@ func (f *Fake) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// contest returns the lease that f and its rivals contend for.
+// contest returns the lease that f and its rivals share. The first call creates the lease if f is
+// not a rival.
 func (f *Fake) contest() *fakeLease {
 	f.made.Do(func() {
 		if f.lease == nil {
@@ -269,7 +280,7 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// step notes a call, if it has a name, and changes the lease under its mutex.
+// step records a call, unless its name is empty, and calls change with the mutex of the lease held.
 func (f *Fake) step(call string, change func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
@@ -288,21 +299,21 @@ func (f *Fake) step(call string, change func(*fakeLease)) {
 	}
 }
 
-// The methods of a fakeLease are called with mu held.
+// The caller of a method of fakeLease must hold mu.
 
-// lost is the error of a loss.
+// lost returns the error of a loss with the given reason.
 func (l *fakeLease) lost(reason lease.Code) error {
 	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
 }
 
-// lose ends the incarnation of the holder with a loss.
+// lose frees the lease and calls the OnLost handlers of its holder.
 func (l *fakeLease) lose(reason lease.Code) {
 	f, err := l.holder, l.lost(reason)
 	l.free(err)
 	l.call(f.onLost.Calls(err, panicked))
 }
 
-// free ends the incarnation of the holder. The cause is that of its contexts.
+// free frees the lease, and cancels the contexts of its holder with the given cause.
 func (l *fakeLease) free(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
 	l.stopTimer()
@@ -310,7 +321,8 @@ func (l *fakeLease) free(cause error) {
 	signal(&l.freed)
 }
 
-// call calls handlers once mu is unlocked, each in a goroutine of its own.
+// call schedules calls of handlers. Once mu is unlocked, each handler runs in a goroutine of its
+// own.
 func (l *fakeLease) call(calls []func()) {
 	for _, call := range calls {
 		l.after = append(l.after, func() { go call() })
@@ -324,12 +336,13 @@ func (l *fakeLease) stopTimer() {
 	}
 }
 
-// panicked reports a handler that panicked. Like a session.Session, a Fake goes on.
+// panicked logs the panic of a handler. The Fake stays usable after the panic, like a
+// session.Session.
 func panicked(p any) {
 	slog.Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }
 
-// waitFor returns a channel that the next signal closes.
+// waitFor returns a channel that the next call of signal closes.
 func waitFor(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -337,7 +350,7 @@ func waitFor(c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
-// signal closes the channel that waitFor returned, if there is one.
+// signal closes the channel that waitFor has returned, if there is one.
 func signal(c *chan struct{}) {
 	if *c != nil {
 		close(*c)

@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// Faults that the suite can cause, each by the first means that there is: see the abilities that follow
-// from others.
+// The suite can cause each of these faults in several ways. It uses the first way that the
+// implementation supports.
 
-// cut cuts a contender off from its authority, until mend. It needs canCut.
+// cut cuts the contender off from its authority until mend is called. It needs canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -23,14 +23,16 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// orCut cuts off a contender that no line of a script can reach. It needs canCut.
+// orCut cuts the contender off if it does not use Holder.Authority, because a script has no effect
+// then. It needs canCut.
 func (p *contender) orCut() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// stall keeps a contender from renewing, until mend: it is cut off, or paused. It needs canStall.
+// stall prevents renewals of the contender until mend is called. It cuts the contender off, or
+// pauses its clock. It needs canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -41,8 +43,8 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes a contender lose its lease within the duration: it is cut off until mend, its clock is set ahead,
-// or a third party breaks the lease. It needs canLose.
+// lose makes the contender lose its lease within the duration of that lease. It cuts the contender
+// off until mend is called, or sets its clock ahead, or breaks the lease. It needs canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -55,7 +57,7 @@ func (p *contender) lose() {
 	}
 }
 
-// mend undoes cut, stall and lose.
+// mend undoes the effect of cut, stall and lose.
 func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
@@ -73,7 +75,7 @@ func (p *contender) mendBy(f func()) {
 	p.mends = f
 }
 
-// losing returns the reasons that a loss caused by lose may have.
+// losing returns the possible reasons of a loss that is caused by lose.
 func (w *world) losing() []lease.Code {
 	if w.can(canStall) {
 		return []lease.Code{lease.ErrExpired}
@@ -81,8 +83,8 @@ func (w *world) losing() []lease.Code {
 	return w.revoked()
 }
 
-// revoked returns the reasons that a loss caused by revoke may have. An authority that the suite does not
-// know may have no breaks.
+// revoked returns the possible reasons of a loss that is caused by revoke. With Options.Revoke
+// there are several, because the authority may not support breaks.
 func (w *world) revoked() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -90,8 +92,9 @@ func (w *world) revoked() []lease.Code {
 	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
-// endingAfter returns a context that ends after d: within an operation, if that takes so
-// long. Of one that takes no time, yields decides.
+// endingAfter returns a context that is canceled after d. Its goroutine then yields the processor
+// the given number of times before it cancels, so that an operation that takes no time can be
+// canceled at different points.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	ctx, cancel := context.WithCancel(p.ctx)
 	go func() {
@@ -105,14 +108,14 @@ func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	return ctx
 }
 
-// slow is a network on which every request takes some time, there and back, so that others
-// come between also where an authority takes none.
+// slow returns a line of a script that delays every request and every answer. With these delays
+// requests overlap, even if the authority answers at once.
 func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// loseRequest loses the request. Unlike leasefault.LoseRequest it answers nothing to a request whose
-// context never ends, until the rule is over.
+// loseRequest drops the request. If the context of the request is never canceled, loseRequest
+// blocks until the end of the rule, while leasefault.LoseRequest returns an error at once.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
@@ -122,27 +125,29 @@ func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	}
 }
 
-// loseAnswer carries the request out, and loses the answer.
+// loseAnswer executes the request and drops the answer.
 func (p *probe) loseAnswer(ctx context.Context, c *leasefault.Call) error {
 	_ = c.Send(ctx)
 	return p.loseRequest(ctx, c)
 }
 
-// ignoreContext holds requests at the gate, of an authority that ignores their contexts.
+// ignoreContext blocks requests at the gate even after their contexts are canceled, like an
+// authority that ignores contexts.
 func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldRequest(context.WithoutCancel(ctx), c)
 	}
 }
 
-// ignoreContextOfAnswer holds answers at the gate, and ignores the contexts.
+// ignoreContextOfAnswer blocks answers at the gate even after the contexts of their requests are
+// canceled.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)
 	}
 }
 
-// reach waits until a call is at the gate.
+// reach waits until a call has reached the gate.
 func (p *probe) reach(g *leasefault.Gate) {
 	p.Helper()
 	select {

@@ -11,15 +11,16 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A history is a log of the calls of a rule, for the message of a failure. It may be used by several
-// goroutines at once. The zero history is empty. Its times count from its first line.
+// A history is a log of the calls of a rule. The message of a failure contains it. Times in a
+// history are relative to its first line. A history is safe for concurrent use by multiple
+// goroutines. The zero history is empty and ready to use.
 type history struct {
 	mu    sync.Mutex
 	began time.Time
 	lines []string
 }
 
-// printf adds a line, with the time since the first.
+// printf adds a line with the time since the first line.
 func (h *history) printf(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +31,8 @@ func (h *history) printf(format string, args ...any) {
 	h.lines = append(h.lines, fmt.Sprintf("%12v  %s", now.Sub(h.began), fmt.Sprintf(format, args...)))
 }
 
-// stepped adds a line of a decision, with the time that it was told.
+// stepped adds a line for a decision of a machine. The line contains the time that was passed to
+// the machine.
 func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,14 +40,14 @@ func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next
 		now.Format("2006-01-02 15:04:05.999999999Z07:00"), requestText(req), outcomeText(r, nil), outcomeText(next, err)))
 }
 
-// String returns the last lines of the history, a line each.
+// String returns the last lines of the history.
 func (h *history) String() string {
 	text, _ := h.since(0)
 	return text
 }
 
-// since returns the last lines of the history without the first n, and how many there are in
-// all.
+// since returns the last lines of the history, but not the first n lines. It also returns the
+// number of all lines.
 func (h *history) since(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -60,7 +62,7 @@ func (h *history) since(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// authority returns a, with every call and its answer in the history.
+// authority returns an authority that passes calls on to a and records them in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(historicAuthority{a, h}, a)
 }
@@ -78,7 +80,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	return res, err
 }
 
-// store returns s, with every call and its answer in the history.
+// store returns a store that passes calls on to s and records them in the history.
 func (h *history) store(s lease.Store) lease.Store {
 	return passon.Store(historicStore{s, h}, s)
 }
@@ -135,7 +137,7 @@ func outcomeText(r lease.Record, err error) string {
 	return s
 }
 
-// recordText is all of a record, where a line of the history is too short to tell it from another.
+// recordText returns all fields of a record. It is used for messages that compare two records.
 func recordText(r lease.Record) string {
 	text, err := r.MarshalText()
 	if err != nil {
@@ -144,7 +146,8 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText is the outcome, and both bounds of what remains if they differ.
+// answerText returns the outcome of a request. If MinRemaining and MaxRemaining differ, it also
+// returns both.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
 	if left := res.MaxRemaining(); res.MinRemaining != left {
@@ -153,7 +156,7 @@ func answerText(res lease.Result, err error) string {
 	return s
 }
 
-// idText is enough of an ID to tell it from its neighbours.
+// idText returns the first part of an ID, which is enough to distinguish the IDs of a rule.
 func idText(id lease.ID) string { return id.String()[:8] }
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }

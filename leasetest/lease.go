@@ -8,29 +8,34 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Holder is what a lease under test is to be made of.
+// A Holder contains the arguments for the constructor of a lease under test.
 type Holder struct {
-	Name      string          // of the lease; holders of one name contend
-	Owner     string          // may be empty: then the holder is an owner of its own
-	TakeOver  bool            // an earlier incarnation of the same owner is dead
-	Duration  time.Duration   // of the lease; it is renewed about every third of it
-	Clock     lease.Clock     // the holder's clock; nil: package time
-	Authority lease.Authority // that gets every request; nil without CanUseAuthority
+	Name      string          // the name of the lease; holders with the same name contend
+	Owner     string          // the owner; if empty, the holder is different from all other owners
+	TakeOver  bool            // the holder may take over a lease of the same owner
+	Duration  time.Duration   // the duration of the lease; renewals are expected about every third of it
+	Clock     lease.Clock     // the clock of the holder; nil for package time
+	Authority lease.Authority // the authority for all requests; nil without CanUseAuthority
 }
 
-// TestLease tests a lease: it checks the clauses H of SPEC.md, and the clauses N when session.Run runs a
-// function under it, with a subtest for each rule. The function newLease returns a lease for a
-// holder, not acquired yet; it is called in the subtest, and its bubble, and should register a
-// clean-up on t that leaves nothing running (under a context that is not t.Context(), which is
-// done by then). A holder that the implementation refuses fails t: the suite also asks for such.
-// Without [Options.Bubble] it is called by several goroutines.
+// TestLease tests a lease. It checks the clauses H of SPEC.md, with one subtest for each rule. It
+// also checks the clauses N, with functions that session.Run runs under the lease.
 //
-// A lease that brings its own authority is tested without CanUseAuthority. Then Holder.Authority is
-// nil, and the suite sees only what the methods of the lease return. With [Options.Revoke] and
-// [Options.Cut] it can test more.
+// Each subtest calls newLease to get a lease for the holder h. The lease must not be acquired yet.
+// The function newLease runs inside the bubble of the subtest, if there is one. It should register
+// a cleanup function on t that stops all goroutines of the lease. That cleanup function must not
+// use t.Context(), because t.Context() is canceled before cleanup functions run.
 //
-// A handler of the suite that panics, and that the lease does not recover from, ends the
-// process, with a text that says so. In a bubble that rule is the last.
+// The suite also passes invalid holders to newLease. If the implementation rejects a holder,
+// newLease must fail t with the error of the implementation. Without [Options.Bubble] the function
+// newLease must be safe for concurrent use by multiple goroutines.
+//
+// If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority.
+// Holder.Authority is then nil, and the suite can only call the methods of the lease. With
+// [Options.Revoke] and [Options.Cut] the suite can test more of such a lease.
+//
+// One rule registers a handler that panics. If the lease does not recover from that panic, the
+// process ends, and its last message names the rule. In a bubble this rule is the last one.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}

@@ -12,77 +12,84 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options say how an implementation is tested. A nil *Options and zero fields mean the defaults that
-// are stated here.
+// Options configure the test of an implementation. A nil *Options and zero fields stand for the
+// defaults.
 type Options struct {
-	// Can says what the implementation can do. A rule that needs something else is skipped. Default:
-	// Everything. For an implementation without breaks it is Everything &^ CanBreak.
+	// Can contains the abilities of the implementation. A rule that needs another ability is
+	// skipped. For example, an implementation without breaks has Everything &^ CanBreak. Default:
+	// Everything.
 	Can Ability
 
 	// Bubble runs every subtest in a synctest bubble. It is for implementations in this process that
-	// read the time from package time. In a bubble no time passes while a goroutine waits for
-	// something other than a channel or a timer of the bubble, such as I/O, or a sync.Mutex that
-	// another goroutine holds across a request. If a rule hangs so for a minute of real time, the
-	// process ends, and the message names the rule. With -timeout 0 it hangs forever.
+	// read the time from package time. The time of a bubble stands still while a goroutine waits for
+	// anything except a channel or a timer of that bubble. For example, the goroutine may wait for
+	// I/O, or for a sync.Mutex that another goroutine holds during a request. If a rule takes more
+	// than a minute of real time, the process ends, and the message names the rule. With the flag
+	// -timeout 0 the rule blocks forever instead.
 	Bubble bool
 
-	// Unit is the shortest time that the suite distinguishes. Its leases last about ten units.
-	// A second in [Vectors] takes one Unit. Default: 1 s in a bubble, otherwise 250 ms.
+	// Unit is the shortest time that the suite distinguishes. The leases of the suite last about ten
+	// units. A second in [Vectors] takes one Unit. Default: 1 s in a bubble, otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is how late an answer or a timer may be, and how coarse the clock. If Slack is not zero,
-	// no instant can be hit, and the rules about the last nanosecond are skipped. It may be longer
-	// than a Unit, for a busy machine. An implementation that is always later than a Unit fails
-	// scenarios, and needs a longer Unit. Default: 0 in a bubble, otherwise a Unit.
+	// Slack is the delay of answers and timers that the suite tolerates, and also the tolerated tick
+	// of the clock. If Slack is not zero, rules that need exact times are skipped. On a busy
+	// machine, Slack may have to be longer than a Unit. If the implementation always answers later
+	// than a Unit, some scenarios fail, and a longer Unit is needed. Default: 0 in a bubble,
+	// otherwise a Unit.
 	Slack time.Duration
 
-	// Sleep passes time. Default: time.Sleep.
+	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
 	Sleep func(d time.Duration)
 
-	// Limits are the durations that the implementation grants. The suite keeps to them, and requires
-	// that other durations are refused. A store that is a [lease.Limiter] needs none. Default: none.
+	// Limits are the limits of the durations and periods that the implementation grants. The suite
+	// uses durations within these limits, and requires that the implementation refuses all others.
+	// For a store that is a [lease.Limiter], Limits need not be set. Default: no limits.
 	Limits lease.Limits
 
-	// Authority makes the authority that the leases of TestLease use. Default: one over
+	// Authority makes the authority that the leases of TestLease use. Default: an authority over
 	// memory.New(nil).
 	Authority func(t testing.TB) lease.Authority
 
-	// Revoke breaks the lease with that name without its holder, as an operator would, for instance
-	// by deleting its key. The lease stays locked for the period. The period is 0 without CanBreak.
-	// It is for leases without CanUseAuthority, and for authorities without CanBreak.
+	// Revoke ends the named lease as an operator would, for example by deleting its key. The holder
+	// of the lease takes no part in that. The lease stays locked for the given period. Without
+	// CanBreak the period is 0. Revoke is for leases without CanUseAuthority and for authorities
+	// without CanBreak.
 	Revoke func(t testing.TB, name string, period time.Duration)
 
-	// Cut makes the requests of a lease fail or hang until mend is called. It is for leases without
-	// CanUseAuthority.
+	// Cut makes the requests of the lease l fail or block until mend is called. It is for leases
+	// without CanUseAuthority.
 	Cut func(t testing.TB, l lease.Lease) (mend func())
 
-	// Reopen closes a store that the test made, and opens it again over the same data.
+	// Reopen closes the store s, and opens it again over the same data.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
 
-	// ReopenAuthority does the same to an authority.
+	// ReopenAuthority closes the authority a, and opens it again over the same data.
 	ReopenAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Another makes a second client of a store, as another process has one: both have the same data
-	// and share no memory.
+	// Another makes a second client of the store s, like the client of another process. Both clients
+	// use the same data, but share no memory.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
-	// AnotherAuthority does the same for an authority.
+	// AnotherAuthority makes a second client of the authority a, like the client of another process.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Forget makes a store forget every record that it may forget by now. It returns how long a
-	// record must have been expired or broken for that.
+	// Forget makes the store s forget all records that it may forget at this time. It returns how
+	// long a record must have been expired or broken before the store may forget it.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
-	// Corrupt replaces the record of a store under that name by something that is not a valid
-	// record, as somebody might by hand.
+	// Corrupt replaces the record of the named lease by data that is not a valid record, like an
+	// edit by hand.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
-	// Seed decides everything that the suite draws at random. Default: the number in the environment
-	// variable LEASETEST_SEED, or else a new one in every run. A failure names it.
+	// Seed is the seed of all random choices of the suite. The message of a failure contains the
+	// seed. Default: the number in the environment variable LEASETEST_SEED, or a new random number
+	// in every run if that variable is empty.
 	Seed uint64
 }
 
-// withDefaults returns complete options.
+// withDefaults returns a copy of o with the defaults and the detected abilities. It panics if an
+// option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {
@@ -114,10 +121,10 @@ func (o *Options) withDefaults() Options {
 	return v
 }
 
-// can reports whether the implementation has all of these abilities.
+// can reports whether the implementation has all abilities in a.
 func (o *Options) can(a Ability) bool { return o.Can&a == a }
 
-// seedVariable is the environment variable that replays a run.
+// seedVariable is the environment variable that sets the seed.
 const seedVariable = "LEASETEST_SEED"
 
 func drawSeed() uint64 {
@@ -130,7 +137,7 @@ func drawSeed() uint64 {
 	return seed
 }
 
-// leaseDuration is the duration of the leases of the suite.
+// leaseDuration returns the duration of the leases of the suite.
 func (o *Options) leaseDuration() time.Duration {
 	d := max(12*o.Unit, o.Limits.MinDuration)
 	if o.Limits.MaxDuration > 0 {
@@ -139,8 +146,8 @@ func (o *Options) leaseDuration() time.Duration {
 	return d
 }
 
-// must panics unless ok: an argument makes no sense, and the test that gave it is to be
-// mended. The text names the argument and its bound.
+// must panics if ok is false, because the test has passed an invalid argument. The text names the
+// argument and its bound.
 func must(ok bool, format string, args ...any) {
 	if !ok {
 		panic("leasetest: " + fmt.Sprintf(format, args...))

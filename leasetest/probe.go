@@ -25,7 +25,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.began = time.Now()
 	p.D = p.leaseDuration()
-	// What hangs, hangs only until the rule's time is over.
+	// Calls that block return when this context ends.
 	bound := 100 * p.D
 	if p.Bubble {
 		bound = s.forever()
@@ -36,25 +36,25 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	return p
 }
 
-// A probe is one rule while it is tested. Its errors name the clause that is violated, and show the
+// A probe is the testing.TB of one rule. Its error messages contain the violated clause and the
 // history.
 type probe struct {
 	testing.TB
 	Options
-	suite     *suite
-	rule      rule
-	history   *history
-	drawing   sync.Mutex
-	rand      *rand.Rand
-	began     time.Time
-	ctx       context.Context
-	name      string             // a lease that no other rule uses
-	D         time.Duration      // the duration of its leases
-	said      []string           // the violations that were reported; guarded by drawing
-	lostTimes int                // lines of the history, with that; guarded by drawing
-	gates     []*leasefault.Gate // to be opened before what waits at them is cleaned up
-	over      chan struct{}      // closed when the rule is over, before leases are closed
-	end       sync.Once          // of over
+	suite      *suite
+	rule       rule
+	history    *history
+	drawing    sync.Mutex
+	rand       *rand.Rand
+	began      time.Time
+	ctx        context.Context
+	name       string             // the name of a lease that no other rule uses
+	D          time.Duration      // the duration of the leases of this rule
+	said       []string           // the violations that have been reported; guarded by drawing
+	shownLines int                // the number of history lines that have been reported; guarded by drawing
+	gates      []*leasefault.Gate // opened before the leases are closed
+	over       chan struct{}      // closed at the end of the rule, before the leases are closed
+	end        sync.Once          // closes over
 }
 
 func (p *probe) Errorf(format string, args ...any) {
@@ -67,7 +67,8 @@ func (p *probe) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-// violation returns the message of a violation, with what happened since the one before.
+// violation returns the message of a violation, with the part of the history that no earlier
+// message contains.
 func (p *probe) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -78,16 +79,16 @@ func (p *probe) violation(what string) string {
 	if len(p.said) > 0 {
 		when += " since what was violated before"
 	}
-	history, lostTimes := p.history.since(p.lostTimes)
-	p.lostTimes = lostTimes
+	history, shown := p.history.since(p.shownLines)
+	p.shownLines = shown
 	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
 		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()))
 	p.said = append(p.said, text)
 	return text
 }
 
-// panic is what a function of the suite does that is meant to panic. Should nothing recover
-// from it, the process ends, and the value has the last word.
+// panic is called by functions of the suite that panic on purpose. If no code recovers from that
+// panic, the process ends, and the value of the panic explains why.
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
@@ -95,7 +96,7 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
-// need ends the rule if err is not nil, because the rule cannot go on.
+// need ends the rule with a failure if err is not nil.
 func (p *probe) need(err error, what string) {
 	p.Helper()
 	if err != nil {
@@ -103,8 +104,9 @@ func (p *probe) need(err error, what string) {
 	}
 }
 
-// made ends the rule if a constructor of the test returned nil, or a nil pointer. It skips the rule if
-// what the constructor returned lacks a method that the rule needs.
+// made checks the value v that a constructor of the test has returned. If v is nil or a nil
+// pointer, made ends the rule with a failure. If v lacks a method that the rule needs, made skips
+// the rule.
 func (p *probe) made(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
@@ -116,7 +118,8 @@ func (p *probe) made(v any, by string) {
 	}
 }
 
-// pass passes time, and then waits until everything that was due has happened.
+// pass sleeps for d. In a bubble it then waits until all other goroutines of that bubble are
+// blocked.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {
@@ -124,7 +127,7 @@ func (p *probe) pass(d time.Duration) {
 	}
 }
 
-// id draws a lease ID.
+// id returns a random lease ID.
 func (p *probe) id() (id lease.ID) {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A recorder is a testing.TB that keeps its failures and fails no test.
+// A recorder is a testing.TB that stores the messages of failures, and does not fail a test.
 type recorder struct {
-	testing.TB // for the other methods
+	testing.TB // implements all other methods
 
 	mu       sync.Mutex
 	messages []string
@@ -64,9 +64,9 @@ func (r *recorder) Cleanup(f func()) {
 	r.cleanups = append(r.cleanups, f)
 }
 
-// run runs f as a test would be run, to the end of its clean-ups.
+// run runs f like a test function, and then runs its cleanup functions.
 func (r *recorder) run(f func()) {
-	separate := func(f func()) { // FailNow ends no more than f
+	separate := func(f func()) { // in a goroutine of its own, so that FailNow ends only f
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

@@ -10,18 +10,18 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// requests are what a lease under test sends to its authority. Without CanUseAuthority the suite sees
-// none.
+// requests records the requests that a lease under test sends to its authority. It stays empty
+// without CanUseAuthority.
 type requests struct {
 	lease.Authority
 	h    *history
 	who  string
-	down atomic.Bool // nothing comes through
+	down atomic.Bool // every request fails
 
 	mu      sync.Mutex
 	sent    []sent
 	flying  map[*sent]context.Context
-	most    map[lease.Action]int // that ever were in flight at once, and had not been given up
+	most    map[lease.Action]int // the most requests in flight at the same time, not canceled
 	crossed bool                 // a release was sent while an acquire was in flight
 }
 
@@ -32,7 +32,7 @@ func newRequests(h *history, who string) *requests {
 type sent struct {
 	lease.Request
 	at   time.Time
-	done bool // its context was done already
+	done bool // the context was already done when the request was sent
 	ctx  context.Context
 }
 
@@ -53,7 +53,8 @@ func (w *requests) Do(ctx context.Context, name string, req lease.Request) (leas
 	return res, err
 }
 
-// inFlight counts the requests of that action whose contexts have not ended. mu is held.
+// inFlight returns the number of requests of the given action that have no answer and whose
+// contexts are not done. The caller must hold mu.
 func (w *requests) inFlight(a lease.Action) (n int) {
 	for s, ctx := range w.flying {
 		if s.Action == a && ctx.Err() == nil {
@@ -63,7 +64,8 @@ func (w *requests) inFlight(a lease.Action) (n int) {
 	return n
 }
 
-// of returns the requests of that action, or of any, that were sent so far.
+// of returns the requests of the given action that were sent so far. The action leasefault.Any
+// stands for all actions.
 func (w *requests) of(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,14 +78,14 @@ func (w *requests) of(a lease.Action) []sent {
 	return found
 }
 
-// atOnce is how many requests of that action were in flight at once.
+// atOnce returns the most requests of the given action that were in flight at the same time.
 func (w *requests) atOnce(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.most[a]
 }
 
-// proposed is the ID of the last acquire that was sent.
+// proposed returns the ID in the last acquire that was sent.
 func (w *requests) proposed() lease.ID {
 	acquires := w.of(lease.ActionAcquire)
 	if len(acquires) == 0 {

@@ -9,14 +9,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestStore tests a store: it checks the clauses R and S of SPEC.md, with a subtest for each rule. The function
-// newStore returns an empty store, or one on which the names of the subtest were never used;
-// it is called in the subtest, and its bubble, and may register a clean-up on t. Without
-// [Options.Bubble] it is called by several goroutines.
+// TestStore tests a store. It checks the clauses R and S of SPEC.md, with one subtest for each
+// rule.
 //
-// Of [Options], Reopen, Forget, Corrupt and Another are for stores. A store is expected to be a
-// [lease.Watcher], unless it lacks Watching, a [lease.Lister], unless it lacks Listing, and to keep
-// to its Limits if it is a [lease.Limiter].
+// Each subtest calls newStore to get a store. The store must be empty, or the lease names that the
+// subtest uses must be unused in it. The function newStore runs inside the bubble of the subtest,
+// if there is one, and may register cleanup functions on t. Without [Options.Bubble] it must be
+// safe for concurrent use by multiple goroutines.
+//
+// The options Reopen, Forget, Corrupt and Another of [Options] are for stores. If the store is a
+// [lease.Watcher] or a [lease.Lister], the suite also tests its watches or its lists. If the store
+// is a [lease.Limiter], the suite uses durations within the limits of the store.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
@@ -25,11 +28,11 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 
 var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules)
 
-// A storeProbe is a store under a rule.
+// A storeProbe is a store under test, together with the rule that tests it.
 type storeProbe struct {
 	*probe
-	lease.Store             // with its calls in the history
-	bare        lease.Store // as it was made
+	lease.Store             // records its calls in the history
+	bare        lease.Store // without the history
 }
 
 func (p *probe) store() storeProbe {
@@ -42,7 +45,7 @@ func (p *probe) store() storeProbe {
 	return storeProbe{p, p.history.store(s), s}
 }
 
-// reopen closes the store and opens it again.
+// reopen closes the store, and opens it again over the same data.
 func (s *storeProbe) reopen() {
 	s.history.printf("the store is reopened")
 	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
@@ -50,7 +53,7 @@ func (s *storeProbe) reopen() {
 	s.Store = s.history.store(s.bare)
 }
 
-// forget has the store forget what it may.
+// forget calls Options.Forget.
 func (s *storeProbe) forget() (after time.Duration) {
 	s.history.printf("the store forgets")
 	return s.Options.Forget(s.probe.TB, s.bare)
@@ -63,8 +66,8 @@ func (s storeProbe) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap swaps next in for old, which is the current one. The store may
-// conflict spuriously, but not forever.
+// swap replaces the current snapshot old by the record next. If the store returns a conflict, swap
+// retries, because a conflict may be spurious.
 func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
@@ -74,10 +77,11 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 	return snap, err
 }
 
-// maxSpurious is how many spurious conflicts are taken for a store that conflicts forever.
+// maxSpurious is the number of conflicts in a row after which a conflict is not considered
+// spurious.
 const maxSpurious = 10
 
-// put makes a swap of the current version, which must commit.
+// put swaps the current version, and requires that the swap commits.
 func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
 	s.Helper()
 	snap, err := s.swap(name, old, next)
@@ -85,7 +89,7 @@ func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) leas
 	return snap
 }
 
-// leased is a record that somebody has for d from the snapshot's time on.
+// leased returns the record of a lease that was acquired for d at the time of the snapshot.
 func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
@@ -94,7 +98,7 @@ func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return r
 }
 
-// shows requires that the record under name is r.
+// shows requires that a load of the named lease returns the record r.
 func (s storeProbe) shows(name string, r lease.Record) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)

@@ -14,31 +14,33 @@ import (
 
 // A rule is one subtest of a suite.
 type rule struct {
-	name  string // the clause of SPEC.md and the rule: how the subtest is called
-	says  string // the rule in a sentence
+	name  string // the name of the subtest, which is the clause of SPEC.md and the name of the rule
+	says  string // the rule as a sentence
 	needs Ability
 	check func(*probe)
 }
 
-// panicking are the rules in which a function of the suite panics. If nothing recovers from it, the process
-// ends, and every failure before it is lost. So they are skipped once another rule has failed.
+// panicking contains the rules in which a function of the suite panics. If the implementation does
+// not recover from the panic, the process ends, and the messages of earlier failures are lost.
+// Therefore these rules are skipped if another rule has failed.
 var panicking = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
-// clause returns the clause of SPEC.md that the rule is of.
+// clause returns the clause of SPEC.md that the rule checks.
 func (r rule) clause() string {
 	clause, _, _ := strings.Cut(r.name, "/")
 	return clause
 }
 
-// A suite is a list of rules and the implementation that is tested: one of the constructors is set.
+// A suite is a list of rules and the implementation under test. Exactly one of its constructors is
+// set.
 type suite struct {
 	rules   []rule
 	options Options
-	steps   bool          // time passes only as the implementation is told
-	longest time.Duration // that a rule in a bubble may take, in real time; 0: a minute
+	steps   bool          // the time is an argument of the implementation
+	longest time.Duration // the real time that a rule in a bubble may take; 0 for a minute
 
 	mu      sync.Mutex
-	skipped []string // names of rules, each with what it needs
+	skipped []string // names of skipped rules, with the missing abilities
 
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
@@ -46,7 +48,7 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// test runs every rule as a subtest, and lists those that were skipped.
+// test runs every rule as a subtest, and logs a list of the skipped rules.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -96,7 +98,7 @@ func (p *pace) wait(gap time.Duration) {
 	time.Sleep(time.Until(start))
 }
 
-// skip skips a rule, and keeps its name for the list at the end.
+// skip skips a rule, and adds it to the list of skipped rules.
 func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Helper()
 	s.mu.Lock()
@@ -105,16 +107,16 @@ func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Skipf("needs %v: %s", missing, r.says)
 }
 
-// check tests one rule.
+// check runs one rule.
 func (s *suite) check(t testing.TB, r rule) { r.check(s.probe(t, r)) }
 
-// replay is the command that runs the subtest of that name again, with the same seed.
+// replay returns the command that runs the named subtest again with the same seed.
 func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d %s -run '%s'", seedVariable, s.options.Seed, goTest(), pattern(name))
 }
 
-// goTest is the command that runs the tests of this test binary, with their package if the
-// binary knows it.
+// goTest returns the command that runs the tests of this test binary. The command contains the
+// package path if the build information has it.
 func goTest() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if path, ok := strings.CutSuffix(info.Path, ".test"); ok {
@@ -124,7 +126,8 @@ func goTest() string {
 	return "go test"
 }
 
-// pattern is what chooses the test of that name for go test, between the quotes of a shell.
+// pattern returns the regular expression that selects the named test in go test. It can be put in
+// single quotes in a shell.
 func pattern(name string) string {
 	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
 	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"

@@ -13,9 +13,10 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns the facts of the machine as text files, for implementations in any language: the
-// outcome tables cell by cell, the change list, edge cases, and scenarios of several steps. Their
-// README.md describes the format. [TestAuthority] and [TestStep] run them.
+// Vectors returns a file system with test vectors, for implementations in any language. Its text
+// files contain every cell of the outcome tables, the list of changes, edge cases, and scenarios of
+// several steps. The file README.md in it describes the format. [TestAuthority] and [TestStep] use
+// these vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -24,14 +25,14 @@ func Vectors() fs.FS {
 	return sub
 }
 
-// A scenario is a scenario of Vectors, or a cell.
+// A scenario is a scenario of Vectors, or a cell of a table as a scenario of one step.
 type scenario struct {
 	where  string // file and line
 	name   string
-	spec   []string // clauses
+	spec   []string // clauses of SPEC.md
 	needs  Ability
-	record *lease.Record  // of a cell, for a machine that takes a record; nil for a scenario
-	setup  []vectors.Step // before the steps; the scenario begins at the time begins
+	record *lease.Record  // the record before a cell, for a machine; otherwise nil
+	setup  []vectors.Step // steps before time 0 of the scenario
 	begins time.Duration
 	steps  []vectors.Step
 }
@@ -41,8 +42,8 @@ var needs = map[string]Ability{
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
-// scenarios returns the scenarios of Vectors, and the cells. Records of some cells cannot be brought
-// about by requests: they are there for a machine only.
+// scenarios returns all scenarios and cells of Vectors. The records of some cells cannot be made
+// with requests. These cells are returned only if machine is true.
 func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
@@ -64,7 +65,8 @@ func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
 	return found
 }
 
-// cell returns a cell as a scenario of one step.
+// cell returns the cell c as a scenario of one step. It returns false if requests cannot make the
+// record of the cell.
 func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
@@ -78,7 +80,7 @@ func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 		return s, true
 	}
 	s.setup, ok = vectors.BringAbout(c.Record)
-	for i := range s.setup { // time 0 is when the record is there
+	for i := range s.setup { // the setup ends at the time begins, which is time 0 of the steps
 		s.begins = max(s.begins, -s.setup[i].At)
 	}
 	for i := range s.setup {
@@ -88,7 +90,7 @@ func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	return s, ok
 }
 
-// inferred returns the abilities that the steps need.
+// inferred returns the abilities that the steps of the scenario need.
 func (s scenario) inferred() (a Ability) {
 	for _, step := range append(s.setup[:len(s.setup):len(s.setup)], s.steps...) {
 		req := step.Request
@@ -115,5 +117,6 @@ func (s scenario) inferred() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is a time that only an exact clock can hit.
+// fraction reports whether d is a positive time that is not a multiple of a millisecond. Only an
+// exact clock can measure such a time.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }

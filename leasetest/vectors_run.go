@@ -10,12 +10,12 @@ import (
 	"github.com/fencedlease/lease/internal/vectors"
 )
 
-// vectorRules returns a rule for every scenario and every cell of Vectors. Those for a machine get the
-// records as they are.
+// vectorRules returns a rule for every scenario and every cell of Vectors. If machine is true, the
+// rules pass the record of a cell to the machine. Otherwise they make the record with requests.
 func vectorRules(machine bool) []rule {
 	all, err := vectors.Parse(Vectors())
 	if err != nil {
-		panic(err) // they are embedded, and tested
+		panic(err) // the vectors are embedded and tested
 	}
 	var rules []rule
 	for _, s := range scenarios(all, machine) {
@@ -29,13 +29,13 @@ func vectorRules(machine bool) []rule {
 	return rules
 }
 
-// A run is a scenario under way.
+// A run is the execution of a scenario.
 type run struct {
 	authorityProbe
 	scenario
-	second time.Duration // how long a second of the vector is
-	began  time.Time     // when time 0 was
-	took   time.Duration // what the requests that changed something took, in real time
+	second time.Duration // how long a second of the vector takes
+	began  time.Time     // time 0 of the scenario
+	took   time.Duration // the total time of the requests that changed the record
 	first  uint64        // the epoch at time 0
 }
 
@@ -43,7 +43,7 @@ func (s scenario) check(p *probe) {
 	r := &run{authorityProbe: p.authority(), scenario: s, second: p.Unit}
 	r.second = max(r.second, p.Limits.MinDuration/15)
 	if s.needs&CanServeOldVersions != 0 {
-		r.second = time.Second // before 2012-02-12 a lease lasts 60 of them
+		r.second = time.Second // before version 2012-02-12 a lease lasts 60 s
 	}
 	began, waited := r.clock(), time.Duration(0)
 	if m, ok := r.bare.(*stepper); ok && s.record != nil {
@@ -74,7 +74,7 @@ func (s scenario) check(p *probe) {
 	}
 }
 
-// until waits until time t of the scenario; the first call tells what time is.
+// until waits until the time t of the scenario. The first call defines time 0.
 func (r *run) until(t time.Duration) {
 	t = r.scale(t)
 	if m, ok := r.bare.(*stepper); ok {
@@ -89,12 +89,12 @@ func (r *run) until(t time.Duration) {
 	}
 }
 
-// late is how much later than its time a step was answered.
+// late returns the delay of the answer to the step s.
 func (r *run) late(s vectors.Step) time.Duration {
 	return r.took + r.clock().Sub(r.began) - r.scale(s.At)
 }
 
-// clock is the time in which the scenario runs.
+// clock returns the current time of the clock that the scenario uses.
 func (r *run) clock() time.Time {
 	if m, ok := r.bare.(*stepper); ok {
 		return m.now
@@ -108,7 +108,7 @@ func (r *run) scale(d time.Duration) time.Duration {
 	}
 	scaled := time.Duration(float64(d) * r.second.Seconds())
 	if scaled == 0 {
-		return d // a negative time stays one
+		return d // a negative duration must not become zero
 	}
 	return scaled
 }
@@ -122,7 +122,7 @@ func (r *run) do(s vectors.Step) (lease.Result, error) {
 	return r.Do(r.ctx, r.probe.name, req)
 }
 
-// step carries a step out and compares.
+// step executes a step and compares its result with the expected result.
 func (r *run) step(s vectors.Step) {
 	r.Helper()
 	var before lease.Result
@@ -131,7 +131,7 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// What it granted may have begun with the answer, and the steps before were late too.
+		// The duration may have started at the time of the answer, so shift time 0 by the delay.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
@@ -163,7 +163,7 @@ func (r *run) step(s vectors.Step) {
 		got := res.MaxRemaining()
 		more := got-want > r.Slack
 		if !r.can(CanShowRecords) && want > 0 {
-			more = false // it is an upper bound, and the authority may know no lower one
+			more = false // the authority may only know an upper bound
 		}
 		if got != want && (got == lease.Infinite || want == lease.Infinite || more || want-got > r.Slack+r.late(s)) {
 			wrong("what is left", got, want)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A watcher is a watch that is begun again when it is lost.
+// A watcher is a watch that starts again when it is lost.
 type watcher struct {
-	p         *probe
-	ctx       context.Context
-	watched   any
-	name      string
-	signals   <-chan struct{}
-	lostTimes int // how many signals came when they were due
+	p        *probe
+	ctx      context.Context
+	watched  any
+	name     string
+	signals  <-chan struct{}
+	received int // the number of expected signals that arrived
 }
 
 func (p *probe) beginWatch(ctx context.Context, watched any, name string) *watcher {
@@ -20,10 +20,10 @@ func (p *probe) beginWatch(ctx context.Context, watched any, name string) *watch
 	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
 }
 
-// ready takes the signals of earlier changes.
+// ready receives the signals of earlier changes.
 func (l *watcher) ready() {
 	l.p.Helper()
-	for range 10 { // a watch may begin with a signal, and be lost after each
+	for range 10 { // a watch may start with a signal, and may be lost again and again
 		l.p.pass(0)
 		select {
 		case _, open := <-l.signals:
@@ -36,13 +36,14 @@ func (l *watcher) ready() {
 	}
 }
 
-// signalsChange waits for the signal of a change. A watch that is lost meanwhile is begun again.
+// signalsChange waits for the signal of a change, and reports whether the change was noticed. If
+// the watch is lost, signalsChange starts it again and returns true.
 func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {
 	case _, open := <-l.signals:
 		if open {
-			l.lostTimes++
+			l.received++
 		} else {
 			l.again()
 		}
@@ -54,14 +55,15 @@ func (l *watcher) signalsChange() bool {
 
 func (l *watcher) again() {
 	l.p.Helper()
-	l.p.history.printf("the watch is lost, and begun anew")
+	l.p.history.printf("the watch is lost, and starts again")
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that not every change was a loss of the watch.
+// requireSignal requires that at least one change was signalled. Otherwise the watch was lost at
+// every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
-	if l.lostTimes == 0 {
+	if l.received == 0 {
 		l.p.Errorf("the watch was lost at every change, and none was signalled")
 	}
 }

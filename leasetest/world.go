@@ -8,14 +8,14 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A world is the authority that the leases of a rule contend at. If leases bring their own authority, the
-// suite sees no more than their methods return.
+// A world is the authority that the leases of a rule share. Without CanUseAuthority the suite has
+// no access to that authority.
 type world struct {
 	*probe
-	direct lease.Authority // the authority, without faults and without the history; nil without CanUseAuthority
+	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
 }
 
-// world makes the world of a rule.
+// world returns the world of the rule.
 func (p *probe) world() *world {
 	switch {
 	case !p.can(CanUseAuthority):
@@ -28,17 +28,17 @@ func (p *probe) world() *world {
 	return &world{p, a}
 }
 
-// worldOver makes a world over a store. It needs CanUseAuthority.
+// worldOver returns a world over the given store. It needs CanUseAuthority.
 func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
-// gate makes a gate that is opened at the end of the rule.
+// gate returns a gate that is opened at the end of the rule.
 func (p *probe) gate() *leasefault.Gate {
 	g := leasefault.NewGate()
 	p.gates = append(p.gates, g)
 	return g
 }
 
-// now returns the record that the authority has. It needs CanUseAuthority.
+// now returns the current record at the authority. It needs CanUseAuthority.
 func (w *world) now() lease.Record {
 	w.Helper()
 	res, err := lease.Inspect(w.ctx, w.direct, w.name)
@@ -47,8 +47,8 @@ func (w *world) now() lease.Record {
 	return res.Record
 }
 
-// unlocked requires that nobody has the lease: where it cannot be seen, somebody else can
-// acquire it.
+// unlocked requires that the lease is free. If the suite cannot read the record, unlocked requires
+// that another holder can acquire the lease.
 func (w *world) unlocked(when string) {
 	w.Helper()
 	if w.direct == nil {
@@ -60,7 +60,7 @@ func (w *world) unlocked(when string) {
 	}
 }
 
-// answer has the suite change answers of the authority, as f says, and tell so in the history.
+// answer lets f change the answers of the authority. The history contains every changed answer.
 func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
 	w.direct = leasefault.Answer(w.direct, func(req lease.Request, res *lease.Result, err *error) {
 		was := answerText(*res, *err)
@@ -71,7 +71,7 @@ func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error))
 	})
 }
 
-// revoke is a break by a third party.
+// revoke breaks the lease with the given period, like a third party.
 func (w *world) revoke(period time.Duration) {
 	w.Helper()
 	w.history.printf("== a third party breaks it, period %v", period)
