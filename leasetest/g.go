@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// guardRules are about guards.
+// guardRules check guards.
 var guardRules = []rule{
 	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older one is", 0, func(p *probe) {
 		g := p.guard()
@@ -66,7 +66,7 @@ var guardRules = []rule{
 				return
 			}
 			<-running
-			epoch := uint64(5 - i) // 3, and a Unit later 2
+			epoch := uint64(5 - i) // epoch 3 first, and epoch 2 a Unit later
 			p.Sleep(time.Duration(i-1) * p.Unit)
 			_ = g.Do(lease.TokenOf(epoch), func() error {
 				order = append(order, epoch)
@@ -84,7 +84,7 @@ var guardRules = []rule{
 			return g.Do(tok, func() error { value = read + 1; return nil })
 		}
 		p.need(add(old, value), "the first write")
-		stale := value // the older holder has read, and pauses
+		stale := value // the older holder has read the value, and pauses before it writes
 		p.need(g.Advance(next), "advance")
 		read := value
 		if add(old, stale) == nil {
@@ -108,7 +108,7 @@ var guardRules = []rule{
 			})
 		}()
 		<-running
-		const advances = 2 // the second finds the mark raised
+		const advances = 2 // when the second advance starts, the mark is already raised
 		advanced := make(chan error, advances)
 		for range advances {
 			go func() {
@@ -139,7 +139,7 @@ var guardRules = []rule{
 		for _, tok := range []lease.Token{"", "0", "1", "v10", "00000000000000000000", "0000000000000000001", "99999999999999999999",
 			"00000000000000000001 ", "-0000000000000000001", "0000000000000000000a",
 			"+0000000000000000001", " 0000000000000000001", "0000000000000000_001", "0x000000000000000001",
-			"09223372036854775808", "18446744073709551615"} { // 1<<63 and 1<<64-1, which no column keeps
+			"09223372036854775808", "18446744073709551615"} { // 1<<63 and 1<<64-1
 			p.refuses(g, tok)
 		}
 		p.admits(g, 1)
@@ -178,7 +178,7 @@ var guardRules = []rule{
 		var older sync.WaitGroup
 		for i := range 3 {
 			older.Go(func() {
-				p.Sleep(time.Duration(i) * p.Unit / 4) // one after the other
+				p.Sleep(time.Duration(i) * p.Unit / 4) // so that they start one after the other
 				_ = g.Do(lease.TokenOf(1), func() error {
 					p.Errorf("a function of an older token ran after a newer one was shown")
 					return nil
@@ -193,7 +193,8 @@ var guardRules = []rule{
 		p.need(<-advanced, "advance")
 		older.Wait()
 	}},
-	// This rule is the last: if nothing recovers from its panic, the process ends.
+	// This rule is the last one, because its panic ends the process if the guard does not recover
+	// from it.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)
@@ -214,18 +215,22 @@ var guardRules = []rule{
 	}},
 }
 
-// A Guard stands at a resource and refuses the writes of older holders. fencing.Guard is one.
+// A Guard protects a resource from writes of older holders. fencing.Guard is an implementation.
 type Guard interface {
-	// Advance raises the mark to a token. A holder calls it before its first read.
+	// Advance raises the mark of the guard to tok. It returns an error if tok is older than the
+	// mark. A holder calls Advance before it reads the resource for the first time.
 	Advance(tok lease.Token) error
 
-	// Do calls f if tok is not older than the mark.
+	// Do calls f and returns its error if tok is not older than the mark. Otherwise Do returns an
+	// error and does not call f.
 	Do(tok lease.Token, f func() error) error
 }
 
-// TestGuard tests a guard: it checks the clauses G of SPEC.md, with a subtest for each rule. The function
-// newGuard returns a guard that has seen no token; it is called in the subtest, and its
-// bubble. Without [Options.Bubble] it is called by several goroutines.
+// TestGuard tests a guard. It checks the clauses G of SPEC.md, with one subtest for each rule.
+//
+// Each subtest calls newGuard to get a guard that has not seen a token yet. The function newGuard
+// runs inside the bubble of the subtest, if there is one. Without [Options.Bubble] it must be safe
+// for concurrent use by multiple goroutines.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
@@ -239,7 +244,7 @@ func (p *probe) guard() Guard {
 	return g
 }
 
-// write is a function that a guard may run.
+// write is a function that does nothing, for calls of Guard.Do.
 func write() error { return nil }
 
 func (p *probe) admits(g Guard, epoch uint64) {
@@ -265,7 +270,7 @@ func (p *probe) refuses(g Guard, tok lease.Token) {
 	}
 }
 
-// yield lets others run.
+// yield lets other goroutines of the bubble run.
 func (p *probe) yield() {
 	if p.Bubble {
 		p.Sleep(1)

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// acquireRules are about Acquire.
+// acquireRules check Acquire.
 var acquireRules = []rule{
 	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *probe) {
 		p.world().join(Holder{Owner: "a"}).acquire()
@@ -47,7 +47,8 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed)) // it was not granted
+					// Undo the grant, because the changed answer says that there was none.
+					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}
 			})
@@ -138,7 +139,7 @@ var acquireRules = []rule{
 		w := p.world()
 		name := p.name
 		for i, point := range []func(func()) leasefault.Fault{leasefault.Before, leasefault.After} {
-			p.name = fmt.Sprint(name, i) // a lease of its own
+			p.name = fmt.Sprint(name, i) // each fault gets a lease of its own
 			ctx, cancel := context.WithCancel(p.ctx)
 			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, point(cancel))), w.join(Holder{Owner: "b"})
 			if _, ok, err := a.tryAcquire(ctx); ok {
@@ -166,7 +167,7 @@ var acquireRules = []rule{
 			case ok:
 				p.need(a.release(), "release")
 			case err == nil:
-				p.Fatalf("Acquire %d returned false, nil: nobody else has it", i+1)
+				p.Fatalf("Acquire %d returned false, nil, but no other holder has the lease", i+1)
 			}
 			<-ctx.Done()
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// beliefRules are about CheckAlive.
+// beliefRules check CheckAlive.
 var beliefRules = []rule{
 	{"H9/false-from-the-end-on", "CheckAlive is false once the lease is no longer certain, even if no goroutine of the holder could run since", CanUseClock, func(p *probe) {
 		w := p.world()
@@ -115,7 +115,7 @@ var beliefRules = []rule{
 		a.acquire()
 		hang.Store(true)
 		a.orCut()
-		p.pass(p.D / 2) // a renewal hangs
+		p.pass(p.D / 2) // meanwhile a renewal blocks
 		asked, began := len(a.requests.of(leasefault.Any)), time.Now()
 		for range 100 {
 			a.alive("half a duration after it acquired")
@@ -194,7 +194,8 @@ var beliefRules = []rule{
 					leasefault.Repeat(p.TB, leasefault.DelayRequest(p.D/3)), leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/4))))))
 			}
 			held := 0
-			for step := 0; step < steps || held == 0 && step < 10*steps; step++ { // longer on a network that lets nobody through
+			// Take more steps if the network has blocked every acquire so far.
+			for step := 0; step < steps || held == 0 && step < 10*steps; step++ {
 				switch p.rand.IntN(60) {
 				case 0, 1, 2, 3, 4, 5:
 					_, _, _ = all[p.rand.IntN(2)].tryAcquire(p.ctx)
@@ -215,7 +216,7 @@ var beliefRules = []rule{
 				p.pass(time.Duration(p.rand.Int64N(int64(p.D / 10))))
 			}
 			if held == 0 {
-				p.Errorf("nobody ever held in round %d", round)
+				p.Errorf("no holder ever had the lease in round %d", round)
 			}
 			down.Store(false)
 			for _, a := range all {
@@ -263,7 +264,7 @@ var beliefRules = []rule{
 			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3))))
 		}
 		if held == 0 {
-			p.Errorf("nobody ever held")
+			p.Errorf("no holder ever had the lease")
 		}
 	}},
 	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", CanUseClock, func(p *probe) {

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// bounded requires that the context of every request of that action which was sent longer than d ago
-// has ended, or that the request was answered.
+// bounded checks the requests of the given action that were sent more than d ago. It requires that
+// each of them has an answer, or that its context is done.
 func (p *contender) bounded(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.of(a)
@@ -24,7 +24,7 @@ func (p *contender) bounded(a lease.Action, d time.Duration) {
 	}
 }
 
-// waits reports whether a request with that context has no answer yet.
+// waits reports whether a request with the given context has no answer yet.
 func (w *requests) waits(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +36,7 @@ func (w *requests) waits(ctx context.Context) bool {
 	return false
 }
 
-// boundRules are about the contexts that requests are sent with, and about what they carry.
+// boundRules check the contexts and the fields of requests.
 var boundRules = []rule{
 	{"H11/every-renewal-has-a-bound", "the context of a renewal ends, at the latest with what is certain, though nothing answers", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseRequest))
@@ -96,7 +96,7 @@ var boundRules = []rule{
 		cancel()
 		_, _, _ = a.tryAcquire(done)
 		a.acquire()
-		_, _, _ = a.tryAcquire(done) // which holds
+		_, _, _ = a.tryAcquire(done) // while the lease is held
 		_ = a.Release(done)
 		p.pass(p.D / 2)
 		a.abandon(p.D / 20)
@@ -182,8 +182,8 @@ var boundRules = []rule{
 		b.acquire()
 		a.mend()
 		if p.can(CanShowRecords) {
-			a.denied("that another holds, at first after a loss") // it may release what it lost first
-		} else if _, ok, _ := a.tryAcquire(p.ctx); ok { // an error says that the lease may be the one that it lost
+			a.denied("that another holds, at first after a loss") // a may first release the lease that it has lost
+		} else if _, ok, _ := a.tryAcquire(p.ctx); ok { // an error is correct after a loss
 			p.Errorf("the acquire of a lease that another holds is granted after a loss")
 		}
 		p.pass(p.Unit)
@@ -206,7 +206,7 @@ var boundRules = []rule{
 		p.pass(2 * p.D)
 		a.mend()
 		began := time.Now()
-		_, ok, _ := a.tryAcquire(p.ctx) // it may release what it lost first
+		_, ok, _ := a.tryAcquire(p.ctx) // a may first release the lease that it has lost
 		if took := time.Since(began); took > p.D/2+p.Slack {
 			p.Errorf("after it has lost, the acquire took %v", took)
 		}

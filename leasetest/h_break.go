@@ -12,14 +12,14 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// breakRules are about breaks and hand-overs.
+// breakRules check breaks and hand-overs.
 var breakRules = []rule{
 	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
 		w.revoke(p.D * 3 / 4)
-		began := time.Now() // it began no later
+		began := time.Now() // the break began before this time
 		p.pass(p.D*7/10 - p.Slack)
 		a.alive("before the end of a break")
 		for time.Since(began) < p.D*3/4 {
@@ -61,7 +61,7 @@ var breakRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
 		a.aliveFor(p.D, "with nothing in its way")
-		w.revoke(p.D / 2) // longer than from one renewal to the next
+		w.revoke(p.D / 2) // longer than the interval between renewals
 		p.pass(p.D/2 + p.Slack/4)
 		a.dead("when the break is over")
 		b.acquire()
@@ -85,7 +85,7 @@ var breakRules = []rule{
 		a.alive("after the warning")
 		a.lostSoFar(0)
 		w.revoke(p.D*17/20 - time.Since(began))
-		p.pass(p.D*4/5 - time.Since(began)) // more than an interval later
+		p.pass(p.D*4/5 - time.Since(began)) // more than one renewal interval later
 		if again := warned(); len(again) != 2 || !again[1].Before(first[0]) {
 			p.Errorf("the break was shortened, and the handler was called with %v", again)
 		}
@@ -122,7 +122,7 @@ var breakRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
-		w.revoke(0) // and a has not heard of it
+		w.revoke(0) // the holder a has not noticed the break yet
 		to := b.giver().ID()
 		if err := a.giver().HandOver(p.ctx, to); err == nil {
 			p.Errorf("a hand-over of a lease that was broken returned nil")
@@ -181,8 +181,9 @@ var breakRules = []rule{
 	}},
 }
 
-// warnings registers a handler of OnBreaking, and returns what shows what it was told.
-func (p *contender) breaks() (lostTimes func() []time.Time) {
+// breaks registers a handler of OnBreaking. It returns a function that returns all arguments of
+// that handler so far.
+func (p *contender) breaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
 	var all []time.Time

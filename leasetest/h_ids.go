@@ -12,17 +12,17 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// idRules are about the IDs of a holder, and who takes over.
+// idRules check the IDs of a holder, and take-overs.
 var idRules = []rule{
 	{"H3/a-late-grant-is-undone", "the grant of an abandoned acquire is released by its ID after the attempt has settled, and is never believed", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{
-			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // it lands after the caller has gone
+			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // arrives after the caller has returned
 			leasefault.DelayAnswer(p.D / 10),
 			p.loseAnswer,
 		} {
 			name := p.name
-			p.name = fmt.Sprint(name, i) // a lease of its own
+			p.name = fmt.Sprint(name, i) // each fault gets a lease of its own
 			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
 			a.abandon(p.D / 20)
 			a.deadFor(p.D/2, "after an acquire that was abandoned")
@@ -129,13 +129,13 @@ var idRules = []rule{
 		again := make(chan bool, 1)
 		a.OnLost(func(error) {
 			a.mend()
-			ok, err := a.Acquire(p.ctx) // the authority may have it locked for a moment yet
+			ok, err := a.Acquire(p.ctx) // the lease may still be locked at the authority for a moment
 			again <- ok || err != nil
 		})
 		a.acquire()
 		a.isLost(1)
 		if !<-again {
-			p.Errorf("Acquire returned false, nil: nobody else has it")
+			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
 		}
 		a.until(3, "after a loss")
 	}},
@@ -228,7 +228,7 @@ var idRules = []rule{
 	}},
 }
 
-// abandon acquires under a context that ends after d.
+// abandon calls Acquire with a timeout of d, and requires that the timeout ends the call.
 func (p *contender) abandon(d time.Duration) {
 	p.w.Helper()
 	ctx, cancel := context.WithTimeout(p.w.ctx, d)
@@ -238,8 +238,8 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// until acquires up to n times, and requires that it is granted in the end, and never told
-// that another has it.
+// until calls Acquire up to n times, until it is granted. It requires that one call is granted, and
+// that no call returns false without an error.
 func (p *contender) until(n int, when string) {
 	p.w.Helper()
 	for range n {
@@ -249,14 +249,14 @@ func (p *contender) until(n int, when string) {
 			return
 		}
 		if err == nil {
-			p.w.Fatalf("%s: Acquire %s returned false, nil: nobody else has it", p.who, when)
+			p.w.Fatalf("%s: Acquire %s returned false, nil, but no other holder has the lease", p.who, when)
 		}
 		p.w.pass(p.w.D / 50)
 	}
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// fresh requires that the last acquire proposed an ID that was not seen yet.
+// fresh requires that the ID in the last acquire is not in seen, and adds it to seen.
 func (w *requests) fresh(p *probe, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// lossRules are about losses, handlers and contexts.
+// lossRules check losses, handlers and contexts.
 var lossRules = []rule{
 	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next incarnation", canLose, func(p *probe) {
 		w := p.world()
@@ -49,7 +49,7 @@ var lossRules = []rule{
 		a.lostSoFar(0)
 		a.acquire()
 		a.cut()
-		p.pass(p.D / 2) // no renewal arrives
+		p.pass(p.D / 2) // meanwhile no renewal arrives
 		if a.release() == nil {
 			p.Errorf("a release that did not arrive returned nil")
 		}
@@ -87,13 +87,13 @@ var lossRules = []rule{
 		}
 		var tries sync.WaitGroup
 		var all []*try
-		for i := range 21 { // side by side, each for a lease of its own
+		for i := range 21 { // the tries are concurrent, and each has a lease of its own
 			delay := sure - 20*time.Millisecond + time.Duration(i)*2*time.Millisecond
 			a := &try{contender: w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a" + fmt.Sprint(i)}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(delay)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))}
 			all = append(all, a)
 			a.OnLost(func(error) {
 				if p.Bubble {
-					time.Sleep(time.Nanosecond) // the goroutine that waits for Acquire runs first
+					time.Sleep(time.Nanosecond) // the goroutine that called Acquire runs first
 				}
 				if !a.granted.Load() {
 					a.early.Add(1)
@@ -119,7 +119,7 @@ var lossRules = []rule{
 	}},
 	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *probe) {
 		n := 0
-		after := func(d time.Duration) *contender { // one that is cut off, d after it acquired
+		after := func(d time.Duration) *contender { // acquires, and then cuts the contender off for d
 			n++
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, n), Owner: "a"})
 			a.acquire()
@@ -128,7 +128,7 @@ var lossRules = []rule{
 			return a
 		}
 		end := sort.Search(int(p.D), func(d int) bool { return !after(time.Duration(d)).CheckAlive() })
-		for i := range 90 { // what comes first of two at the same instant is open
+		for i := range 90 { // the order of two events at the same time is not defined
 			d := i%3 - 1
 			a := after(time.Duration(end + d))
 			want := 1
@@ -303,7 +303,7 @@ var lossRules = []rule{
 	}},
 }
 
-// panicRules come last: a panic that nothing recovers from ends the process.
+// panicRules run last, because a panic ends the process if the lease does not recover from it.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})

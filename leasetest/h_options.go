@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// waitRules are about Wait and about bad options.
+// waitRules check Wait and invalid options.
 var waitRules = []rule{
 	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", hasWait, func(p *probe) {
 		w := p.world()
@@ -65,7 +65,7 @@ var waitRules = []rule{
 		type bad struct {
 			what   string
 			holder Holder
-			value  string // that the message tells
+			value  string // must be in the message
 		}
 		all := []bad{
 			{"a duration below zero", Holder{Duration: -p.D}, (-p.D).String()},
@@ -104,7 +104,7 @@ func (p *contender) waiter() lease.Waiter {
 	return p.Lease.(lease.Waiter)
 }
 
-// waitUntilHeld waits and acquires, again and again.
+// waitUntilHeld calls Wait and Acquire in turn until the lease is held.
 func (p *contender) waitUntilHeld() error {
 	for {
 		if err := p.waiter().Wait(p.w.ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// releaseRules are about Release and Close.
+// releaseRules check Release and Close.
 var releaseRules = []rule{
 	{"H17/release-gives-up", "after a release that returned nil another can acquire at once", 0, func(p *probe) {
 		w := p.world()
@@ -241,7 +241,8 @@ var releaseRules = []rule{
 	}},
 }
 
-// releaseInVain releases while it is cut off, which must be an error.
+// releaseInVain calls Release while the contender is cut off, and requires that Release returns an
+// error.
 func (p *contender) releaseInVain() {
 	p.w.Helper()
 	p.cut()

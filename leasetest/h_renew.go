@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// renewalRules are about renewals.
+// renewalRules check renewals.
 var renewalRules = []rule{
 	{"H11/held-as-long-as-it-is-renewed", "a lease that nobody breaks is held on and on, under the same token", 0, func(p *probe) {
 		w := p.world()
@@ -99,7 +99,7 @@ var renewalRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		for range 6 {
-			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3)))) // a renewal comes into most of the outages
+			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3)))) // a renewal falls into most of the outages
 			a.cut()
 			a.aliveFor(p.D/4, "while it was cut off")
 			a.mend()
@@ -139,7 +139,7 @@ var renewalRules = []rule{
 			if time.Since(began) < p.D*9/10 {
 				return leasefault.FailRequest(ctx, c)
 			}
-			return leasefault.DelayRequest(p.D/7)(ctx, c) // it lands after the end
+			return leasefault.DelayRequest(p.D/7)(ctx, c) // the request arrives after the lease has ended
 		}))
 		a.acquire()
 		p.pass(p.D - time.Since(a.sent(lease.ActionAcquire, 1)))
@@ -226,7 +226,7 @@ var renewalRules = []rule{
 				switch what {
 				case 0, 1, 2, 3, 4:
 					if _, ok, err := a.tryAcquire(p.ctx); !ok && err == nil {
-						p.Errorf("Acquire returned false, nil: nobody else has it")
+						p.Errorf("Acquire returned false, nil, but no other holder has the lease")
 					}
 				case 5:
 					_ = a.release()

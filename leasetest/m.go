@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// machineRules are for authorities.
+// machineRules check the transitions of an authority.
 var machineRules = []rule{
 	{"M4/tokens-outlive-idleness", "the first grant after a long time has a newer token than the last one before it", 0, func(p *probe) {
 		a := p.authority()
@@ -84,14 +84,14 @@ var machineRules = []rule{
 	}},
 }
 
-// leaseTokenRules are for leases.
+// leaseTokenRules check the tokens of leases.
 var leaseTokenRules = []rule{
 	{"M4/tokens-rise", "each acquire has a newer token than every one before, whichever holder acquires, and renewals keep it", hasToken, func(p *probe) {
 		w := p.world()
 		both := []*contender{w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})}
 		var last lease.Token
 		for i := range 12 {
-			a := both[i/2%2] // twice the same, then the other
+			a := both[i/2%2] // each contender acquires twice in a row
 			tok := a.acquire()
 			if tok.Validate() != nil || tok.Compare(last) <= 0 {
 				p.Errorf("grant %d has the token %q, after %q", i+1, tok, last)
@@ -106,7 +106,7 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules need times that no authority comes to.
+// stepMachineRules check times and epochs that a test of an authority cannot reach.
 var stepMachineRules = []rule{
 	{"M4/the-epoch-has-a-limit", "at the epoch 2^63-1 a grant is refused, and changes nothing", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step
@@ -117,7 +117,8 @@ var stepMachineRules = []rule{
 				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
 			}
 		}
-		for _, req := range []lease.Request{renew(id), release(id), {Action: lease.ActionChange, ID: id, Proposed: id}} { // these grant no token
+		// The following requests grant no new token.
+		for _, req := range []lease.Request{renew(id), release(id), {Action: lease.ActionChange, ID: id, Proposed: id}} {
 			if r, err := step(last, req, now); err != nil || r.Epoch != last.Epoch {
 				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
 			}
@@ -148,8 +149,9 @@ var stepMachineRules = []rule{
 	}},
 }
 
-// TestStep tests an implementation of the machine, a function like [lease.Step], with [Vectors], and with times and
-// epochs that no authority comes to. There is a subtest for each scenario and each cell.
+// TestStep tests a function that implements the transitions of a lease, like [lease.Step]. It runs
+// one subtest for each scenario and each cell of [Vectors]. It also checks times and epochs that a
+// test of an authority cannot reach.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)
@@ -165,7 +167,7 @@ func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Recor
 	return s
 }
 
-// A stepper is an authority over a machine, in a time that passes only as it is told.
+// A stepper is an authority over a machine. Its time changes only when passTo is called.
 type stepper struct {
 	machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)
 	history *history
@@ -173,7 +175,7 @@ type stepper struct {
 	records map[string]lease.Record
 }
 
-// step has the machine decide, and puts that in the history.
+// step calls the machine and records the call in the history.
 func (m *stepper) step(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 	next, err := m.machine(r, req, now)
 	m.history.stepped(now, r, req, next, err)

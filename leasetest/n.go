@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// runRules are about functions that run under a lease.
+// runRules check functions that run under a lease.
 var runRules = []rule{
 	{"N1/one-function-at-a-time", "functions run under the lease only while it is held, and never two at once", 0, func(p *probe) {
 		w := p.world()
@@ -99,11 +99,11 @@ var runRules = []rule{
 			case err := <-turns:
 				p.need(err, "a turn")
 			case <-time.After(2*p.D + p.patience()):
-				p.Fatalf("%d of %d had their turn, and then nobody", n, len(crowd))
+				p.Fatalf("%d of %d had their turn, and then no other", n, len(crowd))
 			}
 		}
 	}},
 }
 
-// silent runs a function without a log.
+// silent contains options of session.Run that disable logging.
 var silent = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// storeRecordRules are for stores.
+// storeRecordRules check the records of stores.
 var storeRecordRules = []rule{
 	{"R2/a-corrupt-record-is-not-written", "a swap of a record that breaks a rule of R1 is refused, or its load is an error: it is never loaded as valid", 0, func(p *probe) {
 		s := p.store()
@@ -49,7 +49,7 @@ var storeRecordRules = []rule{
 	{"R2/what-cannot-be-read-is-an-error", "a record that cannot be read is an error that names the lease, and never a free lease", hasCorrupt, func(p *probe) {
 		s := p.store()
 		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
-		s.history.printf("somebody spoils the record")
+		s.history.printf("the test corrupts the record")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
 		if snap, err := s.Load(s.ctx, s.name); err == nil {
 			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
@@ -93,7 +93,7 @@ var storeRecordRules = []rule{
 	}},
 }
 
-// authorityRecordRules are for authorities.
+// authorityRecordRules check the records of authorities.
 var authorityRecordRules = []rule{
 	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", CanShowRecords, func(p *probe) {
 		a := p.authority()
@@ -162,7 +162,7 @@ var authorityRecordRules = []rule{
 	}},
 }
 
-// stepRecordRules are for a function like lease.Step.
+// stepRecordRules check the records of a function like lease.Step.
 var stepRecordRules = []rule{
 	{"R1/records-are-in-UTC", "whatever zone the time is told in, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step

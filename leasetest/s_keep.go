@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// keepRules are about what a store must not forget.
+// keepRules check that a store keeps records and epochs as long as it must.
 var keepRules = []rule{
 	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is still there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
@@ -108,7 +108,7 @@ var keepRules = []rule{
 	}},
 }
 
-// idle is a time after which an implementation might forget what was not used.
+// idle returns a time after which an implementation might forget an unused record.
 func (p *probe) idle() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listRules are about lists.
+// listRules check the lists of a store.
 var listRules = []rule{
 	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", hasList, func(p *probe) {
 		s := p.store()
@@ -43,7 +43,7 @@ var listRules = []rule{
 				}
 				for name, e := range entries {
 					if _, ok := held[name]; !ok && strings.HasPrefix(name, s.name+"/") && e.Record.State.Locked() {
-						s.Errorf("%q is listed as %s, and nobody has leased it", name, recordText(e.Record))
+						s.Errorf("%q is listed as %s, and no holder has leased it", name, recordText(e.Record))
 					}
 				}
 			}
@@ -56,7 +56,7 @@ var listRules = []rule{
 			name := s.name + "/" + end
 			snap, err := s.Load(s.ctx, name)
 			if err != nil {
-				continue // a name that cannot be kept
+				continue // the store cannot keep this name
 			}
 			if _, err := s.swap(name, snap, s.leased(snap, 100*s.D)); err == nil {
 				names = append(names, name)
@@ -96,7 +96,7 @@ var listRules = []rule{
 		for e, err := range s.listed(s.bare, s.name+"/") {
 			s.need(err, "list")
 			shown[e.Name]++
-			if gone < kept { // from the beginning, as those do that are forgotten
+			if gone < kept { // release names from the beginning of the list
 				name := fmt.Sprintf("%s/%02d", s.name, 2*gone+1)
 				snap := s.load(name)
 				s.put(name, snap, lease.Record{Epoch: snap.Record.Epoch})
@@ -189,7 +189,7 @@ var listRules = []rule{
 		for _, end := range []string{"a", "b", "c"} {
 			s.put(s.name+"/"+end, s.load(s.name+"/"+end), s.leased(s.load(s.name+"/"+end), 100*s.D))
 		}
-		s.history.printf("somebody spoils the record of %q", s.name+"/b")
+		s.history.printf("the test corrupts the record of %q", s.name+"/b")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name+"/b")
 		shown := map[string]error{}
 		for e, err := range s.listed(s.bare, s.name+"/") {
@@ -224,7 +224,7 @@ var listRules = []rule{
 	}},
 }
 
-// authorityListRules are about lists, for authorities.
+// authorityListRules check the lists of an authority.
 var authorityListRules = []rule{
 	{"S10/everything-held-is-listed-once", "the list of an authority shows every lease that is held, as a read shows it", hasList, func(p *probe) {
 		a := p.authority()
@@ -272,14 +272,16 @@ func (p *probe) lister(listed any) lease.Lister {
 	return listed.(lease.Lister)
 }
 
-// listed is a list under the context of the rule, with its entries in the history.
+// listed lists the leases whose names begin with prefix. It records the entries of this rule in the
+// history.
 func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
 	p.Helper()
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
 		p.history.printf("list %.40q", prefix)
-		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool { // range would panic if it went on for too long
-			if strings.HasPrefix(e.Name, p.name) { // a store may have leases of others
+		// A range loop would panic if List called yield again after yield has returned false.
+		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool {
+			if strings.HasPrefix(e.Name, p.name) { // the store may contain leases of other rules
 				p.history.printf("listed %.40q at %s: %s", e.Name, timeText(e.Now), outcomeText(e.Record, err))
 			}
 			return yield(e, err)
@@ -287,8 +289,8 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list requires a list without an error of a lease of the rule, in which no name is twice and
-// each record is as it stands.
+// list returns the entries of a list by name. It requires that the list has no error for a lease of
+// this rule, contains no name twice, and contains each record as it is at the time of its entry.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}
@@ -304,7 +306,7 @@ func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 		}
 		shown := e.Record
 		if !p.can(CanShowRecords) && shown.State != lease.Available && shown.ID.IsZero() {
-			shown.ID, shown.Epoch = p.id(), max(1, shown.Epoch) // which the authority does not disclose
+			shown.ID, shown.Epoch = p.id(), max(1, shown.Epoch) // the authority does not return these fields
 		}
 		if invalid := shown.Validate(); err == nil && (invalid != nil || e.Record != e.Record.At(e.Now)) {
 			p.Errorf("at %s the list of %q shows %q as %s: %v", timeText(e.Now), prefix, e.Name, recordText(e.Record), invalid)

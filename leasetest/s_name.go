@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// nameRules are about names.
+// nameRules check names in a store.
 var nameRules = []rule{
 	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *probe) {
 		s := p.store()
@@ -19,7 +19,7 @@ var nameRules = []rule{
 		for _, pair := range similarNames {
 			a, err := s.Load(s.ctx, pair.a)
 			if err != nil {
-				continue // refused
+				continue // the store refuses this name
 			}
 			if _, err = s.Load(s.ctx, pair.b); err != nil {
 				continue
@@ -58,12 +58,12 @@ var nameRules = []rule{
 	}},
 }
 
-// authorityNameRules are about names, for authorities.
+// authorityNameRules check names at an authority.
 var authorityNameRules = []rule{
 	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
 		a := p.authority()
 		for i, pair := range similarNames {
-			// Under names of its own, but for those that must not be longer.
+			// Add a random prefix to the names, unless that would make a name too long.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
 			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
 				second = first[:n] + pair.b
@@ -83,7 +83,7 @@ var authorityNameRules = []rule{
 	}},
 }
 
-// similarNames are pairs of names that a backend might take for one another.
+// similarNames are pairs of different names that a backend might confuse.
 var similarNames = []struct{ what, a, b string }{
 	{"case", "jobs/Nightly", "jobs/nightly"},
 	{"separators", "a-b|c", "a|b-c"},
@@ -136,11 +136,11 @@ var similarNames = []struct{ what, a, b string }{
 	{"what is after the 255th byte", strings.Repeat("n", 255) + "a", strings.Repeat("n", 255) + "b"},
 	{"the last of 1024 bytes", strings.Repeat("n", lease.MaxLabel-1) + "a", strings.Repeat("n", lease.MaxLabel-1) + "b"},
 	{"a CRC of 32 bits", "plumless", "buckeroo"},
-	{"a hash of 32 bits", "jobs/Aa", "jobs/BB"}, // of Java's strings
+	{"a hash of 32 bits", "jobs/Aa", "jobs/BB"}, // String.hashCode of Java
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
 }
 
-// badNames are names that no lease has.
+// badNames are names that a lease must not have.
 var badNames = []struct{ what, name string }{
 	{"the empty one", ""},
 	{"a NUL", "a\x00b"},

@@ -8,14 +8,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A stateOf is a record in one of the states that a store can keep.
+// A stateOf is a state of a record, with a function that returns a record in that state.
 type stateOf struct {
 	what   string
 	record func(s storeProbe, on lease.Snapshot) lease.Record
 	needs  Ability
 }
 
-// states are all of them. A finite lock lasts for a hundred durations.
+// states contains all states that a store can keep. A finite lock in it lasts for a hundred
+// durations.
 var states = []stateOf{
 	{"released", func(s storeProbe, on lease.Snapshot) lease.Record {
 		return lease.Record{ID: s.id(), Owner: "leasetest", Duration: s.D, Epoch: on.Record.Epoch + 1}
@@ -39,14 +40,14 @@ var states = []stateOf{
 	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.over(on, lease.Broken) }, CanBreak},
 }
 
-// over returns a record whose lock is over.
+// over returns a record in a state that follows the end of a lock, such as lease.Expired.
 func (s storeProbe) over(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
 	return r
 }
 
-// eachState calls f with a name of its own for each state that the store can keep.
+// eachState calls f for each state that the store can keep. Each call gets a name of its own.
 func (s storeProbe) eachState(f func(name string, state stateOf)) {
 	for _, state := range states {
 		if s.can(state.needs) {
@@ -55,7 +56,7 @@ func (s storeProbe) eachState(f func(name string, state stateOf)) {
 	}
 }
 
-// raise gives the record under name a higher epoch, by swaps.
+// raise swaps the record of the named lease, and increases its epoch by the given number.
 func (s storeProbe) raise(name string, by uint64) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
@@ -64,7 +65,7 @@ func (s storeProbe) raise(name string, by uint64) lease.Snapshot {
 	return s.put(name, snap, next)
 }
 
-// reopenRules are about what a store must not forget when it is opened again.
+// reopenRules check that a store keeps its data when it is opened again.
 var reopenRules = []rule{
 	{"S3/reopening-keeps-every-state", "a record in any state is the same after the store was opened again, and can be swapped", hasReopen, func(p *probe) {
 		s := p.store()
@@ -87,7 +88,7 @@ var reopenRules = []rule{
 			first := s.put(name, absent, state.record(s, absent))
 			now := s.put(name, first, state.record(s, first))
 			s.reopen()
-			for range 4 { // changes after it, which must not bring a version back
+			for range 4 { // later changes must not use an old version again
 				for what, old := range map[string]lease.Snapshot{"its absence": absent, "its first record": first} {
 					if _, err := s.Swap(s.ctx, name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
 						s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
@@ -160,7 +161,8 @@ var reopenRules = []rule{
 		s := p.store()
 		put := map[string]lease.Record{}
 		for _, pair := range similarNames {
-			for _, name := range []string{s.name + "/" + pair.a, s.name + "/" + pair.b} { // other rules use the pairs too
+			// Add a prefix, because other rules use the pairs too.
+			for _, name := range []string{s.name + "/" + pair.a, s.name + "/" + pair.b} {
 				if len(name) > lease.MaxLabel {
 					continue
 				}
@@ -226,7 +228,8 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks requires that the list of a client shows each of the states as a load does, if it is locked.
+// listsLocks requires that the list of the given client contains every locked record of eachState,
+// equal to the record that a load returns.
 func (s storeProbe) listsLocks(client storeProbe) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)
@@ -237,19 +240,20 @@ func (s storeProbe) listsLocks(client storeProbe) {
 	})
 }
 
-// forgetAll has the store forget names with several epochs in several states, and returns the epochs.
+// forgetAll makes the store forget names that have different epochs and states. It returns the
+// epoch of each name.
 func (s *storeProbe) forgetAll() map[string]uint64 {
 	s.Helper()
 	after := s.forget()
 	if after > s.D && !s.Bubble {
-		after = 0 // it takes too long: only what is available is forgotten
+		after = 0 // waiting would take too long, so that the store forgets only available records
 	}
 	over := []lease.State{lease.Available, lease.Expired, lease.Broken}
 	if !s.can(CanBreak) {
 		over = over[:2]
 	}
 	epochs, snaps := map[string]uint64{}, map[string]lease.Snapshot{}
-	rounds := []uint64{3, 40, 5} // the highest epochs are not forgotten last
+	rounds := []uint64{3, 40, 5} // the highest epochs are not the last ones that are forgotten
 	for i, by := range rounds {
 		for _, state := range over {
 			name := fmt.Sprint(s.name, "/", i, state)
@@ -272,7 +276,7 @@ func (s *storeProbe) forgetAll() map[string]uint64 {
 	return epochs
 }
 
-// forgotten returns those names, with their epochs, whose IDs the store does not know any more.
+// forgotten returns the names whose IDs the store has forgotten, with their epochs.
 func (s storeProbe) forgotten(epochs map[string]uint64) map[string]uint64 {
 	s.Helper()
 	gone := map[string]uint64{}
@@ -284,8 +288,8 @@ func (s storeProbe) forgotten(epochs map[string]uint64) map[string]uint64 {
 	return gone
 }
 
-// unknownNamesBeginAt requires that a name which is not known begins no lower than any that was
-// forgotten.
+// unknownNamesBeginAt requires that the epoch of an unknown name is at least the highest epoch in
+// gone.
 func (s storeProbe) unknownNamesBeginAt(gone map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

@@ -9,7 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// twins returns two records in that state with one epoch, which differ in the owner or not at all.
+// twins returns two records in the given state with the same epoch. Their owners differ if the
+// state has an ID. Otherwise the records are equal.
 func (state stateOf) twins(s storeProbe, on lease.Snapshot) (one, other lease.Record) {
 	one = state.record(s, on)
 	if other = one; !one.ID.IsZero() {
@@ -18,7 +19,7 @@ func (state stateOf) twins(s storeProbe, on lease.Snapshot) (one, other lease.Re
 	return one, other
 }
 
-// storeStateRules try every state of a record.
+// storeStateRules check a store with every state of a record.
 var storeStateRules = []rule{
 	{"S1/swap-commits-in-every-state", "a swap commits the record that it was given, from every state to every state, and returns it", 0, func(p *probe) {
 		s := p.store()
@@ -155,7 +156,7 @@ var storeStateRules = []rule{
 			}
 			s.pass(2*after + s.Unit)
 			s.forget()
-			if state.what == "forgotten ID" { // whether it is known is not to be seen
+			if state.what == "forgotten ID" { // the test cannot detect whether the store still knows this name
 				return
 			}
 			s.unknownNamesBeginAt(s.forgotten(epochs), ", "+state.what)

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// swapRules are about Load and Swap.
+// swapRules check Load and Swap.
 var swapRules = []rule{
 	{"S1/unknown-name-is-absent", "a name that the store does not know gives a record that is zero but for its epoch", 0, func(p *probe) {
 		s := p.store()
@@ -34,7 +34,8 @@ var swapRules = []rule{
 		if seen := s.shows(s.name, next); seen.Version != put.Version {
 			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
 		}
-		s.put(s.name, put, s.leased(put, 100*s.D)) // a snapshot from a swap is as good as one from a load
+		// The snapshot of a swap can be swapped like the snapshot of a load.
+		s.put(s.name, put, s.leased(put, 100*s.D))
 	}},
 	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *probe) {
 		s := p.store()
@@ -82,7 +83,7 @@ var swapRules = []rule{
 				}
 			})
 			switch n := wins.Load(); n {
-			case 0: // each conflicted without need, and alone it does not forever
+			case 0: // every swap had a spurious conflict, but retries of a single swap must succeed
 				s.put(s.name, old, s.leased(old, 100*s.D))
 			case 1:
 				s.shows(s.name, *won.Load())
@@ -99,7 +100,7 @@ var swapRules = []rule{
 		for i := range 40 {
 			ctx := s.endingAfter(took*time.Duration(i)/20, i)
 			if i == 0 {
-				<-ctx.Done() // it is done already
+				<-ctx.Done() // the context of the first swap is done before the swap starts
 			}
 			next := s.leased(old, 100*s.D)
 			_, err := s.Swap(ctx, s.name, old, next)
@@ -206,7 +207,7 @@ var swapRules = []rule{
 				return
 			}
 			for n := 0; !done.Load(); n++ {
-				s.pauseNowAndThen(n) // a load may take no time, and a swap some
+				s.pauseNowAndThen(n) // loads may be much faster than swaps
 				least := committed.Load()
 				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Record.Epoch < least {
 					s.Errorf("after epoch %d was committed, a load shows %d, %v", least, seen.Record.Epoch, err)
@@ -230,7 +231,7 @@ var swapRules = []rule{
 		both := s.both()
 		for i := range 20 {
 			writes, reads := both[i%2], both[1-i%2]
-			_ = reads.load(s.name) // it has seen the one before
+			_ = reads.load(s.name) // the client has loaded the previous record
 			put := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
 			if seen := reads.shows(s.name, put.Record); seen.Version != put.Version {
 				s.Errorf("one client committed version %q, and another loads %q", put.Version, seen.Version)
@@ -239,7 +240,7 @@ var swapRules = []rule{
 	}},
 }
 
-// together runs f in n goroutines and waits for them.
+// together calls f in n goroutines, and waits until all calls have returned.
 func (p *probe) together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -248,12 +249,13 @@ func (p *probe) together(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment raises the epochs under the names through the clients, all at once and each client
-// under the name of its place, and requires that no swap is lost.
+// increment increases the epochs of the named leases with concurrent swaps, and requires that no
+// swap is lost. The goroutines use the clients and the names in turn.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
-	began := map[string]uint64{} // the epoch that the first swap raised: until then it may rise by itself
+	// The epochs before the first swap. Before that swap an epoch may increase by itself.
+	began := map[string]uint64{}
 	s.together(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
 		for range each {
@@ -264,7 +266,7 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 					return
 				}
 				if s.Bubble {
-					time.Sleep(time.Nanosecond) // the others load too
+					time.Sleep(time.Nanosecond) // so that other goroutines load the same version
 				}
 				_, err = c.Swap(s.ctx, name, old, s.leased(old, 100*s.D))
 				if err == nil {
@@ -290,15 +292,16 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	}
 }
 
-// pauseNowAndThen sleeps now and then in a loop whose rounds may take no time. It sleeps for longer the more rounds there
-// were, so that the loop does not run for too long beside something slow.
+// pauseNowAndThen is called in every round of a loop that may take no time, and sleeps in every
+// fiftieth round. The pauses become longer with the number of rounds, so that the loop does not use
+// too much processor time.
 func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)
 	}
 }
 
-// both returns the store as two clients have it.
+// both returns two clients of the same store.
 func (s storeProbe) both() [2]storeProbe {
 	s.Helper()
 	other := s.Options.Another(s.probe.TB, s.bare)

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeRules are about the store's time.
+// timeRules check the time of a store.
 var timeRules = []rule{
 	{"S4/clients-have-one-time", "the store's time does not decrease from an answer to one client to an answer to another", hasAnother | CanTellTime, func(p *probe) {
 		s := p.store()
@@ -36,7 +36,7 @@ var timeRules = []rule{
 					return
 				}
 				if snap.Version == "" {
-					snap = old // no snapshot came with the conflict
+					snap = old // the conflict came without a snapshot
 				}
 				if old.Now.Before(last) || snap.Now.Before(old.Now) {
 					s.Errorf("the time was %s, then %s, then %s", timeText(last), timeText(old.Now), timeText(snap.Now))
@@ -139,7 +139,7 @@ var timeRules = []rule{
 				s.Errorf("%v until %s, loaded at %s, swapped after that: %v", state, timeText(next.Until), timeText(old.Now), err)
 			}
 			s.shows(s.name, next)
-			// It is no conflict forever: what is loaded now can be swapped.
+			// The conflict is not permanent, because a record that is loaded now can be swapped.
 			old = s.load(s.name)
 			s.put(s.name, old, s.leased(old, s.D))
 		}

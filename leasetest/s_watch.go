@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// watchRules are about watches.
+// watchRules check the watches of a store.
 var watchRules = []rule{
 	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
 		s := p.store()
@@ -85,7 +85,7 @@ var watchRules = []rule{
 		s.eachState(func(name string, state stateOf) {
 			watch := s.beginWatch(s.ctx, s.bare, name)
 			snap := s.load(name)
-			for n := range 4 { // an even and an odd number of changes before it
+			for n := range 4 { // an even or an odd number of unread changes
 				watch.ready()
 				for range n {
 					snap = s.put(name, snap, state.record(s, snap))
@@ -123,7 +123,7 @@ var watchRules = []rule{
 		s := p.store()
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		first, second := s.watch(s.ctx, s.bare, s.name), s.watch(s.ctx, s.bare, s.name)
-		for range 3 { // more than a channel of capacity 1 takes
+		for range 3 { // more signals than a channel of capacity 1 can hold
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 		}
 		if !s.signalled(first) || !s.signalled(second) {
@@ -138,7 +138,7 @@ var watchRules = []rule{
 		s.together(2, func(i int) {
 			if i == 0 {
 				for snap := s.load(s.name); snap.Record.Epoch < began+changes; {
-					s.yield() // each signal is followed
+					s.yield() // the watching goroutine handles each signal first
 					var err error
 					if snap, err = s.swap(s.name, snap, s.leased(snap, 100*s.D)); err != nil {
 						s.Errorf("swap by the only writer: %v", err)
@@ -155,7 +155,7 @@ var watchRules = []rule{
 				if snap, err := s.Load(s.ctx, s.name); err != nil || snap.Record.Epoch >= began+changes {
 					return
 				}
-				s.yield() // a spurious signal may follow each load
+				s.yield() // each load may cause a spurious signal
 			}
 		})
 	}},
@@ -209,14 +209,14 @@ var watchRules = []rule{
 		signals := s.watch(ctx, s.bare, s.name)
 		cancel()
 		s.closed(signals)
-		// One that is done already begins no watch, or one that is over.
+		// With a context that is already done, Watch returns an error or a channel that is closed.
 		if signals, err := s.bare.(lease.Watcher).Watch(ctx, s.name); err == nil {
 			s.closed(signals)
 		}
 	}},
 }
 
-// authorityWatchRules are about watches, for authorities.
+// authorityWatchRules check the watches of an authority.
 var authorityWatchRules = []rule{
 	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", hasWatch, func(p *probe) {
 		a := p.authority()
@@ -251,7 +251,7 @@ var authorityWatchRules = []rule{
 	}},
 }
 
-// closed requires that a watch ends.
+// closed requires that the channel of a watch is closed.
 func (p *probe) closed(signals <-chan struct{}) {
 	p.Helper()
 	deadline := time.After(p.patience())
@@ -267,7 +267,7 @@ func (p *probe) closed(signals <-chan struct{}) {
 	}
 }
 
-// patience is how long the suite waits for what is due at once.
+// patience returns how long the suite waits for an event that should happen at once.
 func (p *probe) patience() time.Duration { return p.D + 10*p.Slack }
 
 func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {
@@ -277,7 +277,7 @@ func (p *probe) watch(ctx context.Context, watched any, name string) <-chan stru
 	return signals
 }
 
-// signalled waits for a signal.
+// signalled waits for a signal, and reports whether one arrived.
 func (p *probe) signalled(signals <-chan struct{}) bool {
 	select {
 	case _, open := <-signals:
