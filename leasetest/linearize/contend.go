@@ -10,28 +10,31 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Workload is what the clients of one history do. Nil and the zero fields mean the defaults.
+// A Workload configures the requests of one history. A nil *Workload and zero fields stand for the
+// defaults.
 type Workload struct {
-	Name     string        // of the lease. Default: "linearize"
-	Clients  int           // at the same time. Default: 4
-	Requests int           // of each. Default: 12; the search takes longer the more there are
-	Term     time.Duration // the longest finite lease, at least a microsecond. Default: a second
-	Seed     uint64        // of all that is drawn
+	Name     string        // the name of the lease. Default: "linearize"
+	Clients  int           // the number of concurrent clients. Default: 4
+	Requests int           // the number of requests of each client. Default: 12
+	Term     time.Duration // the longest finite duration, at least 1 µs. Default: 1 s
+	Seed     uint64        // the seed of all random choices
 
-	// Delay is the longest time that a load or a swap takes on its way, each way, in ContendStore. It
-	// is drawn for each. Without delays the requests of clients in one process do not overlap, and
-	// nothing can go wrong between a load and a swap. With long ones the search takes long. Default:
-	// a thirtieth of Term. Negative: none.
+	// Delay is the longest delay before and after each load and swap in ContendStore. The actual
+	// delays are random. Without delays the requests of clients in one process do not overlap, so
+	// that errors between a load and a swap are not found. Longer delays make the search slower. If
+	// Delay is negative, there are no delays. Default: a thirtieth of Term.
 	Delay time.Duration
 }
 
-// Contend records one history: clients that ask for anything of the newest version at the same time, under IDs of
-// their own and of others, with pauses of up to a quarter of the Term. It returns when all
-// are done. The function of gives each client its way to the authority, which may be the same
-// for all.
+// Contend runs several clients concurrently and records their requests as one history. The clients
+// make random requests of the newest version, with IDs of their own and with IDs that are unknown.
+// They pause for up to a quarter of the Term between requests. Contend returns when all clients are
+// done. The function of returns the authority that a client uses. It may return the same authority
+// for all clients.
 //
-// The Seed decides every request. In a synctest bubble it decides the whole history, unless
-// what is tested draws by itself; [Recorder.Check] names the Seed if the history fails.
+// The Seed determines every request. In a synctest bubble it determines the whole history, unless
+// the code under test makes random choices of its own. If the history is not linearizable, the
+// error of [Recorder.Check] contains the Seed.
 func (r *Recorder) Contend(ctx context.Context, of func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -50,8 +53,9 @@ func (r *Recorder) Contend(ctx context.Context, of func(client int) lease.Author
 	all.Wait()
 }
 
-// ContendStore is Contend for a store: each client has a [lease.NewAuthority] of it. Loads and swaps are
-// delayed as [Workload.Delay] says, so that the requests of the clients overlap.
+// ContendStore is like Contend, but for a store. Each client uses its own authority from
+// [lease.NewAuthority] over that store. Loads and swaps are delayed by up to [Workload.Delay], so
+// that the requests of the clients overlap.
 func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -66,14 +70,15 @@ func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload)
 	}, &c)
 }
 
-// A delayed store is a store as one client sees it over a network that takes time.
+// A delayed store simulates the network between one client and a store. It delays every load and
+// swap.
 type delayed struct {
 	lease.Store
 	longest time.Duration
-	rng     *rand.Rand // requests of one client follow each other
+	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
 }
 
-// wait takes up to the longest delay, unless the context ends before.
+// wait waits for a random time up to the longest delay, or until ctx is done.
 func (d *delayed) wait(ctx context.Context) error {
 	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(d.longest) + 1)))
 	defer timer.Stop()
@@ -104,10 +109,11 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	if err != nil {
 		return snap, err
 	}
-	return snap, d.wait(ctx) // the answer may be lost
+	return snap, d.wait(ctx) // if ctx is done during this wait, the answer is lost
 }
 
-// client acquires under IDs of its own, and uses the last that it knows.
+// client makes the requests of one client. Each acquire proposes a new ID. Other requests use the
+// last ID that the client may hold.
 func (w *Workload) client(ctx context.Context, a lease.Authority, rng *rand.Rand) {
 	var mine lease.ID
 	for range w.Requests {

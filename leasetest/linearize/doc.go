@@ -1,6 +1,7 @@
-// Package linearize checks what several clients saw of leases at the same time for
-// linearizability to the machine, expiry included. It is a module of its own, so that only
-// those who use it depend on porcupine, which does the search.
+// Package linearize checks whether the requests of concurrent clients are linearizable. A history
+// is linearizable if one sequential order of its requests explains all answers, including the
+// expiry of leases. The package uses the library porcupine for the search. It is a separate module,
+// so that other packages do not depend on porcupine.
 //
 //	rec := linearize.NewRecorder(nil)
 //	rec.ContendStore(ctx, store, &linearize.Workload{Seed: seed})
@@ -8,25 +9,32 @@
 //		t.Fatal(err)
 //	}
 //
-// [Recorder.ContendStore] has clients ask for anything of the newest version, over a store whose loads and
-// swaps take time. [Recorder.Contend] does so over any authority. In one process it needs an authority
-// that takes time: requests that take none do not overlap. Clients of one's own go through
-// [Recorder.Authority] instead. The error names the Seed, and the file is a picture of the
-// history. A thousand seeds in synctest bubbles take a second or so.
+// [Recorder.ContendStore] runs clients that make random requests of the newest version. They use a
+// store whose loads and swaps are delayed. [Recorder.Contend] does the same with any authority. In
+// one process, that authority must take some time for a request, because requests that take no time
+// do not overlap. To record your own clients, use [Recorder.Authority]. If the check fails, the
+// error contains the Seed, and the file contains a drawing of the history. Checking a thousand
+// seeds in synctest bubbles takes about a second.
 //
 // # Time
 //
-// A lease ends by itself, so an order of the requests is not enough: each must also have been
-// possible when it was made. Where the authority has a clock of its own, every answer tells
-// its time ([lease.Result.Now]), and times rise along the order: a lease that was seen with its
-// end is over at that nanosecond. A new end is one that counts from between the last write and
-// the answer, since an authority may decide before it commits. Otherwise a request is known to have been carried out
-// between its call and its return on the recorder's clock, give or take [Options.Epsilon]; then
-// the end of a lease is an interval, and an error that is smaller than that is not seen. Keep
-// Epsilon below a hundredth of the durations.
+// A lease expires without a request. Therefore it is not sufficient to find an order of the
+// requests. Each answer must also be possible at the time of its request.
 //
-// This is how many of 200 histories are found in which an authority ends its leases early, by
-// 5 % of the longest duration. Beyond half of the error nothing is:
+// If the authority has a clock of its own, every answer contains the time of that clock in
+// [lease.Result.Now]. In a valid order, these times do not decrease. If an answer contains the end
+// of a lease, the lease must end at exactly that nanosecond. A request that starts a duration again
+// may count it from any time between the last write and its answer, because an authority may decide
+// a request before it commits.
+//
+// If the authority has no clock of its own, the recorder uses its own clock. The authority executed
+// a request between the call and the return of that request, with an error of up to
+// [Options.Epsilon]. The end of a lease is then known only as an interval, and smaller errors are
+// not found. Epsilon should be less than a hundredth of the durations.
+//
+// The following table shows how many of 200 wrong histories are found. In these histories an
+// authority ends its leases early, by 5 % of the longest duration. If Epsilon is more than half of
+// that error, no history is found:
 //
 //	Epsilon, of the longest duration   histories found
 //	none needed: the authority's time              200
@@ -37,10 +45,10 @@
 //	 5.0 %                                           0
 //	33.3 %                                           0
 //
-// The figures are exact for the seeds from 1, and made by
+// The numbers are those of the seeds 1 to 200. They can be reproduced with
 //
 //	cd leasetest/linearize && go test -run BlindSpot -v .
 //
-// A request whose outcome is unknown may be carried out at any time from its call on, once, or
-// not at all.
+// A request with an unknown outcome may have been executed once, at any time after its call, or not
+// at all.
 package linearize

@@ -9,21 +9,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A state is what the authority has, as far as that is known. It is a second account of the
-// machine, written for intervals: it does not use lease.Step.
+// A state is a possible state of the authority. Its methods implement the transitions of a lease a
+// second time, without lease.Step, because the end of a lock may be known only as an interval.
 type state struct {
-	id       lease.ID // of the last lease; zero: none is remembered
+	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
 	released bool
 	broken   bool
-	lo, hi   int64 // the lock ends in this time; both never for an infinite lease
+	lo, hi   int64 // the lock ends between lo and hi; both are never if the lease is infinite
 	duration int64
 	epoch    uint64
-	at       int64 // the latest time of any answer so far
-	wrote    int64 // of the last write
+	at       int64 // the latest time of all answers so far
+	wrote    int64 // the time of the last write
 }
 
-// The phases of a lease, as bits: at one time more than one may be possible.
+// The constants are bits for the phases of a lease. Several phases may be possible at the same
+// time.
 const (
 	available = 1 << iota
 	leased
@@ -32,7 +33,7 @@ const (
 	broken
 )
 
-// phases returns those that are possible while the request was carried out.
+// phases returns the phases that are possible in the interval in which the request was executed.
 func (s *state) phases(out *output) (p int) {
 	if s.id.IsZero() || s.released {
 		return available
@@ -71,12 +72,12 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns the states in which the request can have left the authority: none if it
-// cannot have been answered so.
+// step returns all possible states of the authority after the request. It returns none if the
+// answer is impossible in the state s.
 func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
 	if out.exact {
 		if out.from < s.at {
-			return nil // times rise along the order
+			return nil // times must not decrease in the order of the requests
 		}
 		s.at = out.from
 	}
@@ -101,7 +102,7 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 	return next
 }
 
-// do is one request in one phase.
+// do returns the state after a request in the given phase, and the code of a refusal.
 func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
@@ -167,7 +168,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 			return s, lease.ErrIDMissing
 		}
 		if s.id.IsZero() {
-			return s, 0 // there is nothing to forget, and nothing was written
+			return s, 0 // the record has no ID to forget, so that the request writes nothing
 		}
 		s = state{epoch: s.epoch, at: s.at, wrote: s.wrote}
 		return s.written(out), 0
@@ -175,7 +176,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 	return s, lease.ErrAction
 }
 
-// written notes when the record was written last.
+// written sets the time of the last write.
 func (s state) written(out *output) state {
 	if out.exact {
 		s.wrote = out.from
@@ -183,8 +184,8 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started begins the duration again. The decision was made before the time of the answer, but
-// not before what was written last.
+// started starts the duration again. The authority made its decision after the last write and
+// before the answer.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false
 	switch {
@@ -200,7 +201,7 @@ func (s state) started(out *output) state {
 	return s.written(out)
 }
 
-// breaks ends the lock after the period, if that is sooner.
+// breaks makes the lock end after the period, unless the lock ends sooner.
 func (s state) breaks(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	if phase&(leased|breaking) != 0 {
@@ -215,7 +216,7 @@ func (s state) breaks(phase int, p lease.Period, out *output) state {
 				to += out.epsilon + int64(period)
 			}
 			lo, hi = min(lo, from+int64(period)), min(hi, to)
-		case s.lo == never: // infinite: at once
+		case s.lo == never: // an infinite lease ends at once
 			lo, hi = out.from-out.epsilon, out.to
 			if out.exact {
 				lo = s.wrote
@@ -227,13 +228,14 @@ func (s state) breaks(phase int, p lease.Period, out *output) state {
 		s.hi = max(s.lo, min(s.hi, out.from))
 	}
 	if s.broken {
-		return s // which may have written nothing
+		return s // the request may have written nothing
 	}
 	s.broken = true
 	return s.written(out)
 }
 
-// matches compares the state with what the answer shows, and learns from it.
+// matches reports whether the record in the answer is possible in the state s. If the answer
+// contains the end of the lock, matches stores that end in s.
 func (r *Recorder) matches(s *state, out *output) bool {
 	rec := out.record
 	if rec.Epoch != s.epoch || rec.State != lease.Available &&
@@ -242,7 +244,7 @@ func (r *Recorder) matches(s *state, out *output) bool {
 	}
 	var want int
 	switch rec.State {
-	case lease.Available: // it may keep the last ID, until the next write
+	case lease.Available: // the record may keep the last ID until the next write
 		kept := !s.id.IsZero() && rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
 		return (s.id.IsZero() || s.released) && (kept || rec == lease.Record{Epoch: rec.Epoch})
 	case lease.Leased:
@@ -271,8 +273,8 @@ func (r *Recorder) matches(s *state, out *output) bool {
 	return true
 }
 
-// outlasts reports whether the lease can last as long as the answer calls certain, counted
-// from a time at which the request may have been sent.
+// outlasts reports whether the lock can last for the MinRemaining of the answer, counted from the
+// earliest time at which the request can have been sent.
 func (s *state) outlasts(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

@@ -15,30 +15,31 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options of a [Recorder]. Nil and the zero fields mean the defaults.
+// Options configure a [Recorder]. A nil *Options and zero fields stand for the defaults.
 type Options struct {
-	// Observed says that the times in the answers are not those of one clock, so that only
-	// the recorder's own are used. Default: the authority has a clock of its own.
+	// Observed means that the times in the answers do not come from a single clock. The Recorder
+	// then uses only its own clock. Default: the authority has a clock of its own.
 	Observed bool
 
-	// Epsilon is how far the recorder's clock and what Observed answers rest on may be apart.
-	// Default: none.
+	// Epsilon is the largest difference between the clock of the Recorder and the clocks of the
+	// authority. It is used only with Observed. Default: 0.
 	Epsilon time.Duration
 }
 
-// A Recorder writes down what its clients see. It may be used by any number of goroutines.
+// A Recorder records the requests of its clients and their answers. It is safe for concurrent use
+// by multiple goroutines.
 type Recorder struct {
 	options Options
 	began   time.Time
 
 	mu     sync.Mutex
-	latest int64 // the latest time of the authority that any answer told
-	order  int64 // of all calls and returns, which tells more than their times
+	latest int64 // the latest time of the authority in all answers
+	order  int64 // the number of calls and returns so far; it orders them even at equal times
 	ops    []porcupine.Operation
-	seeds  []uint64 // of Contend
+	seeds  []uint64 // the seeds of all calls of Contend
 }
 
-// NewRecorder returns a Recorder that has seen nothing.
+// NewRecorder returns a Recorder without any requests.
 func NewRecorder(o *Options) *Recorder {
 	r := &Recorder{began: time.Now()}
 	if o != nil {
@@ -47,13 +48,14 @@ func NewRecorder(o *Options) *Recorder {
 	return r
 }
 
-// Authority returns a for one client, whose requests follow each other. Every request and its
-// answer are recorded.
+// Authority returns an authority that passes requests on to the authority a and records them with
+// their answers. It is for one client, which must make one request at a time. The number of the
+// client identifies it in the history.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return recorded{r, client, a}
 }
 
-// Len returns the number of requests so far.
+// Len returns the number of requests that were recorded so far.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,25 +82,26 @@ func (r *Recorder) start(name string, req lease.Request) input {
 	return input{name, req, r.order, int64(time.Since(r.began)), r.latest}
 }
 
-// An input is what was asked for.
+// An input is a request with the times before it was sent.
 type input struct {
 	name     string
 	req      lease.Request
 	order    int64
-	sent     int64 // on the recorder's clock
-	earliest int64 // on the authority's: it had told this time before
+	sent     int64 // the time of the recorder when the request was sent
+	earliest int64 // the latest time of the authority in an answer before the request was sent
 }
 
-// An output is what became of it, and when that can have been.
+// An output is the outcome of a request, with the interval in which the request can have been
+// executed.
 type output struct {
-	code     lease.Code // of a refusal; 0: granted
-	unknown  bool       // nothing was answered
-	shown    bool       // record is what the authority had then
+	code     lease.Code // the code of a refusal; 0 if the request was granted
+	unknown  bool       // the outcome is unknown
+	shown    bool       // the answer contains the record
 	record   lease.Record
-	sent     int64 // not later than the request, on the clock of from and to
+	sent     int64 // a time before the request, on the clock of from and to
 	sure     time.Duration
-	from, to int64 // it was carried out in this time, of the authority or else of the recorder
-	exact    bool  // that is a single instant of the authority's clock
+	from, to int64 // the request was executed between these times
+	exact    bool  // from and to are the same time of the authority
 	epsilon  int64
 }
 
@@ -111,10 +114,10 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	code := lease.CodeOf(err)
 	argument := err != nil && code != 0 && !code.Refusal() && code != lease.ErrConflict && code != lease.ErrCorrupt
 	if argument && !slices.Contains([]lease.Code{lease.ErrAction, lease.ErrID, lease.ErrProposed, lease.ErrOwner}, code) {
-		return // the authority has limits of its own: nothing to order
+		return // the authority has limits of its own, and the model does not know them
 	}
 	if argument && (lease.Limits{}).Check(in.req) != nil {
-		return // never possible: nothing to order
+		return // such a request is refused in every state
 	}
 	out := output{code: code, unknown: err != nil && !code.Refusal() && !argument, shown: !res.Now.IsZero(), record: res.Record, sure: res.MinRemaining}
 	switch {
@@ -134,8 +137,8 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history is what was recorded, for porcupine. A request of unknown outcome may take effect
-// after all others; what its client did next is drawn as another client's.
+// history returns the recorded requests for porcupine. A request with an unknown outcome may take
+// effect after all others. Later requests of the same client therefore get another client number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,16 +164,17 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// instant is a time of the authority as a number.
+// instant converts a time of the authority to nanoseconds since the start of the recorder.
 func (r *Recorder) instant(t time.Time) int64 { return int64(t.Sub(r.began.Round(0))) }
 
-// illegal says what was found, and what is needed to find it again.
+// illegal returns the error for a history that is not linearizable. It contains the seeds that
+// reproduce the history.
 func (r *Recorder) illegal(requests int, file string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	said := fmt.Sprintf("linearize: a history of %d requests has no order that the machine allows", requests)
 	if len(r.seeds) > 0 {
-		said += fmt.Sprintf("; to replay it, Contend with Seed %d", r.seeds)
+		said += fmt.Sprintf("; to replay it, call Contend with Seed %d", r.seeds)
 	}
 	if file != "" {
 		said += "; a picture of it is in " + file
@@ -178,12 +182,13 @@ func (r *Recorder) illegal(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout says that the search was not over in time; it says nothing about the history.
+// ErrTimeout is returned if the search was not complete in time. The history may or may not be
+// linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
-// Check returns nil if the history is linearizable. Otherwise it writes a picture of it, as
-// HTML, to the file, if one is named, and returns an error. A search that is not over within
-// the time is [ErrTimeout].
+// Check returns nil if the history is linearizable. Otherwise it returns an error. If file is not
+// empty, Check then also writes a drawing of the history to that file, as HTML. If the search takes
+// longer than the given time, Check returns [ErrTimeout].
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()
