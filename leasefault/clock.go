@@ -7,8 +7,8 @@ import (
 )
 
 // A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate. A new Clock has
-// the time and the rate of package time. A test gives a Clock to a holder, or to a store with
-// [Skew], so that the clock of that holder or store differs from all other clocks.
+// the time and the rate of package time. A test can pass a Clock to a holder. With [Skew] a test
+// can also make a store use a Clock.
 //
 // The methods are safe for concurrent use by multiple goroutines. A Clock does not have to be
 // closed. In a synctest bubble, a Clock is based on the clock of the bubble. The zero Clock is
@@ -31,8 +31,7 @@ type alarm struct {
 // NewClock returns a Clock with the time and the rate of package time.
 func NewClock() *Clock { return new(Clock) }
 
-// lock locks the mutex of the clock. The first call also sets the clock to the time of package
-// time.
+// lock locks the mutex of the clock. The first call of lock also starts the clock.
 func (c *Clock) lock() {
 	c.mu.Lock()
 	if c.base.IsZero() {
@@ -78,8 +77,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. If the channel of a call of After became due during the Pause, Resume sends
-// the time on it at once.
+// Resume ends a Pause. It sends the time on every channel of After that became due during the
+// Pause.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }

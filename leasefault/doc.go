@@ -19,9 +19,9 @@
 //   - [Restartable] simulates a store that loses data when it restarts.
 //   - [Tamper] changes the records that a store returns.
 //
-// A wrapper can be wrapped again. Each wrapper implements exactly those optional interfaces, such
-// as [lease.Watcher], that the wrapped value implements. A function of this package that blocks
-// returns when its context is done.
+// A wrapper can be wrapped again. A wrapper implements an optional interface, such as
+// [lease.Watcher], if the wrapped value implements that interface. Every function that blocks has a
+// context, and returns when that context is done.
 //
 // A function of this package panics if one of its arguments is invalid, because that is a mistake
 // in the test. Examples of invalid arguments are a probability above 1, a negative duration, and a

@@ -74,7 +74,7 @@ func (c *Call) lost(what string) error {
 	return fmt.Errorf("%w: the %s of %s %q is lost", ErrInjected, what, c.Op, c.Name)
 }
 
-// silence waits until ctx is done, as a caller does whose answer is lost.
+// silence simulates a lost answer, and blocks until ctx is done.
 func (c *Call) silence(ctx context.Context, what string) error {
 	if ctx.Done() == nil {
 		return c.lost(what) // the caller would wait forever
@@ -95,13 +95,14 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LoseRequest drops the request, so that the request is never executed. It waits until ctx is done,
-// and returns the error of ctx. If ctx can never be done, LoseRequest returns an error at once.
+// LoseRequest drops the request, so that the request is never executed. LoseRequest waits until ctx
+// is done, and returns the error of ctx. If ctx can never be done, LoseRequest returns an error at
+// once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.silence(ctx, "request") }
 
-// LoseAnswer executes the request and drops the answer. Then it waits until ctx is done, and
-// returns the error of ctx. If ctx can never be done, LoseAnswer returns an error once the request
-// was executed.
+// LoseAnswer executes the request and drops the answer. Then LoseAnswer waits until ctx is done,
+// and returns the error of ctx. If ctx can never be done, LoseAnswer executes the request and
+// returns an error.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.silence(ctx, "answer")
@@ -149,7 +150,7 @@ func Duplicate(ctx context.Context, c *Call) error {
 }
 
 // Stale returns an old answer, like a replica that lags behind. The old answer is the last
-// successful one to the same operation on the same name. If there is no such answer yet, Stale
+// successful answer to the same operation on the same lease. If there is no such answer yet, Stale
 // executes the call. Use Stale for [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {

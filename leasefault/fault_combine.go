@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Before calls f, and then executes the request. The function f can break the lease or cancel the
-// context, for example, so that this happens just before the request.
+// Before calls f, and then executes the request. For example, f can break the lease or cancel the
+// context just before the request is executed.
 func Before(f func()) Fault {
 	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -28,8 +28,9 @@ func After(f func()) Fault {
 	}
 }
 
-// If calls the function on for each call, and applies the fault f if it returns true. For example,
-// If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is true.
+// If returns a Fault that applies f to a call if on() returns true. If on() returns false, the
+// Fault executes the call normally. For example, If(down.Load, LoseRequest) simulates a network
+// that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -42,8 +43,8 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain combines several faults. When the first fault sends the call, the second fault is applied
-// to the call that it sends, and so on.
+// Chain combines several faults. A call passes through the first fault, then through the second
+// fault, and so on. If one fault drops the call, the call does not reach the next fault.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)

@@ -23,7 +23,7 @@ const (
 )
 
 // Restartable returns a store that wraps s, and a function that simulates a restart of that store.
-// After the call of restart, the store has lost the data that loss selects. Records that are
+// A call of restart makes the store lose the data that the argument loss names. Records that are
 // written after the restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
@@ -57,7 +57,7 @@ func (r *restartable) Load(ctx context.Context, name string) (lease.Snapshot, er
 	return r.forget(name, snap), nil
 }
 
-// forget removes the data that was lost in the restart from a snapshot.
+// forget removes from a snapshot the data that was lost in the restart.
 func (r *restartable) forget(name string, snap lease.Snapshot) lease.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,7 @@ func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
 }
 
-// checked returns the line l. It panics if the arguments of the named constructor are invalid.
+// checked returns the line l. checked panics if the arguments of the named constructor are invalid.
 func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -80,8 +80,8 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 }
 
 // Script returns an authority that passes calls on to the authority a and applies faults to some of
-// them. If several lines apply to a call, their faults are combined as by [Chain]. Each line counts
-// calls in the order in which they are made, regardless of the name of the lease. If a line
+// them. If several lines apply to a call, Script combines their faults like [Chain]. Each line
+// counts calls in the order in which they are made, regardless of the name of the lease. If a line
 // contains a [Detach] or a [Repeat], the authority a must be usable until the cleanup functions of
 // the test run.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
@@ -138,7 +138,7 @@ func meet[Op operation, A any](ctx context.Context, cues *cues[Op], op Op, name 
 }
 
 // cues counts the calls for each line of a script, and stores the last successful answer to each
-// kind of call.
+// operation on each lease.
 type cues[Op operation] struct {
 	lines []Line[Op]
 
@@ -159,8 +159,8 @@ func newCues[Op operation](constructor string, lines []Line[Op]) *cues[Op] {
 	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// next counts a call. It returns the faults for this call, and the last successful answer to the
-// same operation on the same name.
+// next counts a call. next returns the faults for this call, and the last successful answer to the
+// same operation on the same lease.
 func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A WatchFault decides what happens to one watch. It can call the function watch to start the
-// watch, and returns the channel for the watcher. The WatchFault must close that channel when ctx
-// is done, and when the watch is lost.
+// A WatchFault decides what happens to one watch. A WatchFault can start the watch with the
+// function watch. It returns the channel from which the watcher receives signals. The WatchFault
+// must close that channel when ctx is done, and when the watch is lost.
 //
 // [Lossy] and [LossyStore] apply a WatchFault to every watch. If the result of Lossy is wrapped by
 // Lossy again, both faults are applied.
@@ -103,8 +103,8 @@ func DelaySignals(d time.Duration) WatchFault {
 }
 
 // relay returns a WatchFault that forwards the signals of a watch in a goroutine. The goroutine
-// ends with the watch. For each watch, relay calls begin to get a filter function. For each signal,
-// it calls the filter, and forwards the signal if the filter returns true.
+// ends with the watch. For each watch, relay calls begin to get a filter function. The goroutine
+// calls the filter for each signal, and forwards the signal if the filter returns true.
 func relay(begin func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)

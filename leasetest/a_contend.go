@@ -153,9 +153,9 @@ var contentionRules = []rule{
 	}},
 }
 
-// race makes requests concurrently. If n is odd, it starts them in reverse order. It returns how
-// many requests were granted, and the least MinRemaining of their answers. All other requests must
-// be refused, and code is the code of a refusal.
+// race makes requests concurrently. If n is odd, it starts them in reverse order. race returns the
+// number of granted requests, and the least MinRemaining of their answers. It requires that all
+// other requests are refused, and returns the code of a refusal.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

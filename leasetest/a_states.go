@@ -42,7 +42,7 @@ var authorityStates = []authorityState{
 	}, (*probe).short},
 }
 
-// short returns the shortest duration that a rule can wait for.
+// short returns the duration of a lease that expires soon.
 func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
 // long returns a duration that is longer than a rule takes.
@@ -63,8 +63,8 @@ func (a authorityProbe) must(name string, requests ...lease.Request) {
 	}
 }
 
-// eachState calls f for each state that a lease of the authority can have. Each call gets a lease
-// in that state, with a name and an ID of its own.
+// eachState calls f for each state that a lease of the authority can have. For each state it makes
+// a new lease with its own name and ID.
 func (a authorityProbe) eachState(f func(name string, id lease.ID, s authorityState)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -80,7 +80,7 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 	}
 }
 
-// shows requires that a read returns the record r, as r is at the time of that read.
+// shows requires that a read returns the record r.At(now), where now is the time of the read.
 func (a authorityProbe) shows(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -111,8 +111,8 @@ func (a authorityProbe) requests(id lease.ID) (all []lease.Request) {
 	return all
 }
 
-// A tried is a request together with the lease and the state in which it is made.
-type tried struct {
+// A stateCase is a request for a lease in a certain state.
+type stateCase struct {
 	what   string // the state and the request
 	name   string
 	req    lease.Request
@@ -120,18 +120,18 @@ type tried struct {
 }
 
 // eachCell calls f for every pair of a state and a request. Each pair has a lease of its own.
-func (a authorityProbe) eachCell(f func(c tried)) {
+func (a authorityProbe) eachCell(f func(c stateCase)) {
 	a.Helper()
 	for _, s := range authorityStates {
 		if !a.can(s.needs) {
 			continue
 		}
-		var cells []tried
+		var cells []stateCase
 		id := a.id()
 		for i, req := range a.requests(id) {
 			name := fmt.Sprintf("%s/%s/%d", a.name, strings.ReplaceAll(s.what, " ", "-"), i)
 			s.set(a, name, id)
-			cells = append(cells, tried{what: s.what + ": " + requestText(req), name: name, req: req})
+			cells = append(cells, stateCase{what: s.what + ": " + requestText(req), name: name, req: req})
 		}
 		if s.after != nil {
 			a.pass(s.after(a.probe) + a.Slack/4)
@@ -157,7 +157,7 @@ func (p *probe) about(a, b lease.Record) bool {
 var stateRules = []rule{
 	{"M1/every-request-in-every-state", "every request in every state has the outcome of the tables, and changes the record as they say and nothing else", CanShowRecords, func(p *probe) {
 		a := p.authority()
-		a.eachCell(func(c tried) {
+		a.eachCell(func(c stateCase) {
 			res, err := a.Do(p.ctx, c.name, c.req)
 			if err != nil && !lease.CodeOf(err).Refusal() {
 				p.Errorf("%s: the outcome is unknown: %v", c.what, err)
@@ -185,7 +185,7 @@ var stateRules = []rule{
 	}},
 	{"A5/every-answer-in-every-state", "MinRemaining of every answer in every state is at most what is left of the lock", CanShowRecords, func(p *probe) {
 		a := p.authority()
-		a.eachCell(func(c tried) {
+		a.eachCell(func(c stateCase) {
 			res, err := a.Do(p.ctx, c.name, c.req)
 			want, _ := lease.Step(c.before.Record, c.req, res.Now)
 			if most := want.Remaining(res.Now); !res.Now.IsZero() && (res.MinRemaining < 0 || most != lease.Infinite && res.MinRemaining > most+p.Slack) {
@@ -195,7 +195,7 @@ var stateRules = []rule{
 	}},
 	{"A2/time-never-decreases-in-any-state", "the authority's time does not decrease from one answer to the next, whatever the state and the request", CanTellTime, func(p *probe) {
 		a := p.authority()
-		a.eachCell(func(c tried) {
+		a.eachCell(func(c stateCase) {
 			last := c.before.Now
 			res, err := a.Do(p.ctx, c.name, c.req)
 			after, failed := lease.Inspect(p.ctx, a, c.name)
@@ -213,7 +213,7 @@ var stateRules = []rule{
 		a := p.authority()
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
-		a.eachCell(func(c tried) {
+		a.eachCell(func(c stateCase) {
 			p.pass(time.Millisecond) // a renewal at the same instant would change nothing
 			if _, err := a.Do(ctx, c.name, c.req); !errors.Is(err, context.Canceled) {
 				p.Errorf("%s: %v", c.what, err)

@@ -46,7 +46,7 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// The lease ends at most a quarter of its duration after the answer to the break.
+		// After the answer to the break, the lease ends within a quarter of its duration.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)

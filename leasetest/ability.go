@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Ability is a set of abilities of an implementation. An implementation can be correct without
-// some of these abilities.
+// An Ability is a set of abilities of an implementation. A correct implementation does not need all
+// abilities.
 //
 // The suite detects which optional methods an implementation has, such as Watch or Close. It also
 // detects which hooks [Options] contains, such as Reopen. The constants below are abilities that
@@ -63,7 +63,7 @@ const (
 	hasForget
 	hasCorrupt
 
-	// Abilities that follow from other abilities and from Options.
+	// These abilities follow from other abilities and from Options.
 
 	exactTime   // Slack is zero and the implementation has a clock, so that all times are exact
 	noLimits    // Options.Limits is zero, so that every duration and every period is granted
@@ -106,7 +106,7 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// These interfaces are for methods of session.Session that are in no interface of package lease.
+// Package lease has no interfaces for these methods of session.Session.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error

@@ -12,10 +12,10 @@ import (
 // for each rule and for each scenario and cell of [Vectors]. It also checks the rules of the
 // clauses S that apply to authorities.
 //
-// Each subtest calls newAuthority to get an authority. The lease names that the subtest uses must
-// be unused at that authority. The function newAuthority runs inside the bubble of the subtest, if
-// there is one, and may register cleanup functions on t. Without [Options.Bubble] it must be safe
-// for concurrent use by multiple goroutines.
+// Each subtest calls newAuthority to get an authority. The authority must have no record under the
+// lease names that the subtest uses. The function newAuthority runs inside the bubble of the
+// subtest, if there is one, and may register cleanup functions on t. Without [Options.Bubble] the
+// function newAuthority must be safe for concurrent use by multiple goroutines.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
 	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
@@ -94,8 +94,8 @@ func (p *probe) cannot(req lease.Request) bool {
 	return false
 }
 
-// same reports whether two records are equal. It ignores the ends of the leases if the authority
-// has no clock, because the ends can then change from read to read.
+// same reports whether two records are equal. If the authority has no clock, same ignores the ends
+// of the leases, because these ends can differ from read to read.
 func (p *probe) same(a, b lease.Record) bool {
 	if !p.can(CanTellTime) && a.Until.IsZero() == b.Until.IsZero() {
 		a.Until = b.Until

@@ -17,8 +17,9 @@ import (
 const longest = time.Minute
 
 // bubble tests the rule r in a bubble. If all goroutines of the bubble wait for each other, bubble
-// reports a deadlock. For example, they may wait for a mutex that a function held when it panicked.
-// After a deadlock, these goroutines are left behind, and the other rules still run.
+// reports a deadlock. For example, the goroutines may wait for a mutex whose owner panicked before
+// it unlocked the mutex. After a deadlock, these goroutines are left behind, and the other rules
+// still run.
 func (s *suite) bubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
@@ -90,8 +91,8 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// forever returns the time limit of a rule in a bubble, in the time of that bubble. For leases the
-// limit is shorter, because their timers run again and again until it has passed.
+// forever returns the time limit of a rule in a bubble, in the time of that bubble. The limit is
+// shorter for leases, because their periodic timers take real time.
 func (s *suite) forever() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()

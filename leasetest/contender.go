@@ -198,8 +198,8 @@ func (p *contender) lostSoFar(n int) error {
 	return errs[n-1]
 }
 
-// isLost makes the contender lose its lease, and requires that this loss is reported and is the
-// n-th.
+// isLost makes the contender lose its lease, and requires that this loss is reported as the n-th
+// loss.
 func (p *contender) isLost(n int) {
 	p.w.Helper()
 	p.lose()

@@ -29,18 +29,19 @@
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
 // The seed determines all random choices of the suite. It does not determine the order of
-// concurrent calls or the random choices of the implementation. To repeat a failure of a rule with
-// concurrent calls, the flag -count may be needed.
+// concurrent calls or the random choices of the implementation. If a rule makes concurrent calls,
+// its failure may occur again only after several runs with the flag -count.
 //
 // In the history, a line with -> is a request, and a line with <- is its answer. A line with == is
 // an action of the suite. A clause of SPEC.md may require more than its rules check.
 //
 // The suite detects which optional methods an implementation has, and which hooks [Options]
-// contains. Other abilities have to be declared in [Options.Can], whose default is all of them. A
-// rule is skipped if the implementation lacks an ability that the rule needs. At the end, the suite
-// logs a list of the skipped rules and the missing abilities. If a test passes, go test prints this
-// list only with the flag -v. Look at the list at least once. Some errors, such as a stale cache,
-// are visible only to a second client of the same data. To find them, set [Options.Another].
+// contains. All other abilities are declared in [Options.Can]. By default it contains all of these
+// abilities. A rule is skipped if the implementation lacks an ability that the rule needs. At the
+// end, the suite logs a list of the skipped rules and the missing abilities. If a test passes, go
+// test prints this list only with the flag -v. Look at the list at least once. Some errors, such as
+// a stale cache, are visible only to a second client of the same data. To find them, set
+// [Options.Another].
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a bubble,
 // waiting takes no real time, and all times are exact. The implementation must run in the same
@@ -50,16 +51,16 @@
 //
 // The suite can test a lease in full if the lease sends its requests to Holder.Authority, because
 // the suite can then observe and change these requests. If a lease uses an authority of its own,
-// the suite can only call the methods of the lease. It then tests contention, contexts, tokens,
-// releases, concurrent calls, and functions under session.Run. With [Options.Cut] it also tests
-// outages, losses and handlers. With [Options.Revoke] it also tests breaks. If the lease uses
-// Holder.Clock, the suite also tests pauses and clocks that jump.
+// the suite can only call the methods of the lease. The suite then tests contention, contexts,
+// tokens, releases, concurrent calls, and functions under session.Run. With [Options.Cut] the suite
+// also tests outages, losses and handlers. With [Options.Revoke] the suite also tests breaks. If
+// the lease uses Holder.Clock, the suite also tests pauses and clocks that jump.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
-// language. [TestStep] tests a function like lease.Step with these files. PEERS.md lists the test
-// cases of other libraries, with the rules of this package that check the same. PEERS.md also lists
-// the clauses that no rule checks. MATRIX.md shows which events the rules of each clause try in
-// which states.
+// language. [TestStep] uses these files to test a function like lease.Step. PEERS.md lists the test
+// cases of other libraries, and the rules of this package that correspond to them. PEERS.md also
+// lists the clauses that no rule checks. MATRIX.md shows which events the rules of each clause try
+// in which states.
 //
 // # Unit tests of code that takes a lease
 //

@@ -69,7 +69,7 @@ type fakeAnswer struct {
 // order. An Acquire is granted if no result is left for it. If the Fake already holds the lease,
 // Acquire returns true and uses no result. While a rival holds the lease, Acquire is never granted.
 //
-// Next panics if ok is true and err is not nil, because no Acquire returns that.
+// Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
 // NextAfter is like Next, but the Acquire returns after the delay d. If the context of the Acquire
@@ -82,8 +82,8 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 }
 
 // Lose ends the lease at once with the given reason, and reports whether the lease was held.
-// Handlers of OnLost are called with a [*lease.LostError]. The same error is the cause with which
-// the contexts of WhileHeld are canceled.
+// Handlers of OnLost are called with a [*lease.LostError]. The contexts of WhileHeld are canceled
+// with the same error as their cause.
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	f.step("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -94,7 +94,7 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 }
 
 // EndWork cancels the contexts of WhileHeld, but the lease stays held. A session.Session does the
-// same when its lease was not renewed and will expire soon. The cause of the contexts is a
+// same when its lease was not renewed and will expire soon. The cause of the canceled contexts is a
 // [*lease.LostError] with the reason [lease.ErrStopWindow]. EndWork reports whether the lease was
 // held.
 func (f *Fake) EndWork() (held bool) {
@@ -108,8 +108,8 @@ func (f *Fake) EndWork() (held bool) {
 
 // Break breaks the lease as an operator would, and reports whether the lease was held. The lease
 // stays held for the given period, and is then lost with the reason [lease.ErrBroken]. If the
-// period is zero, the lease is lost at once. Otherwise handlers of OnBreaking are called with the
-// end of the period. A second Break has an effect only if its period ends earlier.
+// period is zero, the lease is lost at once. If the period is positive, handlers of OnBreaking are
+// called with the end of the period. A second Break has an effect only if its period ends earlier.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.step("", func(l *fakeLease) {
@@ -134,7 +134,7 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
 
 // Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",
-// in the order of the calls. It contains methods of [lease.Lease], [lease.Waiter] and
+// in the order of the calls. The result contains methods of [lease.Lease], [lease.Waiter] and
 // session.Session. A call of AcquireWithToken is listed as "Acquire". Consecutive calls of
 // CheckAlive are listed once.
 func (f *Fake) Calls() (calls []string) {
@@ -280,7 +280,8 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// step records a call, unless its name is empty, and calls change with the mutex of the lease held.
+// step records a call if its name is not empty. Then step calls the function change while it holds
+// the mutex of the lease.
 func (f *Fake) step(call string, change func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()

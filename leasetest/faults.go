@@ -43,8 +43,9 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within the duration of that lease. It cuts the contender
-// off until mend is called, or sets its clock ahead, or breaks the lease. It needs canLose.
+// lose makes the contender lose its lease within the duration of that lease. For that, lose cuts
+// the contender off until mend is called, or sets its clock ahead, or breaks the lease. It needs
+// canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -92,9 +93,9 @@ func (w *world) revoked() []lease.Code {
 	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
-// endingAfter returns a context that is canceled after d. Its goroutine then yields the processor
-// the given number of times before it cancels, so that an operation that takes no time can be
-// canceled at different points.
+// endingAfter returns a context that a goroutine cancels. The goroutine sleeps for d and calls
+// runtime.Gosched the given number of times before it cancels the context. With different numbers
+// of these calls, an operation that takes no time is canceled at different points.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	ctx, cancel := context.WithCancel(p.ctx)
 	go func() {

@@ -215,7 +215,7 @@ var guardRules = []rule{
 	}},
 }
 
-// A Guard protects a resource from writes of older holders. fencing.Guard is an implementation.
+// A Guard protects a resource from writes of older holders. The type fencing.Guard is a Guard.
 type Guard interface {
 	// Advance raises the mark of the guard to tok. It returns an error if tok is older than the
 	// mark. A holder calls Advance before it reads the resource for the first time.
@@ -229,8 +229,8 @@ type Guard interface {
 // TestGuard tests a guard. It checks the clauses G of SPEC.md, with one subtest for each rule.
 //
 // Each subtest calls newGuard to get a guard that has not seen a token yet. The function newGuard
-// runs inside the bubble of the subtest, if there is one. Without [Options.Bubble] it must be safe
-// for concurrent use by multiple goroutines.
+// runs inside the bubble of the subtest, if there is one. Without [Options.Bubble] the function
+// newGuard must be safe for concurrent use by multiple goroutines.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}

@@ -47,7 +47,7 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					// Undo the grant, because the changed answer says that there was none.
+					// Release the lease, because the changed answer says that it was not granted.
 					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// bounded checks the requests of the given action that were sent more than d ago. It requires that
-// each of them has an answer, or that its context is done.
+// bounded checks the requests of the given action that were sent more than d ago. bounded requires
+// that each of these requests has an answer or a context that is done.
 func (p *contender) bounded(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.of(a)

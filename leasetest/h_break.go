@@ -181,7 +181,7 @@ var breakRules = []rule{
 	}},
 }
 
-// breaks registers a handler of OnBreaking. It returns a function that returns all arguments of
+// breaks registers a handler of OnBreaking. The function ends returns the arguments of all calls of
 // that handler so far.
 func (p *contender) breaks() (ends func() []time.Time) {
 	p.w.Helper()

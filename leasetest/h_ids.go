@@ -238,8 +238,8 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// until calls Acquire up to n times, until it is granted. It requires that one call is granted, and
-// that no call returns false without an error.
+// until calls Acquire up to n times, until it is granted. until requires that one call is granted,
+// and that no call returns false without an error.
 func (p *contender) until(n int, when string) {
 	p.w.Helper()
 	for range n {
@@ -256,7 +256,7 @@ func (p *contender) until(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// fresh requires that the ID in the last acquire is not in seen, and adds it to seen.
+// fresh requires that the ID in the last acquire is not in seen, and then adds that ID to seen.
 func (w *requests) fresh(p *probe, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

@@ -46,8 +46,8 @@ func (h *history) String() string {
 	return text
 }
 
-// since returns the last lines of the history, but not the first n lines. It also returns the
-// number of all lines.
+// since returns the lines that follow the first n lines of the history. If there are too many, it
+// returns only the last of them. It also returns the number of all lines.
 func (h *history) since(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -146,8 +146,8 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText returns the outcome of a request. If MinRemaining and MaxRemaining differ, it also
-// returns both.
+// answerText returns the outcome of a request. If MinRemaining and MaxRemaining differ, the text
+// also contains both values.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
 	if left := res.MaxRemaining(); res.MinRemaining != left {

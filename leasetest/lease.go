@@ -22,13 +22,14 @@ type Holder struct {
 // also checks the clauses N, with functions that session.Run runs under the lease.
 //
 // Each subtest calls newLease to get a lease for the holder h. The lease must not be acquired yet.
-// The function newLease runs inside the bubble of the subtest, if there is one. It should register
-// a cleanup function on t that stops all goroutines of the lease. That cleanup function must not
-// use t.Context(), because t.Context() is canceled before cleanup functions run.
+// The function newLease runs inside the bubble of the subtest, if there is one. The function
+// newLease should register a cleanup function on t that stops all goroutines of the lease. That
+// cleanup function must not use t.Context(), because t.Context() is canceled before cleanup
+// functions run.
 //
 // The suite also passes invalid holders to newLease. If the implementation rejects a holder,
-// newLease must fail t with the error of the implementation. Without [Options.Bubble] the function
-// newLease must be safe for concurrent use by multiple goroutines.
+// newLease must report the error of the implementation with t.Fatal. Without [Options.Bubble] the
+// function newLease must be safe for concurrent use by multiple goroutines.
 //
 // If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority.
 // Holder.Authority is then nil, and the suite can only call the methods of the lease. With

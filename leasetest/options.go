@@ -16,35 +16,36 @@ import (
 // defaults.
 type Options struct {
 	// Can contains the abilities of the implementation. A rule that needs another ability is
-	// skipped. For example, an implementation without breaks has Everything &^ CanBreak. Default:
-	// Everything.
+	// skipped. For example, the value for an implementation without breaks is Everything &^
+	// CanBreak. Default: Everything.
 	Can Ability
 
-	// Bubble runs every subtest in a synctest bubble. It is for implementations in this process that
-	// read the time from package time. The time of a bubble stands still while a goroutine waits for
-	// anything except a channel or a timer of that bubble. For example, the goroutine may wait for
-	// I/O, or for a sync.Mutex that another goroutine holds during a request. If a rule takes more
-	// than a minute of real time, the process ends, and the message names the rule. With the flag
-	// -timeout 0 the rule blocks forever instead.
+	// Bubble runs every subtest in a synctest bubble. Use Bubble for implementations in this process
+	// that read the time from package time. The time of a bubble stands still while a goroutine
+	// waits for anything except a channel or a timer of that bubble. For example, the goroutine may
+	// wait for I/O, or for a sync.Mutex that another goroutine holds during a request. If a rule
+	// takes more than a minute of real time, the process ends, and the message names the rule. With
+	// the flag -timeout 0 the rule blocks forever instead.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The leases of the suite last about ten
 	// units. A second in [Vectors] takes one Unit. Default: 1 s in a bubble, otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the delay of answers and timers that the suite tolerates, and also the tolerated tick
-	// of the clock. If Slack is not zero, rules that need exact times are skipped. On a busy
-	// machine, Slack may have to be longer than a Unit. If the implementation always answers later
-	// than a Unit, some scenarios fail, and a longer Unit is needed. Default: 0 in a bubble,
-	// otherwise a Unit.
+	// Slack is the longest delay of answers and timers that the suite tolerates. The tick of the
+	// clock must not be longer than Slack either. If Slack is not zero, rules that need exact times
+	// are skipped. On a busy machine, Slack may have to be longer than a Unit. If the implementation
+	// always answers later than a Unit, some scenarios fail, and a longer Unit is needed. Default: 0
+	// in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
 	Sleep func(d time.Duration)
 
-	// Limits are the limits of the durations and periods that the implementation grants. The suite
-	// uses durations within these limits, and requires that the implementation refuses all others.
-	// For a store that is a [lease.Limiter], Limits need not be set. Default: no limits.
+	// Limits contains the bounds of the durations and periods that the implementation grants. The
+	// suite uses durations within these bounds, and requires that the implementation refuses all
+	// other durations. For a store that is a [lease.Limiter], Limits need not be set. Default: no
+	// limits.
 	Limits lease.Limits
 
 	// Authority makes the authority that the leases of TestLease use. Default: an authority over
@@ -74,8 +75,8 @@ type Options struct {
 	// AnotherAuthority makes a second client of the authority a, like the client of another process.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Forget makes the store s forget all records that it may forget at this time. It returns how
-	// long a record must have been expired or broken before the store may forget it.
+	// Forget makes the store s forget all records that it may forget at this time. Forget returns
+	// how long a record must have been expired or broken before the store may forget it.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
 	// Corrupt replaces the record of the named lease by data that is not a valid record, like an

@@ -118,7 +118,7 @@ func (p *probe) made(v any, by string) {
 	}
 }
 
-// pass sleeps for d. In a bubble it then waits until all other goroutines of that bubble are
+// pass sleeps for d. In a bubble, pass then waits until all other goroutines of that bubble are
 // blocked.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)

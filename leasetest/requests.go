@@ -64,8 +64,8 @@ func (w *requests) inFlight(a lease.Action) (n int) {
 	return n
 }
 
-// of returns the requests of the given action that were sent so far. The action leasefault.Any
-// stands for all actions.
+// The method of returns all requests of the given action that were sent so far. The action
+// leasefault.Any stands for all actions.
 func (w *requests) of(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -289,8 +289,8 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list returns the entries of a list by name. It requires that the list has no error for a lease of
-// this rule, contains no name twice, and contains each record as it is at the time of its entry.
+// list returns the entries of a list by name. The list must contain no error for a lease of this
+// rule, and no name twice. Each record must have the state that it has at the time of its entry.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

@@ -40,7 +40,7 @@ var states = []stateOf{
 	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.over(on, lease.Broken) }, CanBreak},
 }
 
-// over returns a record in a state that follows the end of a lock, such as lease.Expired.
+// over returns a record whose lock has ended, in the given state.
 func (s storeProbe) over(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
@@ -228,8 +228,8 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks requires that the list of the given client contains every locked record of eachState,
-// equal to the record that a load returns.
+// listsLocks requires that a list of the given client contains every record of eachState that is
+// locked. The listed record must be equal to the loaded record.
 func (s storeProbe) listsLocks(client storeProbe) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)

@@ -12,10 +12,10 @@ import (
 // TestStore tests a store. It checks the clauses R and S of SPEC.md, with one subtest for each
 // rule.
 //
-// Each subtest calls newStore to get a store. The store must be empty, or the lease names that the
-// subtest uses must be unused in it. The function newStore runs inside the bubble of the subtest,
-// if there is one, and may register cleanup functions on t. Without [Options.Bubble] it must be
-// safe for concurrent use by multiple goroutines.
+// Each subtest calls newStore to get a store. The store must have no record under the lease names
+// that the subtest uses. The function newStore runs inside the bubble of the subtest, if there is
+// one, and may register cleanup functions on t. Without [Options.Bubble] the function newStore must
+// be safe for concurrent use by multiple goroutines.
 //
 // The options Reopen, Forget, Corrupt and Another of [Options] are for stores. If the store is a
 // [lease.Watcher] or a [lease.Lister], the suite also tests its watches or its lists. If the store
@@ -77,8 +77,7 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 	return snap, err
 }
 
-// maxSpurious is the number of conflicts in a row after which a conflict is not considered
-// spurious.
+// After maxSpurious conflicts in a row, a rule assumes that the conflicts are not spurious.
 const maxSpurious = 10
 
 // put swaps the current version, and requires that the swap commits.

@@ -25,7 +25,7 @@ func Vectors() fs.FS {
 	return sub
 }
 
-// A scenario is a scenario of Vectors, or a cell of a table as a scenario of one step.
+// A scenario is a list of steps from Vectors. A cell of a table is a scenario with one step.
 type scenario struct {
 	where  string // file and line
 	name   string
@@ -65,8 +65,8 @@ func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
 	return found
 }
 
-// cell returns the cell c as a scenario of one step. It returns false if requests cannot make the
-// record of the cell.
+// cell returns the cell c as a scenario of one step. cell returns false if the record of the cell
+// cannot be made with requests.
 func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}

@@ -71,7 +71,7 @@ func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error))
 	})
 }
 
-// revoke breaks the lease with the given period, like a third party.
+// revoke breaks the lease with the given period, as an operator would.
 func (w *world) revoke(period time.Duration) {
 	w.Helper()
 	w.history.printf("== a third party breaks it, period %v", period)

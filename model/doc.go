@@ -32,20 +32,20 @@
 // before 2012-02-12.
 //
 // The simulator in internal/check has twenty faults. The model can replay runs with thirteen of
-// them without any [Departure]. Two faults need the departure [Excluded], because promise 2
-// excludes them. They are a break without a grace period and a store clock that is set forward. Two
-// faults need the departure [Lengthened]. They are a store whose leases start again after a restart
-// and a store clock that is set back. The model rejects runs with the other three faults, because
-// it does not cover them. The first of the three is a store that loses its memory, so that a token
-// is less than an earlier token (SPEC S3). The second is a load that returns an old record (SPEC
-// S8). The third is a record that was edited by hand, whose times the authority reduces to its
+// these faults without any [Departure]. A break without a grace period and a store clock that is
+// set forward need the departure [Excluded], because promise 2 excludes them. A store whose leases
+// start again after a restart and a store clock that is set back need the departure [Lengthened].
+// The model rejects runs with the other three faults, because it does not cover them. One of these
+// faults is a store that loses its memory, so that a token can be less than an earlier token (SPEC
+// S3). Another of these faults is a load that returns an old record (SPEC S8). The third fault is a
+// record that was edited by hand, because the authority reduces the times of such a record to its
 // limits (SPEC A7).
 //
 // # Bounds
 //
 // Promise 1 is searched with 2 servers, 2 IDs and 3 grants. Promise 2 is searched with 2 holders
-// and with leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At most 2 or 3 IDs are
-// in use at the same time, and an ID that is no longer in use becomes a new ID. Promise 3 is
+// and with leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. 2 or 3 IDs are in use
+// at the same time. An ID that is no longer in use can be used again as a new ID. Promise 3 is
 // searched with 3 holders of 2 sections each.
 //
 // In lease.pml all leases are finite. Hand-over and take-over are searched with 2 IDs, and with the

@@ -22,7 +22,7 @@ const (
 // faults. That code must pass the context of a request on to the store.
 //
 // The zero Recorder is ready to use. A Recorder is safe for concurrent use by multiple goroutines.
-// It makes one call of the store at a time, and a call must not block.
+// A Recorder makes one call of the store at a time, and calls of the store must not block.
 type Recorder struct {
 	mu      sync.Mutex
 	events  []*event
@@ -54,7 +54,7 @@ type call struct {
 
 type callKey struct{}
 
-// note appends an event. It also calls CheckAlive of every holder and stores the results in the
+// note appends an event. note also calls CheckAlive of every holder and stores the results in the
 // event. The caller must hold the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {
@@ -74,8 +74,8 @@ func (r *Recorder) Sample(name string) {
 	r.note(&event{kind: Sample, name: name})
 }
 
-// Holder registers l as holder number i of the named lease. It records every loss of l. It also
-// makes the Recorder call CheckAlive of l at every event, and record the result.
+// Holder registers l as holder number i of the named lease. It records every loss of l. At every
+// event, the Recorder also calls CheckAlive of l and records the result.
 func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +99,8 @@ func (r *Recorder) Released(i int, name string) {
 }
 
 // Authority returns an authority that passes requests on to the authority a and records them with
-// their answers. The number i is that of the holder that sends the requests, or [Nobody] if the
-// caller is not a holder.
+// their answers. The argument i is the number of the holder that sends the requests. If the caller
+// is not a holder, i must be [Nobody].
 func (r *Recorder) Authority(i int, a lease.Authority) lease.Authority {
 	return passon.Authority(&authority{r, i, a}, a)
 }

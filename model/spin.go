@@ -28,7 +28,7 @@ type search struct {
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
 // An effort contains the flags for a search of a certain size. A search that ends at an error is
-// short, and compiling it with optimization takes longer than it saves. The flag for the depth
+// short, so that an optimized build would take longer than the search. The flag for the depth
 // should not be larger than needed, because the verifier clears memory of that size before the
 // search.
 type effort struct{ optimize, depth, hash string }

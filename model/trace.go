@@ -8,8 +8,8 @@ import (
 )
 
 // A Trace is a recorded run of one lease, as numbers that replay.pml can read. The first line of
-// its text contains the number of events, Parts and Margin. Every further line is one event. It
-// consists of 17 integers, in the order of the fields of [Event].
+// its text contains the number of events, Parts and Margin. Every further line is one event. An
+// event consists of 17 integers, in the order of the fields of [Event].
 type Trace struct {
 	Parts  int     // the part of a duration that holders subtract for clock drift, in millionths
 	Margin int     // the time that holders subtract in addition, in units
@@ -37,7 +37,7 @@ const (
 	Absent = Never - 1 // the Period of a request without a period
 )
 
-// Unknown is the Code of an answer that does not contain the outcome the ID of the request.
+// Unknown is the Code of an answer that does not contain the outcome of the request.
 const Unknown = -1
 
 // An Event is one step of a run. All times are in units. IDs are numbered in the order in which
@@ -48,7 +48,7 @@ type Event struct {
 	Elapsed  int    // the time since the previous event, on the clock of the authority
 	Slot     int    // the number of the server (in a Load, Swap or Decide) or of the holder
 	Action   int    // a lease.Action
-	ID       int    // of the request
+	ID       int    // the ID of the request
 	Proposed int    // the ID that the request proposes
 	Duration int    // the duration of the request
 	Period   int    // the period of a break, or Absent
@@ -59,8 +59,8 @@ type Event struct {
 	Passed   int    // the time since the previous event, on the clock of the holders
 }
 
-// A Record is the record of an Event. It is the record that was loaded, the record that was
-// committed, or the record in the answer.
+// A Record is the record that an Event contains. Depending on the Kind, the record was loaded,
+// committed, or returned in an answer.
 type Record struct {
 	State    int // a lease.State
 	ID       int // the number of the ID

@@ -29,10 +29,10 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	return k.drop(ctx, e.lease)
 }
 
-// Close drops all leases of the Registry concurrently, as [Registry.Drop] drops one lease. It waits
-// until the Close or Release method of every lease has returned. The error of Close joins the
-// errors of those methods. Close passes ctx to every lease, so that they can return early when ctx
-// is done.
+// Close drops all leases of the Registry concurrently, as [Registry.Drop] drops one lease. Close
+// waits until the Close or Release method of every lease has returned. The error of Close joins the
+// errors of those methods. Close passes ctx to every lease, so that these methods can return early
+// when ctx is done.
 //
 // Once Close is called, Lease returns [lease.ErrClosed], even to callers that are already waiting.
 // Close does not wait for a Provider that is running. When that Provider returns, the call of Lease

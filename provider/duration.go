@@ -14,7 +14,7 @@ import (
 
 // A Duration is a time.Duration whose text form is easy to read and write. The text is a number
 // with a unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. A
-// *Duration is a [flag.Value]. It can be decoded from every format whose package supports
+// *Duration is a [flag.Value]. A Duration can be decoded from every format whose package supports
 // encoding.TextUnmarshaler. A pointer to a field of [Settings] can be converted to a *Duration:
 //
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
@@ -30,7 +30,7 @@ func (d Duration) String() string {
 	return time.Duration(d).String()
 }
 
-// Set parses s and stores the duration in *d. It accepts "infinite" and every text that
+// Set parses s and stores the duration in *d. Set accepts "infinite" and every text that
 // [time.ParseDuration] accepts. For any other text, Set returns a [*lease.FieldError] with the code
 // [lease.ErrOption], and leaves *d unchanged.
 func (d *Duration) Set(s string) error {
@@ -64,15 +64,15 @@ func (s *Settings) fields() map[string]*time.Duration {
 	}
 }
 
-// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. It leaves out the
-// fields that are zero, because a zero field stands for its default.
+// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. MarshalJSON
+// leaves out the fields that are zero, because a zero field stands for its default.
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
 // UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or
 // null, UnmarshalJSON does not change its field. If a member is unknown, or if its value is not the
 // text of a [Duration], UnmarshalJSON returns a [*lease.FieldError] with the code
-// [lease.ErrOption], and leaves *s unchanged. UnmarshalJSON does not check whether the times fit
-// each other. [New] and [Settings.Validate] check that.
+// [lease.ErrOption], and leaves *s unchanged. UnmarshalJSON does not check whether the times are
+// consistent with each other. [New] and [Settings.Validate] check that.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error { return json.Unmarshal(data, v) })
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // A Provider makes the lease with the given name and owner. The Registry checks the name and the
-// owner before it calls the Provider. The Settings that it passes are valid, and none of their
-// fields is zero.
+// owner before it calls the Provider. The Settings that the Registry passes are valid, and none of
+// their fields is zero.
 //
-// A Provider should not block, because it gets no context that could cancel it. It must not call
-// Registry.Lease for the lease that it is making. A Provider must be safe for concurrent use by
-// multiple goroutines. As long as a Registry has a lease, it does not call the Provider again for
-// the same name and owner.
+// A Provider should not block, because it gets no context that could cancel it. A Provider must not
+// call Registry.Lease for the lease that it is making. A Provider must be safe for concurrent use
+// by multiple goroutines. As long as a Registry has a lease, it does not call the Provider again
+// for the same name and owner.
 //
 // If a Provider returns a nil error with a Lease that is nil or a nil pointer, Registry.Lease
 // returns an error.
@@ -104,9 +104,9 @@ func (r *Registry) Register(kind string, p Provider) error {
 	return nil
 }
 
-// Lease returns the lease with the given kind, name and owner. For equal arguments it returns the
-// same instance each time. For another kind, name or owner it returns another instance. If one
-// caller releases the lease, it is released for all callers that share the instance.
+// Lease returns the lease with the given kind, name and owner. For equal arguments, Lease returns
+// the same instance each time. For another kind, name or owner, Lease returns another instance. If
+// one caller releases the lease, it is released for all callers that share the instance.
 //
 // The first call runs the [Provider]. Other calls with the same arguments wait until the Provider
 // returns. If the Provider fails, all these calls return its error, and the next call of Lease runs
@@ -114,7 +114,7 @@ func (r *Registry) Register(kind string, p Provider) error {
 //
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered
 // kinds. If the name is malformed, Lease returns the error of [lease.CheckName]. If the owner is
-// malformed, it returns the error of [lease.CheckOwner]. After Close, Lease returns
+// malformed, Lease returns the error of [lease.CheckOwner]. After Close, Lease returns
 // [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {

@@ -35,10 +35,10 @@ type Settings struct {
 }
 
 // Validate checks that session.New accepts the Settings together with defaults for all other
-// options, and that RenewInterval is less than half of a finite Duration. If the Settings are
-// valid, Validate returns nil. Otherwise it returns a [*lease.FieldError] with the code
-// [lease.ErrOption], or an error that joins several of them. Each FieldError names a field that is
-// not zero.
+// options. It also checks that RenewInterval is less than half of a finite Duration. If the
+// Settings are valid, Validate returns nil. If the Settings are invalid, Validate returns a
+// [*lease.FieldError] with the code [lease.ErrOption], or an error that joins several of them. Each
+// FieldError names a field that is not zero.
 func (s Settings) Validate() error {
 	_, err := s.complete()
 	return err

@@ -28,14 +28,14 @@ type Workload struct {
 
 // Contend runs several clients concurrently and records their requests as one history. The clients
 // make random requests of the newest version, with IDs of their own and with IDs that are unknown.
-// They pause for up to a quarter of the Term between requests. Contend returns when all clients are
-// done. The function of returns the authority that a client uses. It may return the same authority
-// for all clients.
+// Each client pauses for up to a quarter of the Term between its requests. Contend returns when all
+// clients are done. The function authorityFor returns the authority that a client uses. It may
+// return the same authority for all clients.
 //
-// The Seed determines every request. In a synctest bubble it determines the whole history, unless
-// the code under test makes random choices of its own. If the history is not linearizable, the
-// error of [Recorder.Check] contains the Seed.
-func (r *Recorder) Contend(ctx context.Context, of func(client int) lease.Authority, w *Workload) {
+// The Seed determines every request. In a synctest bubble the Seed determines the whole history,
+// unless the code under test makes random choices of its own. If the history is not linearizable,
+// the error of [Recorder.Check] contains the Seed.
+func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {
 		c = *w
@@ -47,7 +47,7 @@ func (r *Recorder) Contend(ctx context.Context, of func(client int) lease.Author
 	r.mu.Unlock()
 	var all sync.WaitGroup
 	for i := range c.Clients {
-		a := r.Authority(i, of(i))
+		a := r.Authority(i, authorityFor(i))
 		all.Go(func() { c.client(ctx, a, rand.New(rand.NewPCG(c.Seed, uint64(i)))) })
 	}
 	all.Wait()

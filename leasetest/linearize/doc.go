@@ -23,9 +23,9 @@
 //
 // If the authority has a clock of its own, every answer contains the time of that clock in
 // [lease.Result.Now]. In a valid order, these times do not decrease. If an answer contains the end
-// of a lease, the lease must end at exactly that nanosecond. A request that starts a duration again
-// may count it from any time between the last write and its answer, because an authority may decide
-// a request before it commits.
+// of a lease, the lease must end at exactly that nanosecond. A grant may count its duration from
+// any time between the last write and its answer, because an authority may decide a request before
+// it commits.
 //
 // If the authority has no clock of its own, the recorder uses its own clock. The authority executed
 // a request between the call and the return of that request, with an error of up to

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A state is a possible state of the authority. Its methods implement the transitions of a lease a
-// second time, without lease.Step, because the end of a lock may be known only as an interval.
+// A state is a possible state of the authority. The methods of state implement the transitions of a
+// lease without lease.Step, because the end of a lock may be known only as an interval.
 type state struct {
 	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
@@ -72,8 +72,8 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns all possible states of the authority after the request. It returns none if the
-// answer is impossible in the state s.
+// step returns all possible states of the authority after the request. If the answer is impossible
+// in the state s, step returns no states.
 func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
 	if out.exact {
 		if out.from < s.at {

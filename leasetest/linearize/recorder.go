@@ -22,7 +22,7 @@ type Options struct {
 	Observed bool
 
 	// Epsilon is the largest difference between the clock of the Recorder and the clocks of the
-	// authority. It is used only with Observed. Default: 0.
+	// authority. Epsilon is used only with Observed. Default: 0.
 	Epsilon time.Duration
 }
 
@@ -49,8 +49,8 @@ func NewRecorder(o *Options) *Recorder {
 }
 
 // Authority returns an authority that passes requests on to the authority a and records them with
-// their answers. It is for one client, which must make one request at a time. The number of the
-// client identifies it in the history.
+// their answers. The returned authority is for one client, and that client must make one request at
+// a time. The number of the client identifies it in the history.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return recorded{r, client, a}
 }
@@ -186,9 +186,9 @@ func (r *Recorder) illegal(requests int, file string) error {
 // linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
-// Check returns nil if the history is linearizable. Otherwise it returns an error. If file is not
-// empty, Check then also writes a drawing of the history to that file, as HTML. If the search takes
-// longer than the given time, Check returns [ErrTimeout].
+// Check returns nil if the history is linearizable. Otherwise Check returns an error. If the
+// history is not linearizable and file is not empty, Check writes a drawing of the history to that
+// file, as HTML. If the search takes longer than the given time, Check returns [ErrTimeout].
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()
