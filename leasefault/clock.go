@@ -77,7 +77,7 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. It sends the time on every channel of After that became due during the
+// Resume ends a Pause. Resume sends the time on every channel of After that became due during the
 // Pause.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrInjected is wrapped by every error that a [Fault] of this package creates. Use errors.Is to
-// distinguish these errors from other errors.
+// distinguish injected errors from other errors.
 var ErrInjected = errors.New("leasefault: injected fault")
 
 // A Fault decides what happens to one call of an authority or a store. The Fault can execute the

@@ -9,8 +9,8 @@ import (
 
 // list implements List for a wrapper whose Load changes records. The names come from the List of
 // the inner store. The record and the time of each entry come from the Load of the wrapper. The
-// inner store must be a Lister. If it is not, passon.Store hides the List method of the wrapper, so
-// that list is never called.
+// inner store must be a Lister. If the inner store is not a Lister, passon.Store hides the List
+// method of the wrapper.
 func list(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {

@@ -67,7 +67,7 @@ func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
 }
 
-// checked returns the line l. checked panics if the arguments of the named constructor are invalid.
+// checked returns the line l. It panics if an argument of the named constructor is invalid.
 func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -159,7 +159,7 @@ func newCues[Op operation](constructor string, lines []Line[Op]) *cues[Op] {
 	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// next counts a call. next returns the faults for this call, and the last successful answer to the
+// next counts a call. It returns the faults for this call, and the last successful answer to the
 // same operation on the same lease.
 func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 // contentionRules check concurrent requests.
 var contentionRules = []rule{
-	{"A2/one-acquire-wins", "of any number of acquires with different IDs, at the same time, one is granted, and the others are refused as held", 0, func(p *probe) {
+	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, one is granted, and the others are refused as held", 0, func(p *probe) {
 		a := p.authority()
 		for range 10 {
 			var wins atomic.Int32
@@ -67,7 +67,7 @@ var contentionRules = []rule{
 			}
 		})
 	}},
-	{"A2/break-races-renewal", "a renewal and a break at the same time are one before the other", CanBreak, func(p *probe) {
+	{"A2/break-races-renewal", "a concurrent renewal and break have the effect of one after the other", CanBreak, func(p *probe) {
 		a := p.authority()
 		for i := range 16 {
 			id := p.id()
@@ -81,7 +81,7 @@ var contentionRules = []rule{
 			}
 		}
 	}},
-	{"A2/a-release-races-a-change", "of a release and a change of the same ID at the same time one is granted, and the other finds another ID", CanChange, func(p *probe) {
+	{"A2/a-release-races-a-change", "of a concurrent release and change of the same ID, one is granted, and the other is refused because the ID has changed", CanChange, func(p *probe) {
 		a := p.authority()
 		for i := range 16 {
 			id, other := p.id(), p.id()
@@ -93,7 +93,7 @@ var contentionRules = []rule{
 			_, _ = a.ask(release(other))
 		}
 	}},
-	{"A2/a-renewal-races-an-acquire", "of a renewal of what has expired and an acquire by another at the same time one is granted", 0, func(p *probe) {
+	{"A2/a-renewal-races-an-acquire", "of a renewal of an expired lease and a concurrent acquire by another holder, one is granted", 0, func(p *probe) {
 		a := p.authority()
 		for i := range 16 {
 			id, other := p.id(), p.id()
@@ -126,7 +126,7 @@ var contentionRules = []rule{
 			}
 		}
 	}},
-	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out once at most, and what is granted exactly once", 0, func(p *probe) {
+	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out at most once, and exactly once if it is granted", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
@@ -153,7 +153,7 @@ var contentionRules = []rule{
 	}},
 }
 
-// race makes requests concurrently. If n is odd, it starts them in reverse order. race returns the
+// race makes requests concurrently. If n is odd, it starts them in reverse order. It returns the
 // number of granted requests, and the least MinRemaining of their answers. It requires that all
 // other requests are refused, and returns the code of a refusal.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {

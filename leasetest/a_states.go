@@ -63,8 +63,8 @@ func (a authorityProbe) must(name string, requests ...lease.Request) {
 	}
 }
 
-// eachState calls f for each state that a lease of the authority can have. For each state it makes
-// a new lease with its own name and ID.
+// eachState calls f for each state that a lease of the authority can have. For each state,
+// eachState makes a new lease with its own name and ID.
 func (a authorityProbe) eachState(f func(name string, id lease.ID, s authorityState)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -306,7 +306,7 @@ var stateRules = []rule{
 			a.name += "/next"
 		}
 	}},
-	{"A4/another-client-sees-every-state", "what one client was answered, another that asks later sees, in every state", hasAnotherAuthority, func(p *probe) {
+	{"A4/another-client-sees-every-state", "after a client got an answer, a read by another client returns the same record, in every state", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		other := a.another()
 		a.eachState(func(name string, id lease.ID, s authorityState) {
@@ -332,7 +332,7 @@ var stateRules = []rule{
 			}
 		})
 	}},
-	{"A2/clients-exclude-each-other", "of acquires by two clients at the same time one is granted, and tokens rise from client to client", hasAnotherAuthority, func(p *probe) {
+	{"A2/clients-exclude-each-other", "of concurrent acquires by two clients one is granted, and tokens rise from grant to grant", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		clients := []authorityProbe{a, a.another()}
 		last := uint64(0)

@@ -8,7 +8,7 @@ import (
 
 // certaintyRules check MinRemaining and MaxRemaining.
 var certaintyRules = []rule{
-	{"A5/min-remaining-is-certain", "for MinRemaining, counted from the sending, the ID stays locked", 0, func(p *probe) {
+	{"A5/min-remaining-is-certain", "the ID stays locked for MinRemaining, counted from the time at which the request was sent", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
@@ -85,7 +85,7 @@ var certaintyRules = []rule{
 			}
 		}
 	}},
-	{"A5/max-remaining-is-enough", "MaxRemaining, counted from the answer, is how long the lease stays locked at most", 0, func(p *probe) {
+	{"A5/max-remaining-is-enough", "the lease stays locked for at most MaxRemaining, counted from the answer", 0, func(p *probe) {
 		a := p.authority()
 		for range 2 {
 			a.grant(acquire(p.id(), p.D))

@@ -18,8 +18,8 @@ const longest = time.Minute
 
 // bubble tests the rule r in a bubble. If all goroutines of the bubble wait for each other, bubble
 // reports a deadlock. For example, the goroutines may wait for a mutex whose owner panicked before
-// it unlocked the mutex. After a deadlock, these goroutines are left behind, and the other rules
-// still run.
+// it unlocked the mutex. After a deadlock, the goroutines of the bubble are left behind, and the
+// other rules still run.
 func (s *suite) bubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""

@@ -18,7 +18,7 @@
 // The message of a failure consists of the violated clause, the wrong result, the history of the
 // calls before it, and a command that repeats the failure:
 //
-//	SPEC H7 is violated: an acquire that finds its own earlier ID in force retries the release, and does not say that another has it
+//	SPEC H7 is violated: an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease
 //	a: Acquire after a release that erred returned false, nil, but no other holder has the lease
 //	at 0s; history:
 //	          0s  a: Acquire: true, <nil>

@@ -22,9 +22,9 @@ import (
 // methods WhileHeld and OnBreaking of a session.Session. [TestLease] checks that a Fake conforms to
 // [lease.Lease].
 //
-// A Fake does not have to be closed. It starts one goroutine for each handler that it calls, and no
-// other goroutines. A Fake that is made in a [testing/synctest] bubble can be used in that bubble.
-// Its methods are safe for concurrent use by multiple goroutines, and may be called inside
+// A Fake does not have to be closed. A Fake starts one goroutine for each handler that it calls,
+// and no other goroutines. A Fake that is made in a [testing/synctest] bubble can be used in that
+// bubble. Its methods are safe for concurrent use by multiple goroutines, and may be called inside
 // handlers. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
@@ -65,9 +65,9 @@ type fakeAnswer struct {
 // granted. The result false and nil means that another holder has the lease. The result false with
 // an error means that the outcome is unknown.
 //
-// If Next is called several times, its results are used by as many calls of Acquire, in the same
-// order. An Acquire is granted if no result is left for it. If the Fake already holds the lease,
-// Acquire returns true and uses no result. While a rival holds the lease, Acquire is never granted.
+// Several calls of Next set the results of several calls of Acquire, in the same order. An Acquire
+// is granted if no result is left for it. If the Fake already holds the lease, Acquire returns true
+// and uses no result. While a rival holds the lease, Acquire is never granted.
 //
 // Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
@@ -109,7 +109,7 @@ func (f *Fake) EndWork() (held bool) {
 // Break breaks the lease as an operator would, and reports whether the lease was held. The lease
 // stays held for the given period, and is then lost with the reason [lease.ErrBroken]. If the
 // period is zero, the lease is lost at once. If the period is positive, handlers of OnBreaking are
-// called with the end of the period. A second Break has an effect only if its period ends earlier.
+// called with the end of the period. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.step("", func(l *fakeLease) {
@@ -129,8 +129,8 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. While one of these Fakes holds the
-// lease, Acquire of the others is not granted.
+// Rival returns a Fake for another holder of the same lease. While one Fake holds the lease,
+// Acquire of its rivals is not granted.
 func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
 
 // Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",

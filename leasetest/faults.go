@@ -23,8 +23,8 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// orCut cuts the contender off if it does not use Holder.Authority, because a script has no effect
-// then. It needs canCut.
+// orCut cuts off a contender that does not use Holder.Authority, because a script has no effect on
+// its requests. It needs canCut.
 func (p *contender) orCut() {
 	if p.w.direct == nil {
 		p.cut()
@@ -84,8 +84,8 @@ func (w *world) losing() []lease.Code {
 	return w.revoked()
 }
 
-// revoked returns the possible reasons of a loss that is caused by revoke. With Options.Revoke
-// there are several, because the authority may not support breaks.
+// revoked returns the possible reasons of a loss that is caused by revoke. With Options.Revoke,
+// several reasons are possible, because the authority may not support breaks.
 func (w *world) revoked() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -95,7 +95,7 @@ func (w *world) revoked() []lease.Code {
 
 // endingAfter returns a context that a goroutine cancels. The goroutine sleeps for d and calls
 // runtime.Gosched the given number of times before it cancels the context. With different numbers
-// of these calls, an operation that takes no time is canceled at different points.
+// of Gosched calls, an operation that takes no time is canceled at different points.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	ctx, cancel := context.WithCancel(p.ctx)
 	go func() {
@@ -115,8 +115,8 @@ func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// loseRequest drops the request. If the context of the request is never canceled, loseRequest
-// blocks until the end of the rule, while leasefault.LoseRequest returns an error at once.
+// loseRequest drops the request. Unlike leasefault.LoseRequest, it also blocks if the context of
+// the request is never canceled. It then returns at the end of the rule.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():

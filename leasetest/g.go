@@ -15,7 +15,7 @@ import (
 
 // guardRules check guards.
 var guardRules = []rule{
-	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older one is", 0, func(p *probe) {
+	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older token is accepted", 0, func(p *probe) {
 		g := p.guard()
 		for _, epoch := range []uint64{1, 2, 9, 10, 99, 100, 1<<32 - 1, 1 << 32, 1<<53 + 1, 1<<63 - 1} {
 			p.admits(g, epoch)
@@ -46,7 +46,7 @@ var guardRules = []rule{
 			}
 		})
 	}},
-	{"G1/a-function-that-waited-is-checked-again", "a function that waited for its turn does not run after a function with a newer token", 0, func(p *probe) {
+	{"G1/a-function-that-waited-is-checked-again", "a function that waited does not run after a function with a newer token has run", 0, func(p *probe) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var order []uint64 // appended to by one function at a time
@@ -157,7 +157,7 @@ var guardRules = []rule{
 			}
 		}
 	}},
-	{"G6/the-mark-outlives-idleness", "a guard that nobody used in a long time refuses what it refused before", 0, func(p *probe) {
+	{"G6/the-mark-outlives-idleness", "a guard that was not used for a long time still refuses the tokens that it refused before", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 7)
 		p.pass(p.idle())
@@ -221,8 +221,8 @@ type Guard interface {
 	// mark. A holder calls Advance before it reads the resource for the first time.
 	Advance(tok lease.Token) error
 
-	// Do calls f and returns its error if tok is not older than the mark. Otherwise Do returns an
-	// error and does not call f.
+	// If tok is not older than the mark, Do calls f and returns the error of f. Otherwise Do returns
+	// an error and does not call f.
 	Do(tok lease.Token, f func() error) error
 }
 

@@ -16,7 +16,7 @@ var acquireRules = []rule{
 	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *probe) {
 		p.world().join(Holder{Owner: "a"}).acquire()
 	}},
-	{"H1/held-by-another-is-false", "an acquire of what another holds returns false without an error, and hurts nobody", 0, func(p *probe) {
+	{"H1/held-by-another-is-false", "while another holder has the lease, an acquire returns false without an error and has no effect", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -31,7 +31,7 @@ var acquireRules = []rule{
 		w.revoke(p.D / 2)
 		b.denied("that is breaking")
 	}},
-	{"H1/unknown-is-an-error", "an acquire of unknown outcome returns an error, and is never believed", canCut, func(p *probe) {
+	{"H1/unknown-is-an-error", "an acquire with an unknown outcome returns an error, and CheckAlive stays false", canCut, func(p *probe) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
@@ -71,7 +71,7 @@ var acquireRules = []rule{
 		p.pass(p.D + p.Slack/4)
 		b.acquire()
 	}},
-	{"H1/acquire-does-not-wait", "an acquire of what another holds returns at once", 0, func(p *probe) {
+	{"H1/acquire-does-not-wait", "an acquire returns at once while another holder has the lease", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -81,7 +81,7 @@ var acquireRules = []rule{
 			p.Errorf("it took %v", took)
 		}
 	}},
-	{"H1/one-of-many-wins", "of many that acquire at the same time one holds, and the others return false", 0, func(p *probe) {
+	{"H1/one-of-many-wins", "of many holders that acquire at the same time one gets the lease, and acquire of the others returns false", 0, func(p *probe) {
 		w := p.world()
 		var all []*contender
 		for i := range 8 {

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// bounded checks the requests of the given action that were sent more than d ago. bounded requires
-// that each of these requests has an answer or a context that is done.
+// bounded checks the requests of the given action that were sent more than d ago. It requires that
+// each of these requests has an answer or a context that is done.
 func (p *contender) bounded(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.of(a)
@@ -298,7 +298,7 @@ var boundRules = []rule{
 		}
 		a.alive("after another waited")
 	}},
-	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the holding end, and nobody is kept from the lease", hasClose, func(p *probe) {
+	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the incarnation end, and other holders can acquire the lease", hasClose, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()

@@ -56,7 +56,7 @@ var breakRules = []rule{
 		a.dead("after it learned of a break whose end is not shown")
 		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-broken-lease-is-not-renewed", "a break shorter than what is believed ends the belief in time if the holder can ask", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+	{"H13/a-broken-lease-is-not-renewed", "a break that ends before the belief ends the belief in time, if the holder can reach the authority", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -104,7 +104,7 @@ var breakRules = []rule{
 		w.revoke(p.D / 2)
 		p.pass(p.D)
 	}},
-	{"H14/hand-over", "a hand-over gives the lease to the receiver; the giver's incarnation ends without OnLost, and nobody comes between", hasHandOver | CanChange, func(p *probe) {
+	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's incarnation ends without OnLost", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b, c := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
 		old := a.acquire()
@@ -118,7 +118,7 @@ var breakRules = []rule{
 		a.dead("after it handed over")
 		a.lostSoFar(0)
 	}},
-	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and gives nobody the lease", hasHandOver | CanChange | canRevoke, func(p *probe) {
+	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and no holder gets the lease", hasHandOver | CanChange | canRevoke, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -170,7 +170,7 @@ var breakRules = []rule{
 			a.lostSoFar(0)
 		}
 	}},
-	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of what is not held is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
+	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of a lease that is not held is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		b.acquire()
@@ -181,8 +181,8 @@ var breakRules = []rule{
 	}},
 }
 
-// breaks registers a handler of OnBreaking. The function ends returns the arguments of all calls of
-// that handler so far.
+// breaks registers a handler of OnBreaking. The returned function returns the arguments of all
+// calls of that handler so far.
 func (p *contender) breaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex

@@ -139,7 +139,7 @@ var idRules = []rule{
 		}
 		a.until(3, "after a loss")
 	}},
-	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not say that another has it", canCut, func(p *probe) {
+	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.releaseInVain()
@@ -218,7 +218,7 @@ var idRules = []rule{
 			p.Errorf("the error is %v", err)
 		}
 	}},
-	{"H8/no-owner-is-an-owner-of-its-own", "a holder without an owner is taken over by nobody", CanTakeOver | CanChange, func(p *probe) {
+	{"H8/no-owner-is-an-owner-of-its-own", "no holder takes over a lease from a holder without an owner", CanTakeOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b, c := w.join(Holder{}), w.join(Holder{}), w.join(Holder{Owner: "c", TakeOver: true})
 		a.acquire()
@@ -238,8 +238,8 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// until calls Acquire up to n times, until it is granted. until requires that one call is granted,
-// and that no call returns false without an error.
+// until calls Acquire up to n times, until it is granted. It requires that one call is granted, and
+// that no call returns false without an error.
 func (p *contender) until(n int, when string) {
 	p.w.Helper()
 	for range n {

@@ -13,7 +13,7 @@ import (
 
 // releaseRules check Release and Close.
 var releaseRules = []rule{
-	{"H17/release-gives-up", "after a release that returned nil another can acquire at once", 0, func(p *probe) {
+	{"H17/release-gives-up", "after a release that returned nil, another holder can acquire at once", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		for range 3 {
@@ -101,7 +101,7 @@ var releaseRules = []rule{
 		w.unlocked("after a release that returned nil")
 		b.acquire()
 	}},
-	{"H17/releases-at-once", "of releases at the same time none returns nil before the lease was given up", CanUseAuthority, func(p *probe) {
+	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
 		a.acquire()
@@ -149,7 +149,7 @@ var releaseRules = []rule{
 		a.aliveFor(3*p.D, "after a copy of an earlier release arrived")
 		a.lostSoFar(0)
 	}},
-	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "a release of what was lost, and taken by another, leaves the other alone", canLose, func(p *probe) {
+	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "if a lease was lost and acquired by another holder, a late release of the first holder does not end the other's lease", canLose, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -161,7 +161,7 @@ var releaseRules = []rule{
 		b.aliveFor(3*p.D, "after one that had lost it released")
 		b.lostSoFar(0)
 	}},
-	{"H17/a-release-of-what-was-revoked-hurts-nobody", "a release by one that does not know yet that the lease was broken and taken by another leaves the other alone", canRevoke, func(p *probe) {
+	{"H17/a-release-of-what-was-revoked-hurts-nobody", "if a lease was broken and acquired by another holder, a late release of the first holder does not end the other's lease", canRevoke, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()

@@ -12,7 +12,7 @@ import (
 
 // renewalRules check renewals.
 var renewalRules = []rule{
-	{"H11/held-as-long-as-it-is-renewed", "a lease that nobody breaks is held on and on, under the same token", 0, func(p *probe) {
+	{"H11/held-as-long-as-it-is-renewed", "a lease that is not broken stays held, under the same token", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		tok := a.acquire()
@@ -52,7 +52,7 @@ var renewalRules = []rule{
 		a.aliveFor(4*p.D, "after a renewal erred")
 		a.lostSoFar(0)
 	}},
-	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out and lost its answer is no loss", CanUseAuthority, func(p *probe) {
+	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out, but whose answer is lost, is not a loss", CanUseAuthority, func(p *probe) {
 		var all []*contender
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer, leasefault.Duplicate} {
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
@@ -95,7 +95,7 @@ var renewalRules = []rule{
 		b.aliveFor(2*p.D, "after it followed another")
 		a.lostSoFar(1)
 	}},
-	{"H11/an-outage-is-no-loss", "a holder that is cut off for a shorter time than its lease is certain goes on holding", canCut, func(p *probe) {
+	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than the rest of its belief keeps the lease", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		for range 6 {
@@ -162,7 +162,7 @@ var renewalRules = []rule{
 		a.deadFor(p.D, "after its release")
 		a.lostSoFar(0)
 	}},
-	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another is renewed as any", 0, func(p *probe) {
+	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another one is renewed like any other", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		for range 5 {
 			a.acquire()
@@ -173,7 +173,7 @@ var renewalRules = []rule{
 		a.aliveFor(3*p.D, "after it was acquired right after a release")
 		a.lostSoFar(0)
 	}},
-	{"H19/a-refusal-reaches-no-later-incarnation", "a renewal of an earlier incarnation that is refused is no loss of a later one", CanUseAuthority, func(p *probe) {
+	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -212,7 +212,7 @@ var renewalRules = []rule{
 		p.pass(p.D - time.Since(sent))
 		a.dead("a duration after it was acquired, with no renewal since")
 	}},
-	{"H19/calls-at-once-leave-nothing-behind", "whatever is called at the same time, after a last release nothing is held", 0, func(p *probe) {
+	{"H19/calls-at-once-leave-nothing-behind", "after concurrent calls of all methods and a last release, the lease is not held", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, p.slow()), w.join(Holder{Owner: "b"})
 		var plan [6][12]int

@@ -82,7 +82,7 @@ var runRules = []rule{
 		b.acquire()
 		a.lostSoFar(0)
 	}},
-	{"N4/a-crowd-takes-turns", "of a crowd that waits each gets the lease, one after the other", hasWait, func(p *probe) {
+	{"N4/a-crowd-takes-turns", "each of many waiting holders gets the lease, one after the other", hasWait, func(p *probe) {
 		w := p.world()
 		first := w.join(Holder{Owner: "first"})
 		first.acquire()

@@ -9,7 +9,7 @@ import (
 
 // keepRules check that a store keeps records and epochs as long as it must.
 var keepRules = []rule{
-	{"S3/reopening-keeps-what-was-acknowledged", "what was acknowledged is still there after the store was opened again", hasReopen, func(p *probe) {
+	{"S3/reopening-keeps-what-was-acknowledged", "every acknowledged record is still there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.reopen()
@@ -25,7 +25,7 @@ var keepRules = []rule{
 			s.Errorf("the epoch was %d, and is %d after the release", released.Epoch, seen.Record.Epoch)
 		}
 	}},
-	{"S3/epoch-outlives-forgetting", "the epoch of a name that is not known is no lower than any that was granted under a name that was forgotten", hasForget, func(p *probe) {
+	{"S3/epoch-outlives-forgetting", "the epoch of an unknown name is at least as high as every epoch of a forgotten name", hasForget, func(p *probe) {
 		s := p.store()
 		snap := s.load(s.name)
 		for range 7 {

@@ -71,7 +71,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/what-is-over-is-not-listed-as-held", "an entry shows the record as it stands at the time that it tells", hasList, func(p *probe) {
+	{"S10/what-is-over-is-not-listed-as-held", "an entry contains the record as it is at the time of the entry", hasList, func(p *probe) {
 		s := p.store()
 		name := s.name + "/ends"
 		put := s.put(name, s.load(name), s.leased(s.load(name), s.Unit))

@@ -95,7 +95,7 @@ var storeStateRules = []rule{
 			later("leased, loaded", s.load(name).Now)
 		})
 	}},
-	{"S8/no-load-is-stale-for-another-client-in-any-state", "a load that begins after another client's swap was answered shows it, whatever the states before and after", hasAnother, func(p *probe) {
+	{"S8/no-load-is-stale-for-another-client-in-any-state", "a load that begins after the answer to another client's swap returns the new record, whatever the states before and after", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		s.eachState(func(name string, state stateOf) {

@@ -53,7 +53,7 @@ var swapRules = []rule{
 			s.shows(s.name, first)
 		}
 	}},
-	{"S1/version-decides-not-record", "a swap conflicts though the record is again what it was when it was loaded", 0, func(p *probe) {
+	{"S1/version-decides-not-record", "a swap conflicts if the record was changed since the load, even if it was changed back", 0, func(p *probe) {
 		s := p.store()
 		old := s.load(s.name)
 		old = s.put(s.name, old, s.leased(old, 100*s.D))
@@ -149,7 +149,7 @@ var swapRules = []rule{
 			seen[snap.Version] = true
 		}
 	}},
-	{"S2/no-version-recurs-after-forgetting", "no version comes back with a name that was forgotten, absence included", hasForget, func(p *probe) {
+	{"S2/no-version-recurs-after-forgetting", "no version is used again after a name was forgotten, not even the version of its absence", hasForget, func(p *probe) {
 		s := p.store()
 		seen := map[string]bool{}
 		for range 3 {
@@ -169,7 +169,7 @@ var swapRules = []rule{
 			s.forget()
 		}
 	}},
-	{"S2/no-version-recurs-after-reopening", "no version comes back after the store was opened again", hasReopen, func(p *probe) {
+	{"S2/no-version-recurs-after-reopening", "no version is used again after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		seen := map[string]bool{}
 		for range 3 {
@@ -184,7 +184,7 @@ var swapRules = []rule{
 			s.reopen()
 		}
 	}},
-	{"S8/load-is-never-stale", "a load that begins after a swap was answered shows it", 0, func(p *probe) {
+	{"S8/load-is-never-stale", "a load that begins after the answer to a swap returns the new record", 0, func(p *probe) {
 		s := p.store()
 		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		var committed atomic.Uint64
@@ -226,7 +226,7 @@ var swapRules = []rule{
 			s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(next))
 		}
 	}},
-	{"S8/no-load-is-stale-for-another-client", "a load that begins after another client's swap was answered shows it", hasAnother, func(p *probe) {
+	{"S8/no-load-is-stale-for-another-client", "a load that begins after the answer to another client's swap returns the new record", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.both()
 		for i := range 20 {

@@ -67,7 +67,7 @@ var watchRules = []rule{
 		}
 		watch.requireSignal()
 	}},
-	{"S7/a-later-change-takes-no-signal-back", "a signal that nobody has read yet is still there after later changes", hasWatch, func(p *probe) {
+	{"S7/a-later-change-takes-no-signal-back", "a signal that was not received yet can still be received after later changes", hasWatch, func(p *probe) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))

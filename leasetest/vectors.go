@@ -65,7 +65,7 @@ func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
 	return found
 }
 
-// cell returns the cell c as a scenario of one step. cell returns false if the record of the cell
+// cell returns the cell c as a scenario of one step. It returns false if the record of the cell
 // cannot be made with requests.
 func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}

@@ -19,34 +19,34 @@
 // any length of time, the guard, and the published table.
 //
 // Every search is complete within its bounds. Some models limit neither the time nor the number of
-// incarnations. To keep the number of states finite, such a model uses relative times, and reuses
-// an ID when no part of the model refers to that ID any more. Each known error has a switch that
-// adds the error to its model. The tests require that the search finds a counter-example for each
-// known error.
+// incarnations. To keep the number of states finite, such a model uses relative times. It also
+// reuses an ID when no part of the model refers to that ID any more. Each known error has a switch
+// that adds the error to its model. The tests require that the search finds a counter-example for
+// each known error.
 //
 // The code is compared with the models in two ways. First, TestTable compares the transitions of
 // machine.pml with lease.Step, cell by cell. Second, a [Recorder] records the steps of an authority
-// and its holders in a trace, and [Replayer.Replay] searches the model for a behaviour with the
-// same steps. The authority in a trace uses the clock of its store, and all holders use package
-// time. The resolution of a trace is one microsecond. A trace cannot contain requests of a version
-// before 2012-02-12.
+// and its holders in a trace. The function [Replayer.Replay] then searches the model for a
+// behaviour with the same steps. The authority in a trace uses the clock of its store, and all
+// holders use package time. The resolution of a trace is one microsecond. A trace cannot contain
+// requests of a version before 2012-02-12.
 //
 // The simulator in internal/check has twenty faults. The model can replay runs with thirteen of
 // these faults without any [Departure]. A break without a grace period and a store clock that is
-// set forward need the departure [Excluded], because promise 2 excludes them. A store whose leases
-// start again after a restart and a store clock that is set back need the departure [Lengthened].
-// The model rejects runs with the other three faults, because it does not cover them. One of these
-// faults is a store that loses its memory, so that a token can be less than an earlier token (SPEC
-// S3). Another of these faults is a load that returns an old record (SPEC S8). The third fault is a
-// record that was edited by hand, because the authority reduces the times of such a record to its
-// limits (SPEC A7).
+// set forward need the departure [Excluded], because promise 2 excludes both faults. A store whose
+// leases start again after a restart and a store clock that is set back need the departure
+// [Lengthened]. The model rejects runs with the other three faults, because it does not cover them.
+// One of these faults is a store that loses its memory, so that a token can be less than an earlier
+// token (SPEC S3). Another of these faults is a load that returns an old record (SPEC S8). The
+// third fault is a record that was edited by hand, because the authority reduces the times of such
+// a record to its limits (SPEC A7).
 //
 // # Bounds
 //
 // Promise 1 is searched with 2 servers, 2 IDs and 3 grants. Promise 2 is searched with 2 holders
-// and with leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. 2 or 3 IDs are in use
-// at the same time. An ID that is no longer in use can be used again as a new ID. Promise 3 is
-// searched with 3 holders of 2 sections each.
+// and with leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At any time, 2 or 3 IDs
+// are in use. An ID that is no longer in use can be used again as a new ID. Promise 3 is searched
+// with 3 holders of 2 sections each.
 //
 // In lease.pml all leases are finite. Hand-over and take-over are searched with 2 IDs, and with the
 // flag -long also with 3 IDs. If a hand-over with an unknown outcome is retried, the model executes

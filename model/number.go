@@ -35,7 +35,7 @@ func (r *Recorder) Names() []string {
 }
 
 // Trace returns the recorded events of one lease. The arguments rate and margin are the options
-// MaxClockDrift and Margin of its holders. A holder computes the end of its belief as U = sent +
+// MaxClockDrift and Margin of the holders. A holder computes the end of its belief as U = sent +
 // D(1-rate)/(1+rate) - margin. If the events do not fit into a trace, Trace returns an error, such
 // as [ErrOtherDialect] or [ErrUnit].
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {

@@ -54,7 +54,7 @@ type call struct {
 
 type callKey struct{}
 
-// note appends an event. note also calls CheckAlive of every holder and stores the results in the
+// note appends an event. It also calls CheckAlive of every holder and stores the results in the
 // event. The caller must hold the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {

@@ -18,12 +18,12 @@ type Departure string
 
 const (
 	// Excluded allows the events that promise 2 excludes, such as a break that ends the lease before
-	// the holder expects its end. If these events are allowed, CheckAlive may return true for a
-	// lease that was lost.
+	// the holder expects its end. With Excluded, CheckAlive may return true for a lease that was
+	// lost.
 	Excluded Departure = "EXCLUDED"
 
-	// Lengthened allows a store whose leases last longer than the duration that was granted. This
-	// happens if the full duration starts again when the store restarts, or if the clock of the
+	// Lengthened allows a store whose leases last longer than the duration that was granted. A lease
+	// lasts longer if its full duration starts again when the store restarts, or if the clock of the
 	// store is set back. Promise 2 is still checked in full.
 	Lengthened Departure = "LENGTHENS"
 )

@@ -57,7 +57,7 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 }
 
 // verify searches all states of a model, until an assertion is violated. It returns an error if the
-// search was not complete, or if it ended for another reason.
+// search was not complete, or if the search ended for another reason.
 func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {

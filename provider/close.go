@@ -31,7 +31,7 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 
 // Close drops all leases of the Registry concurrently, as [Registry.Drop] drops one lease. Close
 // waits until the Close or Release method of every lease has returned. The error of Close joins the
-// errors of those methods. Close passes ctx to every lease, so that these methods can return early
+// errors of those methods. The Close and Release methods get ctx, so that they can return early
 // when ctx is done.
 //
 // Once Close is called, Lease returns [lease.ErrClosed], even to callers that are already waiting.
@@ -40,8 +40,8 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 // nothing and returns nil.
 //
 // If a handler of one of the leases calls Close, it must pass a ctx with a deadline or a ctx that
-// is canceled later. Otherwise a deadlock is possible, because the lease may wait for its handler
-// while Close waits for the lease.
+// is canceled later. Without such a ctx a deadlock is possible, because the lease may wait for its
+// handler while Close waits for the lease.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

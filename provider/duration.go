@@ -80,9 +80,9 @@ func (s *Settings) UnmarshalJSON(data []byte) error {
 // MarshalYAML returns the same fields as MarshalJSON, for YAML packages.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors. It works
-// with YAML packages that pass a decoding function to this method, such as gopkg.in/yaml.v3,
-// go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
+// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors.
+// UnmarshalYAML works with YAML packages that pass a decoding function to this method, such as
+// gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }
 
 func (s *Settings) texts() map[string]string {

@@ -58,7 +58,7 @@ func (s Settings) complete() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}, nil
 }
 
-// rename modifies an error about session.Options, so that it names the fields of Settings. The
+// rename modifies an error about session.Options, so that the error names fields of Settings. The
 // caller must have just created the error, because rename changes it in place.
 func rename(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
