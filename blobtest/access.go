@@ -40,7 +40,8 @@ var (
 )
 
 // admit authorizes the request. If the request is not authorized, admit returns a failure with the
-// reason. A shared access signature must have at least one of the permissions of the operation.
+// reason. A shared access signature is accepted if it grants at least one of the permissions in
+// op.permissions.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -55,7 +56,7 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns the failure errAuthentication, with detail as the reason in its body.
+// unauthenticated returns a copy of errAuthentication whose body contains detail as the reason.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

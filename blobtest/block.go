@@ -29,14 +29,14 @@ func putBlock(c *call) (*reply, error) {
 	if n := decodedLength(id); n == 0 || n > 64 {
 		return nil, badQuery(errInvalidQuery, "blockid", id, "Not a valid base64 string of at most 64 bytes.")
 	}
-	data, err := c.body()
+	data, err := c.readBody()
 	if err != nil {
 		return nil, err
 	}
 	if len(data) == 0 {
 		return nil, badHeader(c.r, "Content-Length")
 	}
-	return c.writeBlob(write{creates: true, prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{creates: true, prepare: func(f findResult) (plan, error) {
 		var e entry
 		if f.entry != nil {
 			e = *f.entry
@@ -84,7 +84,7 @@ func putBlockList(c *call) (*reply, error) {
 	if v.props.contentType == "" {
 		v.props.contentType = "application/octet-stream"
 	}
-	body, err := c.body()
+	body, err := c.readBody()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func putBlockList(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.replace(v, write{}, http.StatusCreated, func(f found, _ *reply) error {
+	return c.putContent(v, write{}, http.StatusCreated, func(f findResult, _ *reply) error {
 		uncommitted, committed := map[string]block{}, map[string]block{}
 		if f.entry != nil {
 			for _, b := range f.entry.blocks {
@@ -223,7 +223,8 @@ func writeBlocks(b *bytes.Buffer, name string, blocks []block) {
 	b.WriteString("</" + name + ">")
 }
 
-// startXML begins an XML document with a byte order mark, like the service.
+// startXML returns a buffer that begins with a byte order mark and an XML declaration, as the service
+// sends them.
 func startXML() *bytes.Buffer {
 	return bytes.NewBufferString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
 }

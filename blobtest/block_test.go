@@ -19,7 +19,7 @@ func TestUncommittedBlocks(t *testing.T) {
 	}
 	send("?restype=container", "")
 	a := h.accounts[DefaultAccount]
-	a.put("box", a.find("box", "").container, "blob", &entry{blocks: make([]block, maxUncommitted-1)})
+	a.putEntry("box", a.find("box", "").container, "blob", &entry{blocks: make([]block, maxUncommitted-1)})
 	a.find("box", "blob").entry.blocks[0].id = "MDAx"
 	for _, want := range []int{201, 409} {
 		if w := send("/blob?comp=block&blockid=MDAx", "x"); w.Code != want {

@@ -12,8 +12,8 @@ import (
 	"os"
 )
 
-// body reads the body of the request and verifies its checksums.
-func (c *call) body() ([]byte, error) {
+// readBody reads the body of the request and verifies its checksums.
+func (c *call) readBody() ([]byte, error) {
 	n := c.r.ContentLength
 	switch {
 	case n < 0:
@@ -75,8 +75,8 @@ func (c *call) checkCRC64(data []byte) error {
 	return nil
 }
 
-// noBody returns a failure if the request has a body that is not empty.
-func (c *call) noBody() error {
+// rejectBody returns a failure if the request has a body that is not empty.
+func (c *call) rejectBody() error {
 	if c.r.ContentLength != 0 && c.r.Body != nil && c.r.Body != http.NoBody {
 		var one [1]byte
 		if n, err := c.r.Body.Read(one[:]); n > 0 || err != nil && !errors.Is(err, io.EOF) {

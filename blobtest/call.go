@@ -77,8 +77,8 @@ type reply struct {
 
 func newReply(status int) *reply { return &reply{status: status, header: http.Header{}} }
 
-// locate parses the address of the resource. The path is /account/container/blob. If the account is
-// the first label of the host, the path is /container/blob.
+// locate parses the address of the resource. The path is /account/container/blob. If the first label
+// of the host names the account, the path is /container/blob.
 func (c *call) locate() error {
 	path := c.r.URL.Path
 	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery {
@@ -152,7 +152,7 @@ func (c *call) locateSnapshot() (err error) {
 
 // checkContainerName returns an error if the name of a container is not valid. A name must have "3
 // through 63 characters". The characters must be lower-case letters, digits and dashes. A dash must be
-// between two letters or digits. If both the length and a character are wrong, the error is about the
+// between two letters or digits. If both the length and a character are invalid, the error reports the
 // length.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
@@ -174,8 +174,8 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets the version of the service for the request. The version comes from the header, or
-// else from the query, or else from the shared access signature.
+// chooseVersion sets the version of the service that the request selects. It looks for the version
+// first in the header x-ms-version, then in the parameter api-version and then in the parameter sv.
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {

@@ -10,8 +10,8 @@ import (
 // constant rate. A Clock is a [lease.Clock], so one Clock can drive the store, the server and the
 // sessions of a test. Its methods may be called from any number of goroutines.
 //
-// A Clock stops about 292 years after its start, because a [time.Duration] cannot be longer. It stands
-// still from then on.
+// A Clock stops about 292 years after its start, because a [time.Duration] cannot represent a longer
+// time. It stands still from then on.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // what the clock showed at the real time since
@@ -69,9 +69,9 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d. Before Advance returns, every channel of [Clock.After] that is
-// due has received the time. A negative d counts as 0, because the time of an authority never runs
-// backward.
+// Advance moves the clock forward by d. Before it returns, Advance sends the time to every channel of
+// [Clock.After] that is due. A negative d counts as 0, because the clock of an authority must never
+// run backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.waiters = rest
 }
 
-// After returns a channel with capacity 1. The channel receives the time once this clock has moved by
-// d.
+// After returns a channel with capacity 1. The channel receives the time when the clock has moved
+// forward by at least d.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,8 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// The timer fires a little late. If the timer fired early, nothing would wake the waiter later.
+		// The timer fires a little late on purpose, because nothing would wake the waiter after an
+		// early timer.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// conditions are the conditional headers of a request or of the source of a copy.
+// conditions holds the conditional headers of a request, or those for the source of a copy.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
@@ -19,7 +19,7 @@ type conditions struct {
 // Blob Properties operations support multiple conditional headers."
 func (c *call) readConditions(prefix string) (conditions, error) {
 	q, err := c.parseConditions(prefix)
-	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.single() {
+	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.isSupported() {
 		return q, errConditions
 	}
 	return q, err
@@ -28,7 +28,7 @@ func (c *call) readConditions(prefix string) (conditions, error) {
 // writeConditions parses the conditional headers of a write or a lease operation.
 func (c *call) writeConditions() (conditions, error) {
 	q, err := c.parseConditions("")
-	if err == nil && !q.single() {
+	if err == nil && !q.isSupported() {
 		return q, errConditions
 	}
 	return q, err
@@ -75,12 +75,12 @@ func parseETags(values []string) (tags []string) {
 	return tags
 }
 
-// single reports whether the service supports the combination of conditional headers in the request.
-// One header is allowed. If-Match may be combined with If-Unmodified-Since, and If-None-Match with
-// If-Modified-Since. Each header may have only one entity tag. The documentation says: "With the
+// isSupported reports whether the service supports the combination of conditional headers in the
+// request. One header is allowed. If-Match may be combined with If-Unmodified-Since, and If-None-Match
+// with If-Modified-Since. Each header may have only one entity tag. The documentation says: "With the
 // exception of the two combinations of conditional headers listed above, a request may specify only a
 // single conditional header."
-func (q *conditions) single() bool {
+func (q *conditions) isSupported() bool {
 	if len(q.match) > 1 || len(q.noneMatch) > 1 {
 		return false
 	}
@@ -99,22 +99,22 @@ func includes(tags []string, etag string) bool {
 	return slices.Contains(tags, "*") || slices.Contains(tags, etag)
 }
 
-// unchanged reports whether the conditions If-Match and If-Unmodified-Since hold.
-func (q *conditions) unchanged(etag string, modified time.Time) bool {
+// matchHolds reports whether the conditions If-Match and If-Unmodified-Since hold.
+func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	if q.match != nil && !includes(q.match, etag) {
 		return false
 	}
 	if q.match != nil && !q.all {
 		return true
 	}
-	return q.unmodifiedSince.IsZero() || !seconds(modified).After(q.unmodifiedSince)
+	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// changed reports whether the conditions If-None-Match and If-Modified-Since hold. If q.all is set,
-// only one of these two conditions must hold. The documentation says: "If-Match && If-Unmodified-Since
-// && (If-None-Match || If-Modified-Since)".
-func (q *conditions) changed(etag string, modified time.Time) bool {
-	newer := seconds(modified).After(q.modifiedSince)
+// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If q.all is
+// set and the request has both conditions, it is enough that one of them holds. The documentation
+// says: "If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
+func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
+	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {
 	case q.noneMatch == nil:
 		return q.modifiedSince.IsZero() || newer
@@ -124,53 +124,53 @@ func (q *conditions) changed(etag string, modified time.Time) bool {
 	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
-// seconds truncates t to whole seconds, because the header Last-Modified has only whole seconds.
-func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+// wholeSeconds truncates t to whole seconds, because the header Last-Modified has only whole seconds.
+func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// forRead evaluates the conditional headers of a read of an existing blob.
-func (q *conditions) forRead(etag string, modified time.Time) error {
+// checkRead evaluates the conditional headers of a read of an existing blob.
+func (q *conditions) checkRead(etag string, modified time.Time) error {
 	switch {
 	case slices.Contains(q.noneMatch, "*"):
 		return errUnsatisfiable
-	case !q.unchanged(etag, modified):
+	case !q.matchHolds(etag, modified):
 		return errCondition
-	case !q.changed(etag, modified):
+	case !q.noneMatchHolds(etag, modified):
 		return errNotModified
 	}
 	return nil
 }
 
-// forMissingRead returns the failure of a read if the blob does not exist.
-func (q *conditions) forMissingRead() error {
+// missingReadError returns the failure of a read whose blob does not exist.
+func (q *conditions) missingReadError() error {
 	if slices.Contains(q.noneMatch, "*") {
 		return errUnsatisfiable
 	}
-	return q.forMissing()
+	return q.missingError()
 }
 
-// forMissing returns the failure of a write or a lease operation if the blob does not exist.
-func (q *conditions) forMissing() error {
+// missingError returns the failure of a write or a lease operation whose blob does not exist.
+func (q *conditions) missingError() error {
 	if q.match != nil {
 		return errCondition
 	}
 	return errBlobNotFound
 }
 
-// forWrite evaluates the conditional headers of a write or a lease operation on an existing resource.
+// checkWrite evaluates the conditional headers of a write or a lease operation on an existing resource.
 // The service ignores If-None-Match: * in these operations.
-func (q conditions) forWrite(etag string, modified time.Time) error {
+func (q conditions) checkWrite(etag string, modified time.Time) error {
 	if slices.Contains(q.noneMatch, "*") {
 		q.noneMatch = nil
 	}
-	if !q.unchanged(etag, modified) || !q.changed(etag, modified) {
+	if !q.matchHolds(etag, modified) || !q.noneMatchHolds(etag, modified) {
 		return errCondition
 	}
 	return nil
 }
 
-// forCreation evaluates the conditional headers of a request that writes a whole blob. The argument
+// checkCreation evaluates the conditional headers of a request that writes a whole blob. The argument
 // etag is empty if the blob does not exist.
-func (q *conditions) forCreation(etag string, modified time.Time) error {
+func (q *conditions) checkCreation(etag string, modified time.Time) error {
 	switch {
 	case etag == "" && q.match != nil:
 		return errCondition
@@ -179,5 +179,5 @@ func (q *conditions) forCreation(etag string, modified time.Time) error {
 	case slices.Contains(q.noneMatch, "*"):
 		return errBlobExists
 	}
-	return q.forWrite(etag, modified)
+	return q.checkWrite(etag, modified)
 }

@@ -40,7 +40,7 @@ func (c *call) create(attrs *attributes) error {
 	if err := c.reserve(attrs.size()); err != nil {
 		return err
 	}
-	if attrs.modified, err = c.forget(); err != nil {
+	if attrs.modified, err = c.endOldLease(); err != nil {
 		return err
 	}
 	c.account.addContainer(c.container, &container{attrs: attrs, blobs: map[string]*entry{}})
@@ -48,8 +48,8 @@ func (c *call) create(attrs *attributes) error {
 	return nil
 }
 
-// publicAccess returns the level of public access to a new container, which is "container", "blob" or
-// "". The server stores and returns the level, but still refuses requests without a signature.
+// publicAccess parses the header x-ms-blob-public-access, whose value is "container", "blob" or "".
+// The server stores and returns the value, but it does not allow public access.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {
@@ -117,9 +117,9 @@ func deleteContainer(c *call) (*reply, error) {
 	return newReply(http.StatusAccepted), nil
 }
 
-// enterContainer enters the gate of the container, evaluates the conditions and checks the lease. If
-// the returned error is nil, the caller must call leave.
-func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leave func(), err error) {
+// enterContainer locks the container, evaluates the conditions and checks the lease. If the returned
+// error is nil, the caller must call leave to unlock the container.
+func (c *call) enterContainer(use lease.Action) (f findResult, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {
 		return f, res, nil, err
@@ -131,7 +131,7 @@ func (c *call) enterContainer(use lease.Action) (f found, res lease.Result, leav
 		leave()
 		return f, res, nil, errContainerNotFound
 	}
-	refusal := cond.forWrite(f.etag, f.modified)
+	refusal := cond.checkWrite(f.etag, f.modified)
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
 		refusal = nil // reads of a container have no conditions
 	}

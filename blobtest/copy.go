@@ -12,15 +12,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// copied describes the copy that created a blob.
-type copied struct {
+// copyInfo describes the copy that created a blob.
+type copyInfo struct {
 	id        string
 	source    string
 	size      int64
 	completed time.Time
 }
 
-func (k *copied) write(h http.Header) {
+func (k *copyInfo) write(h http.Header) {
 	if k == nil {
 		return
 	}
@@ -37,8 +37,8 @@ func (k *copied) write(h http.Header) {
 // answer. Therefore a lease on its destination must be infinite.
 //
 // Before version 2012-02-12, the lease of the destination may have any duration. The destination then
-// does not describe the copy. In these versions, "a successful operation returns status code 201
-// (Created)".
+// does not describe the copy. Before version 2012-02-12, "a successful operation returns status code
+// 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -62,13 +62,13 @@ func copyBlob(c *call) (*reply, error) {
 		v.metadata = m
 	}
 	source, _, _ := strings.Cut(c.header("x-ms-copy-source"), "?")
-	v.copied = &copied{id: uuid.NewString(), source: source, size: v.data.size()}
+	v.copied = &copyInfo{id: uuid.NewString(), source: source, size: v.data.size()}
 	if c.version < lease.Version20120212 {
 		v.copied = nil
-		return c.replace(&v, write{}, http.StatusCreated, nil)
+		return c.putContent(&v, write{}, http.StatusCreated, nil)
 	}
 	sync := strings.EqualFold(c.header("x-ms-requires-sync"), "true")
-	return c.replace(&v, write{infinite: !sync}, http.StatusAccepted, func(_ found, rep *reply) error {
+	return c.putContent(&v, write{infinite: !sync}, http.StatusAccepted, func(_ findResult, rep *reply) error {
 		rep.header.Set("x-ms-copy-id", v.copied.id)
 		rep.header.Set("x-ms-copy-status", "success")
 		return nil
@@ -126,14 +126,14 @@ func (c *call) readSource() (r reading, err error) {
 		}
 		return r, err
 	}
-	if cond.forRead(r.etag, r.modified) != nil {
+	if cond.checkRead(r.etag, r.modified) != nil {
 		return r, errSourceCond
 	}
 	return r, nil
 }
 
-// abortCopy serves Abort Copy Blob. This operation always fails, because a copy is complete when its
-// request is answered.
+// abortCopy serves Abort Copy Blob. Abort Copy Blob always fails, because the server completes a copy
+// before it answers the request for the copy.
 func abortCopy(c *call) (*reply, error) {
 	if c.query.Get("copyid") == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "copyid")
@@ -141,5 +141,5 @@ func abortCopy(c *call) (*reply, error) {
 	if !strings.EqualFold(c.header("x-ms-copy-action"), "abort") {
 		return nil, noHeader("x-ms-copy-action")
 	}
-	return c.writeBlob(write{prepare: func(found) (plan, error) { return plan{}, errNoPendingCopy }})
+	return c.writeBlob(write{prepare: func(findResult) (plan, error) { return plan{}, errNoPendingCopy }})
 }

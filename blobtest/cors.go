@@ -50,9 +50,9 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// write sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials. The first
-// header "returns the value of the origin request header in case of a match". The second header "will
-// be set to true" if the rule "does not allow all origins".
+// write sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials.
+// Access-Control-Allow-Origin "returns the value of the origin request header in case of a match".
+// Access-Control-Allow-Credentials "will be set to true" if the rule "does not allow all origins".
 func (u *CORSRule) write(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")

@@ -17,17 +17,17 @@
 // # Leases
 //
 // A [lease.Authority] grants the leases. NewServer creates an authority in memory, or uses an
-// authority of your own. Your authority may be wrapped to inject faults. The server parses each
-// request and sends it to the authority. The server answers with the status codes and error codes of
-// the service. The authority alone decides whether a lease is granted, and whether a read or a write
-// is admitted.
+// authority of your own. Your authority may be wrapped to inject faults. The server translates each
+// request of a client and sends it to the authority. The server answers with the status codes and
+// error codes of the service. The authority alone decides whether a lease is granted, and whether a
+// read or a write is admitted.
 //
 // For each blob, the server checks the lease and changes the content in one step. No other request to
-// the server can come between the check and the change. A program that calls the authority directly
-// can change the lease in between.
+// the server can come between the check and the change. However, a program that calls the authority
+// directly can change the lease at any time.
 //
-// Each request has a single time. If the server made the authority, a request is decided, committed
-// and answered at one instant of the clock.
+// Each request has a single time. If the server created the authority itself, the decision about a
+// request and the answer to it have the same time.
 //
 // # What is served
 //
@@ -47,9 +47,9 @@
 // features. The server does not support append and page blobs, tags, access policies, batches, or
 // changes to the properties of the account.
 //
-// The account is the first segment of the path, as in the emulator. It can also be the first label of
-// the host, as in the service, if ".blob." follows it. http://127.0.0.1:10000/name/box and
-// http://name.blob.localhost:10000/box are the same container.
+// The first segment of the path names the account, as in the emulator. The account can also be the
+// first label of the host, as in the service, if ".blob." follows that label.
+// http://127.0.0.1:10000/name/box and http://name.blob.localhost:10000/box are the same container.
 //
 // # Differences from the service
 //

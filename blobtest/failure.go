@@ -10,8 +10,8 @@ import (
 )
 
 // A failure is the answer to a request that fails. Its status, error code and text are those of the
-// service. The text is the reason phrase of the response, and also the message in the body. Failures
-// are shared and never changed. The method with returns a changed copy.
+// service. The field text is both the reason phrase of the response and the message in its body.
+// Failures are shared and never changed. The method with returns a changed copy.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -102,9 +102,8 @@ func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers err. An expired deadline is answered as a timeout. Every
-// other error that is not a failure is answered as an internal error, because the outcome of the
-// request is unknown.
+// failureOf returns the failure that answers err. An expired deadline is answered as a timeout. Any
+// other error is answered as an internal error, because the outcome of the request is unknown.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -116,9 +115,9 @@ func failureOf(err error) *failure {
 	return errInternal
 }
 
-// body returns the XML document of the failure, which begins with a byte order mark. The time in the
-// document has seven fractional digits.
-func (f *failure) body(requestID string, now time.Time) []byte {
+// xmlBody returns the XML document of the failure, with a byte order mark at its beginning. The time
+// in the document has seven fractional digits.
+func (f *failure) xmlBody(requestID string, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error>`)
 	element(&b, "Code", f.code)
@@ -135,13 +134,14 @@ const sevenDigits = "2006-01-02T15:04:05.0000000Z"
 
 func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("<" + name + ">")
-	text(b, value)
+	writeText(b, value)
 	b.WriteString("</" + name + ">")
 }
 
-// text writes value and escapes the characters that XML reserves. Line breaks are not escaped, because
-// the service does not escape them in messages. A character that XML does not allow becomes U+FFFD.
-func text(b *bytes.Buffer, value string) {
+// writeText writes value and escapes the characters that XML reserves. Line breaks are not escaped,
+// because the service does not escape them in messages. A character that XML does not allow becomes
+// U+FFFD.
+func writeText(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {
 			b.WriteByte('\n')

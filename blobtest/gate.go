@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// gates admit one request at a time for each name. While a request holds a gate, no other request can
-// come between its check of the lease and its change of the resource. The server calls the authority
-// while it holds a gate. A request that waits for a gate must therefore stop waiting when its context
-// ends. For this reason a gate is not a mutex. A name takes memory only while requests use it.
+// gates holds a lock, called a gate, for each resource in use. A request holds the gate from its check
+// of the lease until its change of the resource, so that no other request comes between the two. While
+// a request holds a gate, it may wait for the authority. Other requests for that gate must be able to
+// give up when their contexts end. A mutex does not allow them to give up, so a gate is a channel. A
+// name takes memory only while requests use it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate

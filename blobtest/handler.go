@@ -32,10 +32,10 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler returns a Handler that uses an authority of your own, which may inject faults. If auth is
+// NewHandler returns a Handler whose leases are granted by auth, which may inject faults. If auth is
 // nil, the Handler creates an authority in memory with the limits of the service. That authority runs
 // on [Options.Clock]. If an option is not valid, the error is a [*lease.FieldError]. NewHandler also
-// returns the error of the authority if one of [Options.Containers] cannot be created.
+// returns an error if one of [Options.Containers] cannot be created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -47,7 +47,7 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	}
 	h.quota.limit = opts.MaxTotal
 	if opts.PublishedTable {
-		h.outcomes = append(published[:len(published):len(published)], outcomes...)
+		h.outcomes = append(publishedOutcomes[:len(publishedOutcomes):len(publishedOutcomes)], outcomes...)
 	}
 	for name, key := range opts.Accounts {
 		k, _ := base64.StdEncoding.DecodeString(key) // withDefaults has checked it
@@ -65,18 +65,18 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 // inspect a lease, or to change a lease without a client. [LeaseName] returns the name of the lease of
 // a resource.
 func (h *Handler) Authority() lease.Authority {
-	h.made()
+	h.mustBeMade()
 	return h.auth
 }
 
 // Clock returns the Handler's clock.
 func (h *Handler) Clock() *Clock {
-	h.made()
+	h.mustBeMade()
 	return h.o.Clock
 }
 
-// made panics if h was not created by NewHandler or NewServer.
-func (h *Handler) made() {
+// mustBeMade panics if h was not created by NewHandler or NewServer.
+func (h *Handler) mustBeMade() {
 	if h == nil || h.auth == nil {
 		panic("blobtest: use of a zero Handler or Server: NewHandler and NewServer make them")
 	}
@@ -84,7 +84,7 @@ func (h *Handler) made() {
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.made()
+	h.mustBeMade()
 	ctx, cancel := outliveClient(r.Context())
 	defer cancel()
 	c := h.newCall(ctx, r)
@@ -93,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Server", "Windows-Azure-Blob/1.0 blobtest")
 	setHeader(header, headerRequest, id)
-	if v := headerOf(r, headerClient); visible(v) {
+	if v := headerOf(r, headerClient); validRequestID(v) {
 		setHeader(header, headerClient, v)
 	}
 
@@ -105,7 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.addCORS(header, r)
 		rep, err = c.serve()
 	}
-	header.Set("Date", c.time().Format(http.TimeFormat))
+	header.Set("Date", c.requestTime().Format(http.TimeFormat))
 	if err != nil {
 		f := failureOf(err)
 		c.log(f.status, f.code, err)
@@ -116,8 +116,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the log line of a request. For a server error, the line also contains the error, because
-// the answer does not.
+// log writes the log line of a request. If the status is 500 or more, the line also contains the
+// error, because the answer to the client does not contain it.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -131,7 +131,7 @@ func (c *call) log(status int, code string, err error) {
 			attrs = append(attrs, slog.String(v[0], v[1]))
 		}
 	}
-	attrs = append(attrs, blamed(err)...)
+	attrs = append(attrs, blameAttrs(err)...)
 	attrs = append(attrs, slog.Int("status", status))
 	if status >= http.StatusInternalServerError {
 		attrs = append(attrs, slog.Any("error", err))
@@ -139,8 +139,8 @@ func (c *call) log(status int, code string, err error) {
 	c.o.Logger.LogAttrs(c.ctx, slog.LevelInfo, "request", attrs...)
 }
 
-// blamed returns log attributes for the header or the query parameter that err names.
-func blamed(err error) (attrs []slog.Attr) {
+// blameAttrs returns log attributes for the header or the query parameter that err names.
+func blameAttrs(err error) (attrs []slog.Attr) {
 	var f *failure
 	if !errors.As(err, &f) {
 		return nil
@@ -198,7 +198,7 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	if c.r.Method != http.MethodHead && rep.status != http.StatusNoContent && header.Get("Content-Length") == "" {
 		header.Set("Content-Length", strconv.FormatInt(rep.body.size(), 10))
 	}
-	spell(c.r.Context(), header)
+	setHeaderCase(c.r.Context(), header)
 	w.WriteHeader(rep.status)
 	if c.r.Method == http.MethodHead {
 		return
@@ -220,21 +220,21 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	}
 	setReason(c.r.Context(), f.status, f.text)
 	if c.r.Method == http.MethodHead || f.status == http.StatusNotModified {
-		spell(c.r.Context(), header)
+		setHeaderCase(c.r.Context(), header)
 		w.WriteHeader(f.status)
 		return
 	}
-	body := f.body(id, c.time())
+	body := f.xmlBody(id, c.requestTime())
 	header.Set("Content-Type", "application/xml")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	spell(c.r.Context(), header)
+	setHeaderCase(c.r.Context(), header)
 	w.WriteHeader(f.status)
 	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// visible reports whether the request ID of a client is valid. An answer repeats only a valid request
-// ID, which has "no more than 1,024 visible ASCII characters".
-func visible(s string) bool {
+// validRequestID reports whether an answer may repeat the request ID of the client. A valid request ID
+// has "no more than 1,024 visible ASCII characters".
+func validRequestID(s string) bool {
 	if s == "" || len(s) > 1024 {
 		return false
 	}
@@ -244,8 +244,8 @@ func visible(s string) bool {
 // enter enters the gate of the resource.
 func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
 
-// ask sends a request for the lease of the resource to the authority.
-func (c *call) ask(req lease.Request) (lease.Result, error) {
+// askAuthority sends a request about the lease of the resource to the authority.
+func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 	res, err := c.auth.Do(c.ctx, c.leaseName(), req)
 	if c.ownLeases && !res.Now.IsZero() {
 		c.now = res.Now
@@ -253,19 +253,21 @@ func (c *call) ask(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// time returns the time of the request. If the Handler made the authority, this is the time at which
-// the authority decided the request. Otherwise, or if no lease was involved, this is the current time.
-func (c *call) time() time.Time {
+// requestTime returns the time of the request. If the Handler created the authority, requestTime
+// returns the time of the authority's last answer. Otherwise, or if the authority has not been called,
+// it returns the current time of the clock.
+func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
 	}
 	return c.now
 }
 
-// do sends a request to the authority. If the authority refuses the request, the error is a failure.
+// do sends a request to the authority. If the authority refuses the request, do returns the refusal as
+// a failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
-	res, err := c.ask(req)
+	res, err := c.askAuthority(req)
 	if err != nil {
 		return res, c.refused(req.Action, res, err)
 	}
@@ -275,9 +277,9 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns a failure if the lease would refuse the read or the write, and nil otherwise. It
-// does not change the lease, because the caller fails the request in any case. For example, an expired
-// lease can still be renewed after a failed write.
+// wouldRefuse returns a failure if the lease does not admit the read or the write, and nil otherwise.
+// It does not change the lease, because the caller fails the request in any case. For example, a
+// failed write must not prevent the renewal of an expired lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -289,11 +291,11 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// forget ends any lease of an earlier resource with the same name, because a new resource has no
-// lease. The result is the time of the authority.
-func (c *call) forget() (time.Time, error) {
+// endOldLease ends any lease that an earlier resource of the same name has left, because a new
+// resource has no lease. The result is the time of the authority.
+func (c *call) endOldLease() (time.Time, error) {
 	for range 3 { // repeats only if another request leases the name in between
-		res, err := c.ask(lease.Request{Action: lease.ActionWrite})
+		res, err := c.askAuthority(lease.Request{Action: lease.ActionWrite})
 		if err == nil {
 			if res.Now.IsZero() {
 				return c.o.Clock.Now(), nil
@@ -303,7 +305,7 @@ func (c *call) forget() (time.Time, error) {
 		if lease.CodeOf(err) != lease.ErrIDMissing {
 			return time.Time{}, c.refused(lease.ActionWrite, res, err)
 		}
-		if res, err := c.ask(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}); err != nil && !lease.CodeOf(err).Refusal() {
+		if res, err := c.askAuthority(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}); err != nil && !lease.CodeOf(err).Refusal() {
 			return time.Time{}, c.refused(lease.ActionBreak, res, err)
 		}
 	}

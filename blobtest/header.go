@@ -23,8 +23,8 @@ const (
 	headerPublic    = "x-ms-blob-public-access"
 )
 
-// canonicalNames maps the header names of lease operations to their keys in an [http.Header].
-// Computing a key allocates memory, and every request would compute about thirty keys.
+// canonicalNames maps the header names of lease operations to their keys in an [http.Header]. Without
+// this map, every request would compute about thirty keys, and each computation allocates memory.
 var canonicalNames = func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{

@@ -33,11 +33,11 @@ func leaseResource(c *call) (*reply, error) {
 		return nil, err
 	}
 	defer leave()
-	etag, modified, err := c.leased(cond)
+	etag, modified, err := c.checkResource(cond)
 	if err != nil {
 		return nil, err
 	}
-	elapsed := c.stopwatch()
+	elapsed := c.startStopwatch()
 	res, err := c.do(req)
 	if err != nil {
 		return nil, err
@@ -61,20 +61,20 @@ func leaseResource(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// stopwatch returns a function that returns the time elapsed since the call of stopwatch. The elapsed
-// time is measured on the server's clock and on the machine's clock, and the longer time is returned.
-// An authority of the user may run on either clock.
-func (c *call) stopwatch() (elapsed func() time.Duration) {
+// startStopwatch returns a function that measures the time since startStopwatch was called. The
+// function measures on the server's clock and on the machine's clock, and returns the longer time. It
+// needs both, because an authority of the user may run on either clock.
+func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime returns the "approximate time remaining in the lease period". If the break period ends the
-// lease, the result is the break period. Otherwise the result is the remaining duration of the lease.
-// The caller truncates the result to seconds.
+// breakTime returns the "approximate time remaining in the lease period". The result is the shorter of
+// the break period and the remaining duration of the lease. The caller truncates the result to
+// seconds.
 //
-// The argument took is the time that the call of the authority took. The authority may have committed
-// the break later than it decided the break. The result therefore allows for a delay of up to took.
+// The argument took is the time that the call of the authority took. A part of the break period may
+// have passed during that call. In that case, the result is still the full break period.
 func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {
@@ -91,9 +91,9 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// leased returns the entity tag of the resource and the time of its last change. It returns a failure
-// if the resource does not exist or a condition does not hold.
-func (c *call) leased(cond conditions) (etag string, modified time.Time, err error) {
+// checkResource returns the entity tag of the resource and the time of its last change. It returns a
+// failure if the resource does not exist or a condition does not hold.
+func (c *call) checkResource(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
 	case f.container == nil:
@@ -101,14 +101,14 @@ func (c *call) leased(cond conditions) (etag string, modified time.Time, err err
 	case c.kind == kindContainer:
 		etag, modified = f.etag, f.modified
 	case f.entry == nil:
-		return "", modified, cond.forMissing()
+		return "", modified, cond.missingError()
 	case f.entry.current != nil:
 		etag, modified = f.entry.current.etag, f.entry.current.modified
 	default: // a blob that has only uncommitted blocks can be leased, too
-		v := f.uncommitted()
+		v := f.uncommittedVersion()
 		etag, modified = v.etag, v.modified
 	}
-	return etag, modified, cond.forWrite(etag, modified)
+	return etag, modified, cond.checkWrite(etag, modified)
 }
 
 // leaseRequest parses the headers of a lease operation.
@@ -128,7 +128,7 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	if err := req.Action.UnmarshalText([]byte(action)); err != nil || leaseStatus[req.Action] == 0 {
 		return req, badHeader(c.r, headerAction)
 	}
-	req.Version, req.Owner = c.version, owner(c.r)
+	req.Version, req.Owner = c.version, ownerLabel(c.r)
 	switch req.Action {
 	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
 		if req.ID = c.id; req.ID.IsZero() {
@@ -136,7 +136,7 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 		}
 	}
 	if (req.Action == lease.ActionAcquire || req.Action == lease.ActionChange) && !old {
-		if req.Proposed, err = c.proposed(req.Action); err != nil {
+		if req.Proposed, err = c.parseProposed(req.Action); err != nil {
 			return req, err
 		}
 	}
@@ -145,12 +145,12 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 			// "The Blob service will generate a lease ID if one is not specified."
 			req.Proposed = lease.ID(uuid.New())
 		}
-		if req.Duration, err = c.duration(old); err != nil {
+		if req.Duration, err = c.parseDuration(old); err != nil {
 			return req, err
 		}
 	}
 	if req.Action == lease.ActionBreak && !old {
-		if req.Period, err = c.period(); err != nil {
+		if req.Period, err = c.parsePeriod(); err != nil {
 			return req, err
 		}
 	}
@@ -160,10 +160,10 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	return req, nil
 }
 
-// proposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for
+// parseProposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for
 // acquire, required for change. [...] The Blob service returns 400 (Invalid request) if the proposed
 // lease ID is not in the correct format."
-func (c *call) proposed(a lease.Action) (id lease.ID, err error) {
+func (c *call) parseProposed(a lease.Action) (id lease.ID, err error) {
 	s := c.header(headerProposed)
 	switch {
 	case s == "" && a == lease.ActionChange:
@@ -177,10 +177,10 @@ func (c *call) proposed(a lease.Action) (id lease.ID, err error) {
 	return id, nil
 }
 
-// duration parses the header x-ms-lease-duration: "only allowed and required on an acquire operation.
-// Specifies the duration of the lease, in seconds, or negative one (-1) for a lease that never
-// expires."
-func (c *call) duration(old bool) (time.Duration, error) {
+// parseDuration parses the header x-ms-lease-duration: "only allowed and required on an acquire
+// operation. Specifies the duration of the lease, in seconds, or negative one (-1) for a lease that
+// never expires."
+func (c *call) parseDuration(old bool) (time.Duration, error) {
 	s := c.header(headerDuration)
 	switch {
 	case old:
@@ -190,21 +190,21 @@ func (c *call) duration(old bool) (time.Duration, error) {
 	case s == "-1":
 		return lease.Infinite, nil
 	}
-	return c.seconds(headerDuration, s)
+	return c.parseSeconds(headerDuration, s)
 }
 
-// period parses the header x-ms-lease-break-period: "the proposed duration of seconds that the lease
-// should continue before it is broken, between 0 and 60 seconds."
-func (c *call) period() (lease.Period, error) {
+// parsePeriod parses the header x-ms-lease-break-period: "the proposed duration of seconds that the
+// lease should continue before it is broken, between 0 and 60 seconds."
+func (c *call) parsePeriod() (lease.Period, error) {
 	s := c.header(headerPeriod)
 	if s == "" {
 		return lease.Period{}, nil
 	}
-	d, err := c.seconds(headerPeriod, s)
+	d, err := c.parseSeconds(headerPeriod, s)
 	return lease.Grace(d), err
 }
 
-func (c *call) seconds(header, s string) (time.Duration, error) {
+func (c *call) parseSeconds(header, s string) (time.Duration, error) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil {
 		return 0, badHeader(c.r, header)
@@ -212,8 +212,9 @@ func (c *call) seconds(header, s string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// owner returns the User-Agent as the label of the holder, because the protocol has no other label.
-func owner(r *http.Request) string {
+// ownerLabel returns the User-Agent of the request as the owner of the lease, because the protocol has
+// no field for an owner.
+func ownerLabel(r *http.Request) string {
 	s := r.Header.Get(headerOwner)
 	return strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 256)], ""), "\x00", "")
 }
@@ -230,8 +231,8 @@ func (c *call) addLease(rep *reply, r lease.Record) {
 	}
 }
 
-// leaseWords returns the words with which headers and lists describe a lease. The word for the
-// duration is empty if the lease is not in the state Leased.
+// leaseWords returns the status, the state and the duration of a lease as text for headers and lists.
+// The text for the duration is empty if the lease is not in the state Leased.
 func leaseWords(r lease.Record) (status, state, duration string) {
 	status = "unlocked"
 	if r.State.Locked() {

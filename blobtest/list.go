@@ -35,11 +35,11 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
-// includable lists the allowed values of the parameter include. Apart from system, the values in the
-// second line have no effect, because a server does not store such data.
-var includable = []string{
-	"snapshots", "metadata", "uncommittedblobs", "copy",
-	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions", "system",
+// includeValues lists the allowed values of the parameter include. The values in the second line have
+// no effect, because the server does not store such data.
+var includeValues = []string{
+	"snapshots", "metadata", "uncommittedblobs", "copy", "system",
+	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions",
 }
 
 func (c *call) parsePage() (p page, err error) {
@@ -47,7 +47,7 @@ func (c *call) parsePage() (p page, err error) {
 	p = page{prefix: q.Get("prefix"), delimiter: q.Get("delimiter"), max: maxResults}
 	if s := q.Get("include"); s != "" {
 		p.include = strings.Split(strings.ToLower(s), ",")
-		if slices.ContainsFunc(p.include, func(what string) bool { return !slices.Contains(includable, what) }) {
+		if slices.ContainsFunc(p.include, func(what string) bool { return !slices.Contains(includeValues, what) }) {
 			return p, badQuery(errInvalidQuery, "include", s, "It must name what a list can include.")
 		}
 	}
@@ -76,8 +76,8 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account. The account is in the host or in the path, depending on the
-// URL of the request.
+// endpoint returns the URL of the account. The URL names the account in the host or in the path, as
+// the URL of the request does.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {
@@ -93,10 +93,10 @@ func (c *call) endpoint() string {
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
-	text(b, c.endpoint())
+	writeText(b, c.endpoint())
 	if c.kind == kindContainer {
 		b.WriteString(`" ContainerName="`)
-		text(b, c.container)
+		writeText(b, c.container)
 	}
 	b.WriteString(`">`)
 	if p.prefix != "" {

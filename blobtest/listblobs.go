@@ -10,14 +10,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listBlobs serves List Blobs, with or without a delimiter. This operation does not check the lease of
-// the container, and ignores any lease ID.
+// listBlobs serves List Blobs, with or without a delimiter. List Blobs does not check the lease of the
+// container, and ignores any lease ID.
 func listBlobs(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {
 		return nil, err
 	}
-	items, ok := c.account.blobs(c.container, p)
+	items, ok := c.account.listPage(c.container, p)
 	if !ok {
 		return nil, errContainerNotFound
 	}
@@ -59,9 +59,9 @@ type item struct {
 	*version
 }
 
-// blobs returns the items of a page and, if there are more, the first item of the next page. It
-// returns false if the container does not exist.
-func (a *account) blobs(container string, p page) (items []item, ok bool) {
+// listPage returns the items of a page and, if there are more items, the first item of the next page.
+// It returns false if the container does not exist.
+func (a *account) listPage(container string, p page) (items []item, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b := a.containers[container]
@@ -82,16 +82,16 @@ func (a *account) blobs(container string, p page) (items []item, ok bool) {
 				continue
 			}
 		}
-		items = append(items, b.items(name, p)...)
+		items = append(items, b.blobItems(name, p)...)
 	}
 	items = slices.DeleteFunc(items, func(it item) bool { return it.compare(p.marker) < 0 && p.marker != position{} })
 	slices.SortFunc(items, func(a, b item) int { return a.compare(b.position) })
 	return items[:min(len(items), p.max+1)], true
 }
 
-// items returns the item of the named blob. If the page includes snapshots, the snapshots of the blob
-// come first.
-func (b *container) items(name string, p page) (items []item) {
+// blobItems returns the item of the named blob. If the client asked for snapshots, the snapshots of
+// the blob come before the blob itself.
+func (b *container) blobItems(name string, p page) (items []item) {
 	e := b.blobs[name]
 	if slices.Contains(p.include, "snapshots") && p.delimiter == "" {
 		for _, v := range e.snapshots {
@@ -103,7 +103,7 @@ func (b *container) items(name string, p page) (items []item) {
 	case e.current != nil:
 		items = append(items, item{position{name: name}, e.current})
 	case slices.Contains(p.include, "uncommittedblobs"):
-		items = append(items, item{position{name: name}, found{attributes: b.attrs}.uncommitted()})
+		items = append(items, item{position{name: name}, findResult{attributes: b.attrs}.uncommittedVersion()})
 	}
 	return items
 }

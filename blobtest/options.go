@@ -30,19 +30,20 @@ type Options struct {
 	// [Handler.Reset] creates these containers again. Default: none.
 	Containers []string
 
-	// AllowAnyone turns authorization off. Requests then need no signature, and the server verifies
-	// neither signatures nor tokens. Default: requests must be signed.
+	// AllowAnyone turns authorization off. If it is set, requests need no signature, and the server
+	// verifies neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable selects the published table of outcomes, which differs from the service in three
-	// cases. The cases are a read of a leased blob, a write of a leased blob and a read of a breaking
-	// blob, each with a wrong lease ID. If PublishedTable is set, the server answers 409 in these
-	// cases. Default: 412, as the service answers.
+	// PublishedTable makes the server follow the table of outcomes in the documentation, which differs
+	// from the real service in three cases. The cases are a read of a leased blob, a write of a leased
+	// blob and a read of a breaking blob, each with a wrong lease ID. If PublishedTable is set, the
+	// server answers these three cases with 409. Default: 412, as the service answers.
 	PublishedTable bool
 
-	// Clock sets the time of answers, and is used to check shared access signatures. If the server
-	// makes its own authority, its leases run on this Clock too. The Clock must show a time after the
-	// zero time. Default: a clock that stands still at the time when the server was made.
+	// Clock is the server's clock. The server uses it for the times in its answers, and to check
+	// whether a shared access signature has expired. If the server creates its own authority, that
+	// authority uses this Clock too. The Clock must show a time after the zero time. Default: a clock
+	// that stands still at the time at which the server was created.
 	Clock *Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19,
@@ -53,8 +54,8 @@ type Options struct {
 	// Default: none, so the server sends no headers for cross-origin requests.
 	CORS []CORSRule
 
-	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or MaxBlob or
-	// MaxTotal if one of these is less.
+	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or less if MaxBlob
+	// or MaxTotal is set to a smaller value.
 	MaxBody int64
 
 	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is
@@ -73,9 +74,9 @@ type Options struct {
 	// GiB, or MaxBlob if that is more.
 	MaxTotal int64
 
-	// Timeout limits the time of a request until it is answered, including the time to read its body.
-	// The query parameter timeout can shorten this limit, but not extend it. A client of a [Server]
-	// then has the same time again to read the answer. Default: 30 s.
+	// Timeout limits the time that the server takes to process a request, including the time to read
+	// its body. The query parameter timeout can shorten this limit, but not extend it. A client of a
+	// [Server] gets the same amount of time once more to read the answer. Default: 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.

@@ -24,9 +24,9 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table. The table maps an action, a state and a Code to the answer of the
-// service. In the field name, * stands for Blob or Container. In the field text, * stands for blob or
-// container.
+// An outcome is a row of the table that maps an action, the state of the lease and a Code to the
+// answer of the service. In the field name, * stands for Blob or Container. In the field text, *
+// stands for blob or container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -71,16 +71,16 @@ var outcomes = []outcome{
 	{nil, nil, 0, 500, errInternal.code, errInternal.text, ""},
 }
 
-// published holds the outcomes of the published table that differ from the service. In these outcomes,
-// a wrong ID is answered 409.
-var published = []outcome{
+// publishedOutcomes holds the rows of the documented table that differ from the behavior of the
+// service. In these rows, a wrong ID is answered 409.
+var publishedOutcomes = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 }
 
 func only(a lease.Action) []lease.Action { return []lease.Action{a} }
 
-func (o *outcome) fits(a lease.Action, s lease.State, c lease.Code) bool {
+func (o *outcome) matches(a lease.Action, s lease.State, c lease.Code) bool {
 	return (o.actions == nil || slices.Contains(o.actions, a)) &&
 		(o.states == nil || slices.Contains(o.states, s)) &&
 		(o.code == 0 || o.code == c)
@@ -88,12 +88,13 @@ func (o *outcome) fits(a lease.Action, s lease.State, c lease.Code) bool {
 
 // outcomeOf returns the first row of the table that matches a refusal of the authority.
 func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
-	i := slices.IndexFunc(table, func(o outcome) bool { return o.fits(a, s, c) })
+	i := slices.IndexFunc(table, func(o outcome) bool { return o.matches(a, s, c) })
 	return table[i]
 }
 
-// failure converts the row to the failure that answers a request for a resource of the given kind.
-func (o *outcome) failure(k kind, r *http.Request) *failure {
+// toFailure returns the failure with which the server answers a request for a resource of the given
+// kind.
+func (o *outcome) toFailure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{
 		status: o.status,
@@ -118,5 +119,5 @@ func (c *call) refused(a lease.Action, res lease.Result, err error) error {
 		state = res.Record.At(res.Now).State
 	}
 	o := outcomeOf(c.outcomes, a, state, code)
-	return o.failure(c.kind, c.r)
+	return o.toFailure(c.kind, c.r)
 }

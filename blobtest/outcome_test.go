@@ -20,13 +20,13 @@ var (
 // SPEC W1.
 func TestOutcomesAreTotal(t *testing.T) {
 	r := httptest.NewRequest("PUT", "/", nil)
-	for _, table := range [][]outcome{outcomes, append(slices.Clone(published), outcomes...)} {
+	for _, table := range [][]outcome{outcomes, append(slices.Clone(publishedOutcomes), outcomes...)} {
 		for _, a := range allActions {
 			for _, s := range allStates {
 				for _, code := range lease.Codes() {
 					o := outcomeOf(table, a, s, code)
 					for _, k := range []kind{kindContainer, kindBlob} {
-						f := o.failure(k, r)
+						f := o.toFailure(k, r)
 						if f.status < 400 || f.status > 500 || f.code == "" || f.text == "" {
 							t.Errorf("%v %v %v on a %v: %+v", a, s, code, k, f)
 						}

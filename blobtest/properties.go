@@ -74,7 +74,7 @@ func (c *call) parseMetadata() (metadata, error) {
 		}
 		v := strings.TrimSpace(strings.Join(values, ","))
 		size += len(rest) + len(v)
-		m = append(m, [2]string{spelled(c.ctx, rest), v})
+		m = append(m, [2]string{spellingOf(c.ctx, rest), v})
 	}
 	if size > maxMetadata {
 		return nil, errMetadataSize
@@ -94,7 +94,7 @@ func identifier(s string) bool {
 }
 
 // write sets the metadata headers of an answer. This method does not use [http.Header.Set], because
-// Set would capitalize the names. Some clients recognize the prefix of metadata only in lower case.
+// Set would capitalize the names. Some clients recognize the prefix x-ms-meta- only in lower case.
 func (m metadata) write(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
@@ -130,12 +130,12 @@ func (c *call) amend(change func(v *version)) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.noBody(); err != nil {
+	if err := c.rejectBody(); err != nil {
 		return nil, err
 	}
-	return c.writeBlob(write{cond: cond, prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{cond: cond, prepare: func(f findResult) (plan, error) {
 		old := f.entry.current
-		if err := cond.forWrite(old.etag, old.modified); err != nil {
+		if err := cond.checkWrite(old.etag, old.modified); err != nil {
 			return plan{}, err
 		}
 		v := *old

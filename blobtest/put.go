@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// putBlobOrCopy serves Put Blob and Copy Blob, which have the same method and address.
+// putBlobOrCopy serves Put Blob and Copy Blob, because requests for both have the same method and
+// address.
 func putBlobOrCopy(c *call) (*reply, error) {
 	if c.header("x-ms-copy-source") != "" {
 		return copyBlob(c)
@@ -40,7 +41,7 @@ func putBlob(c *call) (*reply, error) {
 	if v.props.cacheControl == "" {
 		v.props.cacheControl = c.header("Cache-Control")
 	}
-	data, err := c.body()
+	data, err := c.readBody()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func putBlob(c *call) (*reply, error) {
 	if len(data) > 0 {
 		v.data = segments{data}
 	}
-	return c.replace(v, write{}, http.StatusCreated, nil)
+	return c.putContent(v, write{}, http.StatusCreated, nil)
 }
 
 // parseContent parses the headers that describe the new content of a blob.
@@ -73,7 +74,7 @@ func (c *call) parseContent() (*version, error) {
 }
 
 // accessTier returns the access tier for the new content of a blob, or "" if the client sets none. The
-// server stores and returns the tier, but the tier has no effect.
+// server stores and returns the access tier, but the tier has no other effect.
 func (c *call) accessTier() (string, error) {
 	s := c.header(headerTier)
 	for _, tier := range []string{"", "Hot", "Cool", "Cold", "Archive"} {
@@ -84,31 +85,31 @@ func (c *call) accessTier() (string, error) {
 	return "", badHeader(c.r, headerTier)
 }
 
-// replace replaces the content of a blob with v, or creates the blob. The snapshots of the blob are
-// kept. If the function amend is not nil, it is called last. It may change v and the answer, or return
-// a failure.
-func (c *call) replace(v *version, w write, status int, amend func(f found, rep *reply) error) (*reply, error) {
+// putContent stores v as the content of a blob, and creates the blob if it does not exist. It keeps
+// the snapshots of the blob. If amend is not nil, putContent calls amend after it has evaluated the
+// conditions. The function amend can change v and the answer, or return a failure.
+func (c *call) putContent(v *version, w write, status int, amend func(f findResult, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
-	// A lease ID implies that the blob exists. In a request with a lease ID, the service therefore
-	// ignores If-None-Match: *.
+	// The service ignores If-None-Match: * in a request with a lease ID, because a lease ID implies
+	// that the blob exists.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}
 	rep := newReply(status)
-	w.creates, w.prepare = true, func(f found) (plan, error) {
+	w.creates, w.prepare = true, func(f findResult) (plan, error) {
 		var old version
 		if f.entry != nil && f.entry.current != nil {
 			old = *f.entry.current
-			if err := cond.forCreation(old.etag, old.modified); err != nil {
+			if err := cond.checkCreation(old.etag, old.modified); err != nil {
 				return plan{}, err
 			}
 			if !c.access.mayReplace() {
 				return plan{}, errOverwrite
 			}
-		} else if err := cond.forCreation("", time.Time{}); err != nil {
+		} else if err := cond.checkCreation("", time.Time{}); err != nil {
 			return plan{}, err
 		}
 		if amend != nil {
@@ -152,12 +153,12 @@ func deleteBlob(c *call) (*reply, error) {
 	if which != "" && which != "include" && which != "only" {
 		return nil, badHeader(c.r, "x-ms-delete-snapshots")
 	}
-	return c.writeBlob(write{blocks: true, cond: cond, reads: which == "only", prepare: func(f found) (plan, error) {
+	return c.writeBlob(write{blocks: true, cond: cond, reads: which == "only", prepare: func(f findResult) (plan, error) {
 		v := f.entry.current
 		if v == nil {
-			v = f.uncommitted()
+			v = f.uncommittedVersion()
 		}
-		if err := cond.forWrite(v.etag, v.modified); err != nil {
+		if err := cond.checkWrite(v.etag, v.modified); err != nil {
 			return plan{}, err
 		}
 		if len(f.entry.snapshots) > 0 && which == "" {

@@ -63,7 +63,7 @@ func getBlob(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// addVersion adds the headers that the answers to all reads have. These headers are the entity tag,
+// addVersion adds the headers that every answer to a read has. These headers contain the entity tag,
 // the time of the last change, the metadata and the state of the lease.
 func (c *call) addVersion(rep *reply, r reading) {
 	c.describe(rep, r.etag, r.modified)

@@ -12,19 +12,19 @@ import (
 	"sync"
 )
 
-// net/http has one reason phrase for each status code. The service has one for each error code. So the
-// server's connections replace the reason phrase when net/http writes a status line. This works because
-// net/http writes one response at a time to a connection. In addition, the first write of a response begins
-// with the status line.
+// Package net/http has one reason phrase for each status code, but the service has one for each error
+// code. Therefore the server's connections replace the reason phrase when net/http writes a status
+// line. A connection can recognize the status line, because net/http writes one response at a time and
+// begins the first write of a response with that line.
 
 type reasonKey struct{}
 
 // A connContext is the function type of [http.Server.ConnContext].
 type connContext = func(context.Context, net.Conn) context.Context
 
-// reasonContext returns a connContext that stores the connection for setReason in the context. If
-// inner is not nil, the connContext first calls inner with the connection that the listener accepted.
-// The context ends when the connection is closed.
+// reasonContext returns a connContext that stores the connection in the context, where setReason finds
+// it. If inner is not nil, the connContext first calls inner with the connection that the listener
+// accepted. The context ends when the connection is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -42,10 +42,10 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// outliveClient returns a context that does not end when the client hangs up. The service also carries
-// out a request whose client has hung up. The context has the values and the deadline of ctx. The
-// contexts of net/http end when a client closes its side of the connection, even if the client still
-// waits for the answer.
+// outliveClient returns a context that does not end when the client hangs up. Like the service, the
+// server carries out a request even if the client has hung up. The context has the values and the
+// deadline of ctx. The contexts of net/http end when a client closes its side of the connection, even
+// if the client still waits for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -97,8 +97,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// A reasonListener accepts connections whose reason phrases can be set. The connections also remember
-// how requests spell the names of metadata.
+// A reasonListener accepts connections whose reason phrases can be set. Each connection also remembers
+// how the client spells the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {
@@ -137,9 +137,9 @@ func (c *reasonConn) Close() error {
 func (c *reasonConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
 	if !bytes.HasPrefix(line, []byte("HTTP/1.1 1")) { // an interim answer, such as 100 Continue
-		c.spelling.answer()
+		c.spelling.beginAnswer()
 	}
-	proto, phrase, ok := c.take(line)
+	proto, phrase, ok := c.takePhrase(line)
 	if !found || !ok {
 		return c.Conn.Write(p)
 	}
@@ -150,9 +150,9 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take returns the phrase if line is the status line for which the phrase was set. It returns each
-// phrase only once. The result head is the line without its own reason phrase.
-func (c *reasonConn) take(line []byte) (head, phrase string, ok bool) {
+// takePhrase returns the phrase if line is the status line for which the phrase was set. It returns
+// each phrase only once. The result head is the line without its own reason phrase.
+func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const version = len("HTTP/1.1 ")

@@ -14,7 +14,7 @@ import (
 // leases continue to rise. A concurrent request may be carried out before or after the reset. If Reset
 // returns an error, the reset may be incomplete.
 func (h *Handler) Reset(ctx context.Context) error {
-	h.made()
+	h.mustBeMade()
 	for _, a := range h.accounts {
 		for _, name := range a.containerNames() {
 			c := h.ownCall(ctx, a, name)
@@ -44,8 +44,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall returns a call that the Handler itself makes for a container, without a request from a
-// client.
+// ownCall returns a call with which the Handler itself creates or deletes a container.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

@@ -21,8 +21,8 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container exists until it is deleted. A new container with the same name is a different value.
-// Therefore a late request for the deleted container cannot change the new one.
+// A container exists until it is deleted. A new container with the same name is a different value, so
+// a late request for the deleted container cannot change the new one.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
@@ -36,9 +36,9 @@ type attributes struct {
 	public   string // public access, which the server returns but does not grant
 }
 
-// found holds the resources that exist under the names in a request. A field is nil if its resource
+// A findResult holds the existing resources that a request refers to. A field is nil if its resource
 // does not exist.
-type found struct {
+type findResult struct {
 	container *container
 	*attributes
 	entry *entry
@@ -62,7 +62,7 @@ type version struct {
 	tier     string // empty if the client did not set it
 	data     segments
 	blocks   []block // committed; nil if the content was put as a whole
-	copied   *copied
+	copied   *copyInfo
 }
 
 // metadata holds names and values, sorted by name without regard to case. The names keep the case in
@@ -103,7 +103,7 @@ func (s segments) slice(offset, size int64) (part segments) {
 }
 
 // find returns the resources that exist under the names.
-func (a *account) find(container, blob string) (f found) {
+func (a *account) find(container, blob string) (f findResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if f.container = a.containers[container]; f.container != nil {
@@ -112,14 +112,14 @@ func (a *account) find(container, blob string) (f found) {
 	return f
 }
 
-// uncommitted returns an empty version that stands for a blob with only uncommitted blocks.
-func (f found) uncommitted() *version {
+// uncommittedVersion returns an empty version that stands for a blob with only uncommitted blocks.
+func (f findResult) uncommittedVersion() *version {
 	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
 }
 
-// put sets the entry of a blob, or removes the entry if e is nil. If the name no longer belongs to the
-// container b, put does nothing and returns false.
-func (a *account) put(container string, b *container, blob string, e *entry) bool {
+// putEntry sets the entry of a blob, or removes the entry if e is nil. If b is no longer the container
+// with this name, putEntry does nothing and returns false.
+func (a *account) putEntry(container string, b *container, blob string, e *entry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.containers[container] != b {
@@ -139,14 +139,15 @@ func (h *Handler) newETag() string {
 }
 
 // LeaseName returns the name of the lease of a blob. If blob is empty, it returns the name of the
-// lease of the container. The name is account/container/blob. If this name is too long for an
-// authority, a hash replaces the end of the name. No two resources share a name.
+// container's lease. The name is account/container/blob. If account/container/blob is too long for an
+// authority, a hash replaces its end. No two resources share a name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// Only names with a hash have MaxLabel bytes, so these names differ from all names without a hash.
+	// A hashed name has exactly MaxLabel bytes and an unhashed name has fewer, so the two never
+	// collide.
 	if len(name) < lease.MaxLabel {
 		return name
 	}

@@ -9,19 +9,20 @@ import (
 	"strconv"
 )
 
-// RoundTrip implements [http.RoundTripper]. It answers a request without a network. A test can
-// therefore use an SDK client in a bubble of testing/synctest. In the bubble, a clock of
-// [NewFastClock] with rate 1 runs with the time of the bubble:
+// RoundTrip implements [http.RoundTripper]. It answers a request without a network, so a test can use
+// an SDK client in a bubble of testing/synctest. In the bubble, a clock of [NewFastClock] with rate 1
+// runs with the time of the bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
 // If the path of the URL begins with the account, the host of the URL does not matter. If the context
-// of the request ends first, RoundTrip returns the error of the context. The Handler still carries out
-// the request, like the service, for at most [Options.Timeout].
+// of the request ends before the answer arrives, RoundTrip returns the error of the context. After
+// that, the Handler continues to carry out the request for at most [Options.Timeout], as the service
+// does.
 //
 // RoundTrip returns the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
-	h.made()
+	h.mustBeMade()
 	body := r.Body
 	if body == nil {
 		body = http.NoBody
@@ -32,7 +33,7 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	served := r.Clone(context.WithoutCancel(ctx))
-	served.Header = canonical(r.Header)
+	served.Header = canonicalHeader(r.Header)
 	served.Body, served.RequestURI, served.RemoteAddr = body, r.URL.RequestURI(), "127.0.0.1:1"
 	if served.Host == "" {
 		served.Host = r.URL.Host
@@ -45,7 +46,7 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 		w := answerWriter{header: http.Header{}}
 		defer func() { _ = body.Close() }()
 		h.ServeHTTP(&w, served)
-		answered <- w.response(r)
+		answered <- w.toResponse(r)
 	}()
 	select {
 	case res := <-answered:
@@ -55,9 +56,9 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// canonical returns a copy of a header in which all names have the canonical form of net/http. A
+// canonicalHeader returns a copy of a header in which all names have the canonical form of net/http. A
 // client or a handler may spell names in another way.
-func canonical(sent http.Header) http.Header {
+func canonicalHeader(sent http.Header) http.Header {
 	received := make(http.Header, len(sent))
 	for name, values := range sent {
 		for _, v := range values {
@@ -88,14 +89,14 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// response returns the written answer as the response to the request r.
-func (w *answerWriter) response(r *http.Request) *http.Response {
+// toResponse returns the written answer as the response to the request r.
+func (w *answerWriter) toResponse(r *http.Request) *http.Response {
 	w.WriteHeader(http.StatusOK)
 	res := &http.Response{
 		Status:     fmt.Sprintf("%03d %s", w.status, http.StatusText(w.status)),
 		StatusCode: w.status,
 		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        canonical(w.sent),
+		Header:        canonicalHeader(w.sent),
 		Body:          io.NopCloser(&w.body),
 		ContentLength: int64(w.body.Len()),
 		Request:       r,

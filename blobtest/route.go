@@ -19,9 +19,9 @@ type operation struct {
 	run          func(*call) (*reply, error)
 }
 
-// served lists the operations on accounts, containers and blobs. HEAD is served wherever GET is
-// served.
-var served = []operation{
+// servedOperations lists the operations on accounts, containers and blobs. HEAD is served wherever GET
+// is served.
+var servedOperations = []operation{
 	{http.MethodGet, kindService, "list", "l", "s", false, listContainers},
 	{http.MethodGet, kindSettings, "properties", "r", "s", false, getServiceProperties},
 	{http.MethodGet, kindInformation, "properties", "rwdlacu", "", false, getAccountInformation},
@@ -48,9 +48,9 @@ var served = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation of the request. If the Handler does not serve the operation, the result
-// is the failure for an unknown operation. If only the method is wrong, the answer lists the allowed
-// methods.
+// route returns the operation of the request. If the Handler does not serve the operation, route
+// returns a failure. If the operation exists with other methods, the answer lists these methods in the
+// header Allow.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -58,8 +58,8 @@ func (c *call) route() (*operation, error) {
 	}
 	comp := strings.ToLower(c.query.Get("comp"))
 	var allow []string
-	for i := range served {
-		op := &served[i]
+	for i := range servedOperations {
+		op := &servedOperations[i]
 		if op.kind != c.kind || op.comp != comp {
 			continue
 		}
@@ -77,8 +77,9 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters request features that the Handler does not serve. If the
-// Handler ignored such a header or parameter, it would carry out only a part of the request.
+// unservedHeaders and unservedParameters request features that the Handler does not serve. The Handler
+// refuses requests that have one of them, because otherwise it would carry out only a part of the
+// request.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",

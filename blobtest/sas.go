@@ -63,11 +63,11 @@ const (
 	versionResource  lease.Version = 2018_11_09 // sr and the snapshot
 	versionScope     lease.Version = 2020_12_06 // the encryption scope
 
-	// Since this version, the permission to delete is enough to break a lease.
+	// From version 2017-07-29 on, the permission to delete is enough to break a lease.
 	versionDeleteBreaks lease.Version = 2017_07_29
 )
 
-// accountText returns the text that is signed in a signature for an account.
+// accountText returns the string that the client signs for a shared access signature of an account.
 func (c *call) accountText(v lease.Version) string {
 	q := c.query
 	lines := []string{c.account.name, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
@@ -77,7 +77,8 @@ func (c *call) accountText(v lease.Version) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// serviceText returns the text that is signed in a signature for a container, a blob or a snapshot.
+// serviceText returns the string that the client signs for a shared access signature of a container, a
+// blob or a snapshot.
 func (c *call) serviceText(v lease.Version) string {
 	q := c.query
 	resource := "/" + c.account.name + "/" + c.container
@@ -108,7 +109,8 @@ func (c *call) serviceText(v lease.Version) string {
 	return strings.Join(lines, "\n")
 }
 
-// overrideHeaders sets headers of the answer to the values that the signature contains, such as rscc.
+// overrideHeaders sets the response headers for which the signature has values. For example, the field
+// rscc sets the header Cache-Control.
 func (c *call) overrideHeaders(rep *reply) {
 	version, err := lease.ParseVersion(c.query.Get("sv"))
 	if c.access.all || err != nil || version < versionHeaders {
@@ -207,8 +209,8 @@ func (c *call) resourceType(op *operation) string {
 }
 
 // checkServiceScope checks the field sr of a signature, which names a kind of resource. The field sr
-// is c for a container and its blobs, b for a blob, and bs for a snapshot. The only operation on a
-// container itself that such a signature can permit is List Blobs.
+// is c for a container and its blobs, b for a blob, and bs for a snapshot. On the container itself,
+// the signature of a container permits only List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

@@ -20,7 +20,7 @@ type Server struct {
 	URL string
 
 	// Account and Key are the credentials for SDK clients. If the Options have several accounts,
-	// Account is the name that sorts first.
+	// Account is the first of their names in alphabetical order.
 	Account, Key string
 
 	*Handler
@@ -32,8 +32,8 @@ type Server struct {
 
 // NewServer starts a Server that uses the given authority. If auth is nil, the Server creates an
 // authority in memory, which runs on [Options.Clock]. The default Clock moves only when
-// [Server.Advance] is called. Close the Server when the test is done. NewServer returns the errors of
-// [NewHandler], and an error if the Server cannot listen.
+// [Server.Advance] is called. Close the Server when the test is done. NewServer returns an error if
+// [NewHandler] does, or if the Server cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -71,7 +71,7 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 // HTTPServer returns an [http.Server] that serves the Handler. The server limits the size of headers,
 // and has timeouts against slow clients.
 func (h *Handler) HTTPServer() *http.Server {
-	h.made()
+	h.mustBeMade()
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: min(h.o.Timeout, 10*time.Second),
@@ -95,7 +95,7 @@ func (h *Handler) HTTPServer() *http.Server {
 // Serve changes s.ConnContext, so s must not be serving yet. If l is a TLS listener, it must not offer
 // HTTP/2.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
-	h.made()
+	h.mustBeMade()
 	s.ConnContext = reasonContext(s.ConnContext)
 	if err := s.Serve(reasonListener{l}); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -103,8 +103,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], the time of
-// its leases advances too. The authority that the server creates itself runs on [Options.Clock].
+// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], its leases
+// become older by d too. An authority that the server creates itself runs on [Options.Clock].
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
 // Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is empty,
@@ -124,7 +124,7 @@ func (s *Server) LeaseName(container, blob string) string {
 // Close cancels the requests in progress, closes all connections and waits for the goroutines that
 // serve the connections. It may be called more than once.
 func (s *Server) Close() {
-	s.made()
+	s.mustBeMade()
 	s.cancel()
 	_ = s.http.Close() // an error of closing a listener or a connection does not matter
 	s.served.Wait()

@@ -37,8 +37,8 @@ func (c *call) admitSharedKey() error {
 	return nil
 }
 
-// verify reports whether sig is the signature of text. The time for the comparison does not depend on
-// how many bytes of sig are right.
+// verify reports whether sig is the signature of text. The comparison takes constant time, so a client
+// cannot guess the signature byte by byte.
 func verify(key []byte, text, sig string) bool {
 	got, err := base64.StdEncoding.DecodeString(sig)
 	mac := hmac.New(sha256.New, key)

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// snapshotBlob serves Snapshot Blob. A snapshot does not change the blob, so the lease is checked as
-// for a read.
+// snapshotBlob serves Snapshot Blob. Taking a snapshot does not change the blob, so the server checks
+// the lease as it does for a read.
 func snapshotBlob(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
@@ -19,8 +19,8 @@ func snapshotBlob(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.writeBlob(write{reads: true, cond: cond, prepare: func(f found) (plan, error) {
-		if err := cond.forWrite(f.entry.current.etag, f.entry.current.modified); err != nil {
+	return c.writeBlob(write{reads: true, cond: cond, prepare: func(f findResult) (plan, error) {
+		if err := cond.checkWrite(f.entry.current.etag, f.entry.current.modified); err != nil {
 			return plan{}, err
 		}
 		v := *f.entry.current
@@ -66,20 +66,20 @@ func deleteSnapshot(c *call) (*reply, error) {
 	}
 	var v *version
 	if f.entry != nil {
-		v = f.entry.at(c.snapshot)
+		v = f.entry.versionAt(c.snapshot)
 	}
 	if v == nil {
-		return nil, cond.forMissing()
+		return nil, cond.missingError()
 	}
-	if err := c.useSnapshot(lease.ActionWrite); err != nil {
+	if err := c.admitSnapshot(lease.ActionWrite); err != nil {
 		return nil, err
 	}
-	if err := cond.forWrite(v.etag, v.modified); err != nil {
+	if err := cond.checkWrite(v.etag, v.modified); err != nil {
 		return nil, err
 	}
 	e := *f.entry
 	e.snapshots = slices.DeleteFunc(slices.Clone(e.snapshots), func(s *version) bool { return s == v })
-	if !c.account.put(c.container, f.container, c.blob, &e) {
+	if !c.account.putEntry(c.container, f.container, c.blob, &e) {
 		return nil, errContainerNotFound
 	}
 	c.reserved += v.size()

@@ -13,9 +13,9 @@ import (
 // documentation says: "Metadata names preserve the case with which they were created, but are
 // case-insensitive when set or read."
 //
-// A spelling has the names of the request that is answered next. It ignores the bytes between the head
-// of a request and the answer. The ignored bytes are the body of the request, or requests that the
-// client pipelined. Metadata names in a pipelined request are therefore stored in lower case.
+// A spelling parses the head of a request and then ignores all bytes until the request is answered.
+// The ignored bytes are the body of the request, or further requests that the client pipelined. The
+// server therefore stores the metadata names of a pipelined request in lower case.
 type spelling struct {
 	mu       sync.Mutex
 	answered bool              // the next bytes belong to a head, or come before a head
@@ -35,7 +35,7 @@ func (s *spelling) read(p []byte) {
 	defer s.mu.Unlock()
 	for s.answered {
 		line, rest, found := bytes.Cut(p, []byte("\n"))
-		s.keep(line)
+		s.keepPart(line)
 		if !found {
 			return
 		}
@@ -45,10 +45,10 @@ func (s *spelling) read(p []byte) {
 	}
 }
 
-// keep stores a part of a line. In the head of a request, it stores at most as many bytes as a head
-// may have. Before a head, the line may belong to a body. In that case keep stores only the last bytes
-// of the line.
-func (s *spelling) keep(part []byte) {
+// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. Before
+// the head of a request, keepPart stores only the last maxEnd bytes of a line, because the line may
+// belong to a body.
+func (s *spelling) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
 		return
@@ -74,18 +74,18 @@ func (s *spelling) readLine(line []byte) {
 	}
 }
 
-// answer must be called before each part of an answer is written. Bytes that the client sends later
-// belong to another request.
-func (s *spelling) answer() {
+// beginAnswer must be called before each part of an answer is written. All bytes that the client sends
+// after that call belong to another request.
+func (s *spelling) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered, s.left, s.line = true, 0, s.line[:0]
 	clear(s.names)
 }
 
-// spelled returns a metadata name as the client spelled it in the request. The argument name is in
+// spellingOf returns a metadata name as the client spelled it in the request. The argument name is in
 // lower case, and ctx is the context of the request.
-func spelled(ctx context.Context, name string) string {
+func spellingOf(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
 		return name
@@ -98,11 +98,11 @@ func spelled(ctx context.Context, name string) string {
 	return name
 }
 
-// spell changes the names of headers in an answer to the case that the service uses. HTTP ignores the
-// case of header names, but a script that searches the output of curl does not. A program that calls a
-// Handler without a server reads the answer with [http.Header.Get]. In that case, all names must be
-// canonical.
-func spell(ctx context.Context, header http.Header) {
+// setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
+// ignores the case of header names, but a script that searches the output of curl does not. If a
+// program calls a Handler without a server, all names become canonical, because the program reads them
+// with [http.Header.Get].
+func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil
 	for name, values := range header {

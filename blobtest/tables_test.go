@@ -21,7 +21,7 @@ func TestStatusesOfTheTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	withPublished := append(slices.Clone(published), outcomes...)
+	withPublished := append(slices.Clone(publishedOutcomes), outcomes...)
 	var action lease.Action
 	refusals, differing := 0, 0
 	for s := bufio.NewScanner(f); s.Scan(); {

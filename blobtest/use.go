@@ -15,13 +15,14 @@ type write struct {
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare decides everything that does not depend on the lease. It may return a failure. If the
-	// lease refuses the write too, the request fails with the refusal of the lease.
-	prepare func(f found) (plan, error)
+	// prepare checks everything that does not depend on the lease, and returns the change or a
+	// failure. If both prepare and the lease refuse the write, the client gets the refusal of the
+	// lease.
+	prepare func(f findResult) (plan, error)
 }
 
-// A plan is a change that waits for the authority. The change is carried out when the authority has
-// admitted it, at the time of the authority.
+// A plan is a change that waits for the authority. When the authority has admitted the change,
+// carryOut is called with the time of the authority.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 
@@ -44,7 +45,7 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	case f.container == nil:
 		return nil, errContainerNotFound
 	case !w.creates && (f.entry == nil || f.entry.current == nil && !w.blocks):
-		return nil, w.cond.forMissing()
+		return nil, w.cond.missingError()
 	}
 	p, refusal := w.prepare(f)
 	if refusal == nil {
@@ -68,7 +69,7 @@ func (c *call) writeBlob(w write) (*reply, error) {
 		return nil, err
 	}
 	e, rep := p.carryOut(now)
-	if !c.account.put(c.container, f.container, c.blob, e) {
+	if !c.account.putEntry(c.container, f.container, c.blob, e) {
 		return nil, errContainerNotFound
 	}
 	c.reserved -= p.grows
@@ -81,7 +82,7 @@ func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
 		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
 	}
-	return c.forget()
+	return c.endOldLease()
 }
 
 func (w *write) action() lease.Action {
@@ -125,41 +126,41 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 		return r, errContainerNotFound
 	}
 	if f.entry == nil {
-		return r, cond.forMissingRead()
+		return r, cond.missingReadError()
 	}
-	r.entry, r.version = f.entry, f.entry.at(c.snapshot)
+	r.entry, r.version = f.entry, f.entry.versionAt(c.snapshot)
 	if r.version == nil && uncommitted && c.snapshot.IsZero() {
-		r.version = f.uncommitted()
+		r.version = f.uncommittedVersion()
 	}
 	if r.version == nil {
-		return r, cond.forMissingRead()
+		return r, cond.missingReadError()
 	}
 	if !c.snapshot.IsZero() {
-		if err := c.useSnapshot(lease.ActionRead); err != nil {
+		if err := c.admitSnapshot(lease.ActionRead); err != nil {
 			return r, err
 		}
-		return r, cond.forRead(r.etag, r.modified)
+		return r, cond.checkRead(r.etag, r.modified)
 	}
 	res, err := c.do(lease.Request{Action: lease.ActionRead, ID: c.id})
 	if err != nil {
 		return r, err
 	}
 	r.record = res.Record
-	return r, cond.forRead(r.etag, r.modified)
+	return r, cond.checkRead(r.etag, r.modified)
 }
 
-// useSnapshot admits a request for a snapshot. A snapshot cannot be leased, so a request with a lease
+// admitSnapshot admits a request for a snapshot. A snapshot cannot be leased, so a request with a lease
 // ID is refused.
-func (c *call) useSnapshot(use lease.Action) error {
+func (c *call) admitSnapshot(use lease.Action) error {
 	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
 		return c.refused(use, lease.Result{}, err)
 	}
 	return nil
 }
 
-// at returns the snapshot that was taken at time t, or the blob itself if t is zero. It returns nil if
-// there is no such snapshot or blob.
-func (e *entry) at(t time.Time) *version {
+// versionAt returns the snapshot that was taken at time t, or the blob itself if t is zero. It returns
+// nil if there is no such snapshot or blob.
+func (e *entry) versionAt(t time.Time) *version {
 	if t.IsZero() {
 		return e.current
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// These are the paths of the control endpoints. They cannot collide with paths of the Blob protocol, because
-// the name of an account cannot begin with an underscore.
+// These are the paths of the control endpoints. Control paths cannot collide with paths of the Blob
+// protocol, because the name of an account cannot begin with an underscore.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
@@ -33,7 +33,8 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A web page can resolve its own host name to this machine, so that its requests are same-origin.
+		// A browser may send no Origin if a web page lets its own host name resolve to this machine,
+		// so the Host is checked too.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -44,7 +45,7 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveClock returns the time of the clock, and can move the clock. The answer is {"now":"..."}. A
 // POST moves the clock forward by the parameter advance, which is a duration such as 15s or 1m. If
-// that time is beyond the end of the clock, a POST moves the clock to its end and answers 400.
+// advance would move the clock beyond its end, a POST moves the clock to its end and answers 400.
 func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -66,7 +67,7 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// An error means that the client is gone, so the error cannot be reported.
+	// Encode fails only if the client is gone, so there is nobody to report the error to.
 	_ = json.NewEncoder(w).Encode(struct {
 		Now time.Time `json:"now"`
 	}{clock.Now()})
@@ -88,8 +89,8 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 
 // trustedHost returns a function that checks the header Host of a request. The function returns true
 // for names of this machine, and false for the host name of a web page. If other machines can reach
-// the listener, this machine may have names that the command does not know. In that case, the function
-// returns true for every Host.
+// the listener, the function returns true for every Host, because this machine may have names that the
+// command does not know.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

@@ -16,7 +16,7 @@
 // -addr.
 //
 // Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
-// not. With -allow-anyone no signature is needed, and bearer tokens are not verified.
+// not. With -allow-anyone, requests need no signature, and the command does not verify bearer tokens.
 //
 // Some clients sign requests to the emulator's account in a way that the service does not accept. An
 // example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these requests 403.
@@ -84,8 +84,8 @@ func main() {
 	}
 }
 
-// grace is how long the command waits for requests in progress after an interrupt.
-const grace = 5 * time.Second
+// shutdownTime is how long the command waits for requests in progress after an interrupt.
+const shutdownTime = 5 * time.Second
 
 // settings are the values of the flags.
 type settings struct {
@@ -185,8 +185,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address to which clients on this machine connect. An address for all
-// interfaces is only for listening, so usableAddress replaces it with a loopback address.
+// usableAddress returns the address to which clients on this machine connect. Clients cannot connect
+// to an address such as 0.0.0.0, so usableAddress replaces it with a loopback address.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -210,7 +210,7 @@ func serve(ctx context.Context, h *blobtest.Handler, l net.Listener, trusted fun
 		return err
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	err := s.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -465,8 +465,8 @@ func TestInterruptedRequests(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if d := time.Since(begin); d != grace {
-				t.Errorf("%s: it ended after %v, want %v", name, d, grace)
+			if d := time.Since(begin); d != shutdownTime {
+				t.Errorf("%s: it ended after %v, want %v", name, d, shutdownTime)
 			}
 		})
 	}
