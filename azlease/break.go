@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// breakIn breaks the lease after the period p. The answer may report no remaining time although p is
-// not zero. In that case, breakIn reads the blob to find out whether the lease is still breaking.
+// breakIn breaks the lease after the period p. If p is not zero but the answer reports no remaining
+// time, breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -24,30 +24,31 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	}
 	answer, err := client.BreakLease(o.ctx, options)
 	if err != nil {
-		return lease.Result{}, o.failed(lease.ActionBreak, err)
+		return lease.Result{}, o.errorOf(lease.ActionBreak, err)
 	}
 	least, most, state := time.Duration(0), time.Duration(0), lease.Breaking
 	switch {
 	case answer.LeaseTime != nil && *answer.LeaseTime > 0:
-		least, most = left(*answer.LeaseTime, p)
+		least, most = lockedBounds(*answer.LeaseTime, p)
 	case given && whole(period) == 0:
 		state = lease.Broken
 	default:
-		if _, props, err := o.load(lease.ID{}); err != nil {
-			return lease.Result{}, unknown(err)
+		if _, props, err := o.loadVersion(lease.ID{}); err != nil {
+			return lease.Result{}, withoutRefusal(err)
 		} else if props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
 			state = lease.Broken // another holder may have acquired the lease since
 		}
 		most = time.Second
 	}
-	return result(lease.ID{}, state, o.last(answer.ETag), least, most), nil
+	return newResult(lease.ID{}, state, o.rememberedGrant(answer.ETag), least, most), nil
 }
 
-// left returns the least and the most time for which a lease stays locked. It computes both from the
-// answer to a break. The service documents the time in its answer as approximate. The service drops
-// fractions of a second, and the emulator Azurite rounds them. If the break had a period, the lease
-// stays locked for at most that period.
-func left(answered int32, p lease.Period) (least, most time.Duration) {
+// lockedBounds returns the shortest and the longest time for which a lease may stay locked after a
+// break. The argument answered is the remaining time in the answer to the break, in seconds. The
+// service documents this remaining time as approximate. The service drops fractions of a second, and
+// the emulator Azurite rounds them. If the break had a period, the lease stays locked for at most that
+// period.
+func lockedBounds(answered int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(answered) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
 	if period, given := p.Get(); given {
@@ -56,17 +57,17 @@ func left(answered int32, p lease.Period) (least, most time.Duration) {
 	return least, most
 }
 
-// breaking returns the remaining time of a lease that cannot be renewed because it was broken. The
-// service reports the remaining time only in the answer to a break. To learn the remaining time,
-// breaking sends another break with the longest allowed period. A break period has no effect if it is
-// longer than the remaining time.
+// remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was
+// broken. The service reports the remaining time only in the answer to a break. To learn the remaining
+// time, remainingAfterBreak sends another break with the longest allowed period. Such a break never
+// shortens the lease, because the remaining time is at most that period.
 //
 // The lease was breaking under id a moment ago, but a new holder may have acquired the lease since.
 // When the new holder writes its token, the ETag of the blob changes, and the service refuses the
 // break. If the new holder has not written its token yet, the break applies to the lease of the new
-// holder. That lease then lasts for another minute at most.
-func (o operation) breaking(client *azl.BlobClient, id lease.ID) lease.Result {
-	v, props, err := o.load(id)
+// holder. The lease of the new holder then lasts for another minute at most.
+func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
+	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
 		return lease.Result{}
 	}
@@ -76,15 +77,15 @@ func (o operation) breaking(client *azl.BlobClient, id lease.ID) lease.Result {
 	if err != nil || answer.LeaseTime == nil {
 		return lease.Result{}
 	}
-	least, most := o.breaks.remaining(o.name, digest(id), *answer.LeaseTime, asked)
-	return result(id, lease.Breaking, v.grant, least, most)
+	least, most := o.breaks.addAnswer(o.name, digest(id), *answer.LeaseTime, asked)
+	return newResult(id, lease.Breaking, v.grant, least, most)
 }
 
-// breaks remembers the remaining times that the service reported for breaks. The service reports whole
-// seconds, so two answers that are 0.1 s apart can differ by a second. Without a record of earlier
-// answers, a holder would lose up to a second of its grace period at each renewal. The holder would
-// also be warned of the break again at each renewal.
-type breaks struct {
+// A breakTimes remembers the remaining time that the service reported for each broken lease. The
+// service reports whole seconds, so two answers that are 0.1 s apart can differ by a second. Without
+// the earlier answers, a holder could lose up to a second of its grace period at each renewal. The
+// holder could also get a new warning of the same break at each renewal.
+type breakTimes struct {
 	most int
 
 	mu sync.Mutex
@@ -97,17 +98,19 @@ type lockedTime struct {
 	least, most time.Time // the lease ends no earlier than least, and no later than most
 }
 
-// remaining returns the least and the most time that is left of a break. The argument seconds is the
-// answer of the service to a request that was sent at the time asked. If the new answer is consistent
-// with the bounds of earlier answers, these bounds do not become earlier.
-func (b *breaks) remaining(name, holder string, seconds int32, asked time.Time) (least, most time.Duration) {
+// addAnswer returns the shortest and the longest time for which a broken lease may stay locked. The
+// argument seconds is the remaining time that the service reported, and asked is the time at which the
+// request was sent. If the new answer is consistent with earlier answers, addAnswer does not move the
+// known bounds to earlier times.
+func (b *breakTimes) addAnswer(name, holder string, seconds int32, asked time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	least, most = left(seconds, lease.Grace(limits.MaxPeriod))
+	least, most = lockedBounds(seconds, lease.Grace(limits.MaxPeriod))
 	t := lockedTime{holder, asked.Add(least), now.Add(most)}
 	if last, known := b.m[name]; known && last.holder == holder {
-		// The service drops fractions of a second, so the lease is locked for at least this many seconds.
+		// The service drops fractions of a second, so the lease stays locked for at least the reported
+		// number of seconds.
 		if !last.least.After(asked.Add(time.Duration(seconds) * time.Second)) {
 			t.least = later(t.least, last.least)
 		}
@@ -132,8 +135,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget deletes the entry of a lease that was released or acquired again.
-func (b *breaks) forget(name string) {
+// deleteEntry deletes the entry of a lease that was released or acquired again.
+func (b *breakTimes) deleteEntry(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.m, name)

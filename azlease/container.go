@@ -30,13 +30,13 @@ const DefaultNames = 65_536
 // to be closed. Its client still belongs to the caller of [New].
 type Container struct {
 	client *container.Client
-	known  known
-	breaks breaks
-	floor  floor
+	known  versionCache
+	breaks breakTimes
+	floor  generationSource
 }
 
 // New returns a Container that uses the given client. It sends no request. If client is nil or an
-// option is out of range, it returns a [*lease.FieldError].
+// option is out of range, New returns a [*lease.FieldError].
 //
 // The container must exist. A Container sends each request only once, even if the options of its
 // client allow retries. The answer to a retry would not show whether the first attempt was carried
@@ -61,9 +61,10 @@ func New(client *container.Client, o *Options) (*Container, error) {
 // Lease returns a holder of the lease with the given name. The name of a lease is the name of its
 // blob. If o is nil, the holder has the default options of a [session.Session].
 //
-// The service grants leases of 15 to 60 seconds, and infinite leases. For any other Duration, Lease
-// returns a [*lease.FieldError]. It also returns a [*lease.FieldError] if TakeOver is set. TakeOver
-// needs the lease ID in force, and the service does not report lease IDs.
+// The service grants leases of 15 to 60 seconds, and infinite leases. If the service does not grant
+// leases of o.Duration, Lease returns a [*lease.FieldError]. Lease also returns a [*lease.FieldError]
+// if o.TakeOver is set. A Session needs the lease ID in force to take over a lease, but the service
+// does not report lease IDs.
 func (c *Container) Lease(name string, o *session.Options) (*session.Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func Fence(id lease.ID) *blob.AccessConditions {
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}
 }
 
-// limits are the limits of the service for durations and break periods.
+// limits holds the lease durations and break periods that the service allows.
 var limits = lease.AzureLimits
 
 // leaseClient returns the SDK's client for lease operations on a blob under the lease ID id.
@@ -104,7 +105,7 @@ func (c *Container) leaseClient(name string, id lease.ID) (*azl.BlobClient, erro
 	return azl.NewBlobClient(c.client.NewBlobClient(name), &azl.BlobClientOptions{LeaseID: &text})
 }
 
-// once returns a context with which the SDK sends each request only once.
-func once(ctx context.Context) context.Context {
+// withoutRetries returns a context with which the SDK sends each request only once.
+func withoutRetries(ctx context.Context) context.Context {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 }

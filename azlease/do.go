@@ -7,16 +7,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do implements [lease.Authority]. Each action is the operation of the service with the same name. A
-// read gets the properties of the blob. A write stores the metadata of the blob again without changes.
+// Do implements [lease.Authority]. Each lease action calls the operation of the service with the same
+// name. A read gets the properties of the blob. A write stores the metadata of the blob again without
+// changes.
 //
-// The result of a grant contains the ID of the request. No result contains an ID that the request did
-// not have, because the service does not report lease IDs. The result of a read contains the state of
-// the lease. This result also contains the owner, the duration and the token of the last grant. A read
-// does not report the remaining time, so Until is the latest time at which the lease can end.
+// The result of a grant contains the ID of the request. A result contains only IDs from its request,
+// because the service does not report lease IDs. The result of a read contains the state of the lease,
+// and the owner, the duration and the token of the last grant. A read does not report the remaining
+// time, so Until is the latest time at which the lease can end.
 //
-// The result of a refusal is empty, with one exception. If the renewal of a breaking lease is refused,
-// the result contains the remaining time, provided that the service reports it.
+// The result of a refusal is empty, with one exception. If the service refuses to renew a breaking
+// lease, the result contains the remaining time, provided that the service reports it.
 //
 // The service counts time in whole seconds. Do drops fractions of a second in a duration or a break
 // period.
@@ -42,14 +43,14 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	if err := ctx.Err(); err != nil {
 		return lease.Result{}, err
 	}
-	o := operation{c, once(ctx), name}
+	o := operation{c, withoutRetries(ctx), name}
 	switch req.Action {
 	case lease.ActionAcquire:
 		return o.acquire(req)
 	case lease.ActionRenew:
 		return o.renew(req.ID)
 	case lease.ActionChange:
-		return o.change(req)
+		return o.changeID(req)
 	case lease.ActionRelease:
 		return o.release(req.ID)
 	case lease.ActionBreak:
@@ -67,10 +68,10 @@ type operation struct {
 	name string
 }
 
-// failed returns the error for the answer to the first request of an action. If the service refused
-// the action, the error is a [lease.Code].
-func (o operation) failed(a lease.Action, err error) error {
-	if code := refusal(a, err); code != 0 {
+// errorOf converts an error of the SDK to the error that Do returns. If the service refused the
+// action, the error is a [lease.Code].
+func (o operation) errorOf(a lease.Action, err error) error {
+	if code := refusalOf(a, err); code != 0 {
 		return code
 	}
 	return o.explain(a.String(), err)
@@ -80,15 +81,16 @@ func (o operation) explain(what string, err error) error {
 	return explain(what, o.client.NewBlobClient(o.name).URL(), err)
 }
 
-// held returns the result for a lease that was just granted or renewed with the duration of g.
-func held(id lease.ID, g grant) lease.Result {
-	return result(id, lease.Leased, g, g.duration, g.duration)
+// heldResult returns the result for a lease that the service has just granted or renewed for
+// g.duration.
+func heldResult(id lease.ID, g grant) lease.Result {
+	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// result returns a result whose record has the given state. For a locked state, the arguments least
-// and most are the bounds of the time for which the lease stays locked. The result has the time of
-// this machine, because the service reports its own time in whole seconds only.
-func result(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
+// newResult returns a result whose record has the given state. If the state is locked, least and most
+// are the shortest and the longest time for which the lease may stay locked. The result has the time
+// of this machine, because the service reports its own time in whole seconds only.
+func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {
 		return res

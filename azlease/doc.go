@@ -14,24 +14,24 @@
 //
 // # What the service grants
 //
-// A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. A request
-// with any other duration or period is refused before it is sent. Fractions of a second in a duration
-// or a period are dropped.
+// A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. If the
+// duration or the period of a request is out of range, the request is refused before it is sent.
+// Fractions of a second in a duration or a period are dropped.
 //
 // The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
 // list therefore return no lease ID. A read and a list return the state of the lease, and the owner,
 // the duration and the token of the last grant. For a leased blob, [lease.Result.MaxRemaining] is the
 // whole duration.
 //
-// A session.Session does not need this information, because it knows its own ID and measures time from
-// its own requests. A Session over azlease cannot take over the lease of an earlier process with the
-// same owner. It would have to know the lease ID of that process. Container.Lease therefore refuses
-// the option TakeOver.
+// A session.Session needs no reported lease ID or remaining time, because it knows its own ID and
+// measures time from its own requests. A Session over azlease cannot take over the lease of an earlier
+// process with the same owner. To take over the lease, the Session would have to know the lease ID of
+// that process. Container.Lease therefore refuses the option TakeOver.
 //
 // The service refuses to renew a breaking lease. A refused renewal still reports the remaining time,
-// so a Session can continue its work until the grace period ends. The service rounds that time down to
-// whole seconds, and documents it as approximate. A Session may therefore lose up to two seconds of a
-// grace period.
+// so a Session can continue its work until the grace period ends. The service rounds the remaining
+// time down to whole seconds, and documents it as approximate. A Session may therefore lose up to two
+// seconds of a grace period.
 //
 // The service sends no notifications. A waiting process reads the lease every RenewInterval.
 //
@@ -45,19 +45,19 @@
 //	leaseholder    5b6f0d2a9c3e4f708192a3b4c5d6e7f8   a digest of the lease ID
 //
 // A grant takes two steps. The first step acquires the lease. The second step writes the next epoch to
-// the metadata. The service accepts the second step only while the lease is in force and the blob has
-// not changed since it was read. An acquire returns only after the second step. If the second step
-// fails, the lease is released, and the outcome of the acquire is unknown. Therefore no two grants
-// have the same token. If the answer to a write is lost, a token may be skipped. Between the two
-// steps, a read returns the state Leased with the owner and the token of the previous grant.
+// the metadata. The service accepts the write of the epoch only while the lease is in force and the
+// blob has not changed since it was read. An acquire returns only after the second step. If the write
+// of the epoch fails, Do releases the lease and returns an error that means an unknown outcome.
+// Therefore no two grants have the same token. If the answer to a write is lost, a token may be
+// skipped. After the lease is acquired and before the epoch is written, a read returns the state
+// Leased with the owner and the token of the previous grant.
 //
 // An upload replaces the metadata of a blob, and a deletion removes it. Tokens continue to rise,
 // because the next grant then takes a number from another blob of the container, [FloorBlob].
 //
-// A program should always use a lease ID with the same duration. Suppose that a process acquires a
-// lease again under the same ID, with a shorter duration. If another process renews under that ID at
-// the same time, the answer may contain the longer duration. A Session never changes the duration of
-// an ID.
+// A program should always use a lease ID with the same duration. If a process acquires a lease again
+// with a shorter duration while another process renews the lease under the same ID, the answer to the
+// renewal may contain the longer duration. A Session never changes the duration of an ID.
 //
 // # When the promises do not hold
 //
@@ -72,9 +72,9 @@
 //
 // # Fence
 //
-// Data in the leased blob itself needs no other guard. If a write carries a lease ID, the service
-// accepts it only while the lease is in force under that ID. It refuses any other write with status
-// 412:
+// Data in the leased blob itself needs no guard besides the lease. If a write carries a lease ID, the
+// service accepts it only while the lease is in force under that ID. It refuses any other write with
+// status 412:
 //
 //	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
 //
@@ -106,6 +106,6 @@
 //   - The document Create a service SAS and the table of RBAC actions list the permissions.
 //
 // None of these sources confirms that the service evaluates conditional headers on every lease
-// operation in the same way as the emulators. The break that asks for the remaining time and the
-// release after a failed grant depend on this behavior.
+// operation in the same way as the emulators. Package azlease sends conditional headers when it breaks
+// a lease again to learn the remaining time, and when it releases a lease after a failed grant.
 package azlease

@@ -89,9 +89,10 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// unknown returns err without its Code if that Code is a refusal. It is used for errors of a second
-// request. The first request was already carried out, so the operation as a whole was not refused.
-func unknown(err error) error {
+// withoutRefusal returns err without its Code if that Code is a refusal. It is used for the second
+// request of an operation. If the second request is refused, the operation as a whole was not refused,
+// because the service has already carried out the first request.
+func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())
 	}

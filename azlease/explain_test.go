@@ -66,7 +66,7 @@ func TestAdvice(t *testing.T) {
 
 // Every refusal of the service has a Code that is a refusal.
 func TestRefusals(t *testing.T) {
-	for name, code := range refusals {
+	for name, code := range refusalCodes {
 		if !code.Refusal() {
 			t.Errorf("%s is %v, which is no refusal", name, code)
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the name of a blob in each container. With this blob, fencing tokens continue to rise
-// even if the metadata of a lease is lost. The metadata of FloorBlob holds the generation, which is a
-// number that only rises. A lease has no epoch if its blob is new or if an upload has replaced the
-// metadata of its blob. In that case, the next grant takes a new generation. The next epoch is that
-// generation times 1<<32, plus 1.
+// FloorBlob is the name of a blob in each container. Because of this blob, fencing tokens continue to
+// rise even if the metadata of a lease is lost. The metadata of FloorBlob holds the generation, which
+// is a number that only rises. A lease has no epoch if its blob is new or if an upload has replaced
+// the metadata of its blob. The next grant of a lease without an epoch takes a new generation. Its
+// epoch is the new generation times 1<<32, plus 1.
 //
 // A grant takes a generation only after it has found that the epoch is missing. The grant then writes
-// its epoch only if the blob has not changed since that check. Therefore the new generation is larger
-// than the generation of every earlier epoch.
+// its epoch only if the blob has not changed since the epoch was found missing. Therefore the new
+// epoch is higher than every earlier epoch of the lease.
 //
 // Do not delete this blob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
 // lease start over.
@@ -34,11 +34,12 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A floor takes generations from the floor blob. Callers that arrive while a generation is being taken
-// share the next generation. A process that acquires a thousand new names therefore takes only a few
-// generations. Different names may share a generation. Two grants of one name never get the same
-// epoch, because each write is conditional on the ETag of the blob.
-type floor struct {
+// A generationSource takes generations from the floor blob. Callers that arrive while an earlier
+// caller takes a generation wait, and then share the next generation. A process that acquires a
+// thousand new names therefore takes only a few generations. Different names may share a generation.
+// Two grants of one name never get the same epoch, because each write is conditional on the ETag of
+// the blob.
+type generationSource struct {
 	client *blockblob.Client
 	slot   chan struct{} // holds a value while a caller takes a generation
 
@@ -48,12 +49,12 @@ type floor struct {
 	last  uint64 // the generation that was taken last
 }
 
-func (f *floor) init(client *blockblob.Client) {
+func (f *generationSource) init(client *blockblob.Client) {
 	f.client, f.slot = client, make(chan struct{}, 1)
 }
 
-// take returns a generation that was taken from the floor blob after the call of take began.
-func (f *floor) take(ctx context.Context) (uint64, error) {
+// takeGeneration returns a generation that did not exist when takeGeneration was called.
+func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	f.mu.Lock()
 	f.asked++
 	me := f.asked
@@ -70,7 +71,7 @@ func (f *floor) take(ctx context.Context) (uint64, error) {
 	if served {
 		return last, nil
 	}
-	generation, err := f.raise(ctx)
+	generation, err := f.raiseGeneration(ctx)
 	if err == nil {
 		f.mu.Lock()
 		f.serve, f.last = all, generation
@@ -79,8 +80,8 @@ func (f *floor) take(ctx context.Context) (uint64, error) {
 	return generation, err
 }
 
-// raise adds one to the generation in the floor blob and returns the new generation.
-func (f *floor) raise(ctx context.Context) (uint64, error) {
+// raiseGeneration adds one to the generation in the floor blob and returns the new generation.
+func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) {
 	for {
 		props, err := f.client.GetProperties(ctx, nil)
 		generation := uint64(1)

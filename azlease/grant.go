@@ -16,8 +16,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// tries is the number of attempts at a step when other clients keep changing the blob.
-const tries = 5
+// maxTries is how often a step is attempted if other clients keep changing the blob.
+const maxTries = 5
 
 // acquire acquires the lease and then writes a new token to the blob under that lease. If the token
 // cannot be written, acquire releases the lease and returns an error that means an unknown outcome.
@@ -32,34 +32,34 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 		seconds = int32(g.duration / time.Second)
 	}
 	answer, err := client.AcquireLease(o.ctx, seconds, nil)
-	for n := 0; serviceCode(err) == codeBlobNotFound && n < tries; n++ {
+	for n := 0; serviceCode(err) == codeBlobNotFound && n < maxTries; n++ {
 		if err := o.create(); err != nil {
 			return lease.Result{}, o.explain("create", err)
 		}
 		answer, err = client.AcquireLease(o.ctx, seconds, nil)
 	}
 	if err != nil {
-		return lease.Result{}, o.failed(req.Action, err)
+		return lease.Result{}, o.errorOf(req.Action, err)
 	}
-	g, err = o.issue(*answer.ETag, req.Proposed, func(grant) (grant, error) { return g, nil })
+	g, err = o.issueGrant(*answer.ETag, req.Proposed, func(grant) (grant, error) { return g, nil })
 	if err != nil {
 		o.undo(client, req.Proposed)
-		return lease.Result{}, unknown(err)
+		return lease.Result{}, withoutRefusal(err)
 	}
-	o.breaks.forget(o.name)
-	return held(req.Proposed, g), nil
+	o.breaks.deleteEntry(o.name)
+	return heldResult(req.Proposed, g), nil
 }
 
 // undo releases a lease that was acquired but has no token. If the context has ended, it does nothing.
-// The release may arrive late, after the holder has acquired the lease again under the same ID. That
-// later acquire has changed the ETag of the blob. The release is conditional on the old ETag, so it
-// cannot end the later lease. If the release fails, the holder can still release the lease by its ID.
-// Otherwise a finite lease expires.
+// The release may arrive late, after the holder has acquired the lease again under the same ID. Such a
+// late release does not end the new lease, because it is conditional on the old ETag and the later
+// acquire has changed the ETag by writing a token. If the release fails, the holder can still release
+// the lease by its ID. Otherwise a finite lease expires.
 func (o operation) undo(client *azl.BlobClient, id lease.ID) {
 	if o.ctx.Err() != nil {
 		return
 	}
-	if v, _, _ := o.load(id); v.etag != "" { // load returns the ETag even if the metadata is corrupt
+	if v, _, _ := o.loadVersion(id); v.etag != "" { // loadVersion returns the ETag even if the metadata is corrupt
 		_, _ = client.ReleaseLease(o.ctx, &azl.BlobReleaseOptions{ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	}
 }
@@ -82,7 +82,7 @@ func (o operation) create() error {
 	if err == nil {
 		o.known.put(o.name, version{etag: *answer.ETag})
 	}
-	if code := serviceCode(err); code == codeBlobAlreadyExists || code == codeConditionNotMet || refusals[code] != 0 {
+	if code := serviceCode(err); code == codeBlobAlreadyExists || code == codeConditionNotMet || refusalCodes[code] != 0 {
 		return nil // another client has created the blob
 	}
 	return err
@@ -91,20 +91,20 @@ func (o operation) create() error {
 // errUpToDate reports that the metadata of the blob needs no change.
 var errUpToDate = errors.New("up to date")
 
-// issue writes a new grant with the next epoch to the blob and returns that grant. The lease must be
-// in force under id. The function next makes the new grant from the last one. If the function next
-// returns errUpToDate, issue keeps and returns the last grant. The write is conditional on the lease
-// and on the ETag that was read, so two grants never get the same epoch. If the answer to a write is
-// lost, an epoch may be skipped.
-func (o operation) issue(etag azcore.ETag, id lease.ID, next func(last grant) (grant, error)) (g grant, err error) {
+// issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease must
+// be in force under id. The function makeGrant makes the new grant from the last one. If makeGrant
+// returns errUpToDate, issueGrant keeps and returns the last grant. The write is conditional on the
+// lease and on the ETag that was read, so two grants never get the same epoch. If the answer to a
+// write is lost, an epoch may be skipped.
+func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (g grant, err error) {
 	v := o.known.get(o.name)
-	for range tries {
+	for range maxTries {
 		if v.etag != etag || etag == "" {
-			if v, _, err = o.load(id); err != nil {
+			if v, _, err = o.loadVersion(id); err != nil {
 				return grant{}, err
 			}
 		}
-		if g, err = next(v.grant); err == errUpToDate {
+		if g, err = makeGrant(v.grant); err == errUpToDate {
 			o.known.put(o.name, v)
 			return v.grant, nil
 		}
@@ -113,48 +113,48 @@ func (o operation) issue(etag azcore.ETag, id lease.ID, next func(last grant) (g
 		}
 		g.epoch = v.epoch + 1
 		if v.epoch == 0 || g.epoch>>generationBits != v.epoch>>generationBits {
-			generation, err := o.floor.take(o.ctx)
+			generation, err := o.floor.takeGeneration(o.ctx)
 			if err != nil {
 				return grant{}, explain("take a generation from", o.floor.client.URL(), err)
 			}
 			g.epoch = generation<<generationBits + 1
 		}
 		v.grant = g
-		if v.etag, err = o.store(v, id); err == nil {
+		if v.etag, err = o.storeMetadata(v, id); err == nil {
 			o.known.put(o.name, v)
 			return g, nil
 		}
 		if serviceCode(err) != codeConditionNotMet {
-			return grant{}, o.failed(lease.ActionWrite, err)
+			return grant{}, o.errorOf(lease.ActionWrite, err)
 		}
 		etag = ""
 	}
-	return grant{}, o.busy()
+	return grant{}, o.busyError()
 }
 
-// busy returns the error for a blob that other clients changed during every attempt.
-func (o operation) busy() error {
-	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, tries)
+// busyError returns the error for a blob that other clients changed during every attempt.
+func (o operation) busyError() error {
+	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, maxTries)
 }
 
-// load reads the properties of the blob. If id is not zero, the read succeeds only while the lease is
-// in force under id.
-func (o operation) load(id lease.ID) (version, blob.GetPropertiesResponse, error) {
+// loadVersion reads the properties of the blob. If id is not zero, the read succeeds only while the
+// lease is in force under id.
+func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse, error) {
 	var options blob.GetPropertiesOptions
 	if !id.IsZero() {
 		options.AccessConditions = Fence(id)
 	}
 	props, err := o.client.NewBlobClient(o.name).GetProperties(o.ctx, &options)
 	if err != nil {
-		return version{}, props, o.failed(lease.ActionRead, err)
+		return version{}, props, o.errorOf(lease.ActionRead, err)
 	}
 	m, err := readMetadata(o.name, props.Metadata)
 	return version{*props.ETag, m}, props, err
 }
 
-// store writes the metadata of v if the blob still has the ETag of v. If id is not zero, the lease
-// must also be in force under id. The result is the new ETag, or the error of the SDK.
-func (o operation) store(v version, id lease.ID) (azcore.ETag, error) {
+// storeMetadata writes the metadata of v if the blob still has the ETag of v. If id is not zero, the
+// lease must also be in force under id. The result is the new ETag, or the error of the SDK.
+func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
 		conditions.LeaseAccessConditions = Fence(id).LeaseAccessConditions
@@ -170,27 +170,27 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// change gives the lease a new ID and then issues a token to that ID. An earlier request whose answer
-// was lost may already have set the new ID. In that case, the new ID keeps its token. If the new ID
-// has no token yet, it gets a token now.
-func (o operation) change(req lease.Request) (lease.Result, error) {
+// changeID gives the lease a new ID and then issues a token to that ID. An earlier request whose
+// answer was lost may already have set the new ID. If the new ID already has a token, changeID keeps
+// that token.
+func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.ID)
 	if err != nil {
 		return lease.Result{}, err
 	}
 	answer, err := client.ChangeLease(o.ctx, req.Proposed.String(), nil)
 	if err != nil {
-		return lease.Result{}, o.failed(req.Action, err)
+		return lease.Result{}, o.errorOf(req.Action, err)
 	}
 	before := o.known.get(o.name).grant
-	g, err := o.issue(*answer.ETag, req.Proposed, func(last grant) (grant, error) {
+	g, err := o.issueGrant(*answer.ETag, req.Proposed, func(last grant) (grant, error) {
 		if last.epoch == 0 {
 			last = before // an upload has replaced the metadata
 		}
 		switch {
-		case last.of(req.Proposed):
+		case last.grantedTo(req.Proposed):
 			return last, errUpToDate
-		case !last.of(req.ID):
+		case !last.grantedTo(req.ID):
 			return last, errNoToken
 		}
 		last.holder = digest(req.Proposed)
@@ -200,13 +200,13 @@ func (o operation) change(req lease.Request) (lease.Result, error) {
 		return last, nil
 	})
 	if err != nil {
-		return lease.Result{}, unknown(err)
+		return lease.Result{}, withoutRefusal(err)
 	}
 	least := time.Duration(0) // the service does not report the remaining time of a finite lease
 	if g.duration == lease.Infinite {
 		least = lease.Infinite
 	}
-	return result(req.Proposed, lease.Leased, g, least, g.duration), nil
+	return newResult(req.Proposed, lease.Leased, g, least, g.duration), nil
 }
 
 // errNoToken is the error for a lease ID that is in force but has no token.

@@ -14,10 +14,10 @@ type version struct {
 	metadata
 }
 
-// known remembers the last known version of each name. It saves the request that would read that
-// version again. No decision relies on a remembered version alone. The service must also confirm that
-// the blob still has the ETag of that version.
-type known struct {
+// A versionCache remembers the last known version of each name. It saves the request that would read
+// that version again. A remembered version is used only if the service confirms that the blob still
+// has its ETag.
+type versionCache struct {
 	most int
 
 	mu sync.Mutex
@@ -25,14 +25,14 @@ type known struct {
 }
 
 // get returns the last known version of name, or the zero version.
-func (k *known) get(name string) version {
+func (k *versionCache) get(name string) version {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.m[name]
 }
 
 // put remembers a version of name. If the limit is reached, it forgets another name.
-func (k *known) put(name string, v version) {
+func (k *versionCache) put(name string, v version) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.m == nil {

@@ -27,7 +27,7 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 		}
 		pager := c.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
 		for pager.More() {
-			page, err := pager.NextPage(once(ctx))
+			page, err := pager.NextPage(withoutRetries(ctx))
 			if err != nil {
 				yield(lease.Entry{}, explain("list", c.client.URL(), err))
 				return
@@ -50,7 +50,7 @@ func entry(item *container.BlobItem) (lease.Entry, error) {
 	if err != nil {
 		return lease.Entry{Name: *item.Name}, err
 	}
-	res := seen(lease.ID{}, m.grant, item.Properties.LeaseState, item.Properties.LeaseDuration)
+	res := propertiesResult(lease.ID{}, m.grant, item.Properties.LeaseState, item.Properties.LeaseDuration)
 	if m.epoch == 0 && !res.Record.State.Locked() {
 		return lease.Entry{}, nil
 	}

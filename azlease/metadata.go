@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// These metadata names store the data of a lease that the service itself does not store. The names
-// have no underscore, because some proxies drop headers whose names contain an underscore.
+// These metadata names hold the data of a lease that the service itself does not store. The names have
+// no underscore, because some proxies drop headers whose names contain an underscore.
 const (
 	metaEpoch    = "leaseepoch"    // of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
@@ -37,8 +37,8 @@ func digest(id lease.ID) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// of reports whether g was granted to id.
-func (g grant) of(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
+// grantedTo reports whether g was granted to id.
+func (g grant) grantedTo(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
 // metadata is the metadata of a blob. The metadata contains the last grant, and the entries of other
 // programs.

@@ -25,7 +25,7 @@ func CheckName(name string) error {
 	if err := lease.CheckName(name); err != nil {
 		return err
 	}
-	if bound := broken(name); bound != "" {
+	if bound := violatedRule(name); bound != "" {
 		text := name
 		if len(text) > 80 {
 			text = text[:80] + "..."
@@ -35,8 +35,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// broken returns the naming rule that the given name violates. It returns "" if the name is valid.
-func broken(name string) string {
+// violatedRule returns the naming rule that the given name violates. It returns "" if the name is
+// valid.
+func violatedRule(name string) string {
 	segments := strings.Split(name, "/")
 	switch {
 	case name == FloorBlob:

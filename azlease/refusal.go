@@ -16,8 +16,8 @@ const (
 	codeContainerNotFound = "ContainerNotFound"
 )
 
-// refusals lists the error codes that depend on the state of the lease, each with its Code.
-var refusals = map[string]lease.Code{
+// refusalCodes maps the error codes of the service that depend on the state of the lease to Codes.
+var refusalCodes = map[string]lease.Code{
 	"LeaseAlreadyPresent":                lease.ErrHeldByOther,
 	"LeaseIsBreakingAndCannotBeAcquired": lease.ErrBreaking,
 	"LeaseIsBreakingAndCannotBeChanged":  lease.ErrBreaking,
@@ -30,9 +30,9 @@ var refusals = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrOver,
 }
 
-// withoutBlob lists how each action is refused if the blob does not exist. A lease without a blob was
-// never granted.
-var withoutBlob = map[lease.Action]lease.Code{
+// codesWithoutBlob maps each action to the Code of its refusal if the blob does not exist. A lease
+// without a blob was never granted.
+var codesWithoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,
 	lease.ActionChange:  lease.ErrNotPresent,
@@ -50,12 +50,12 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusal returns the Code for the answer to the first request of an action. It returns 0 if the
-// answer is not a refusal.
-func refusal(a lease.Action, err error) lease.Code {
+// refusalOf returns the Code for the answer of the service to an action, or 0 if the answer is not a
+// refusal.
+func refusalOf(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {
-		return withoutBlob[a]
+		return codesWithoutBlob[a]
 	}
-	return refusals[code]
+	return refusalCodes[code]
 }

@@ -15,28 +15,28 @@ func (o operation) renew(id lease.ID) (lease.Result, error) {
 	}
 	answer, err := client.RenewLease(o.ctx, nil)
 	if err != nil {
-		err = o.failed(lease.ActionRenew, err)
+		err = o.errorOf(lease.ActionRenew, err)
 		if err == lease.ErrBroken {
-			return o.breaking(client, id), err
+			return o.remainingAfterBreak(client, id), err
 		}
 		return lease.Result{}, err
 	}
 	v := o.known.get(o.name)
 	if v.etag != *answer.ETag {
-		seen, _, err := o.load(id)
+		seen, _, err := o.loadVersion(id)
 		if err != nil {
-			return lease.Result{}, unknown(err)
+			return lease.Result{}, withoutRefusal(err)
 		}
-		if seen.epoch == 0 && v.of(id) {
+		if seen.epoch == 0 && v.grantedTo(id) {
 			seen.grant = v.grant // an upload has replaced the metadata
 		}
 		v = seen
 	}
-	if !v.of(id) {
+	if !v.grantedTo(id) {
 		return lease.Result{}, errNoToken
 	}
 	o.known.put(o.name, v)
-	return held(id, v.grant), nil
+	return heldResult(id, v.grant), nil
 }
 
 // release releases the lease.
@@ -47,14 +47,15 @@ func (o operation) release(id lease.ID) (lease.Result, error) {
 	}
 	answer, err := client.ReleaseLease(o.ctx, nil)
 	if err != nil {
-		return lease.Result{}, o.failed(lease.ActionRelease, err)
+		return lease.Result{}, o.errorOf(lease.ActionRelease, err)
 	}
-	o.breaks.forget(o.name)
-	return result(id, lease.Available, o.last(answer.ETag), 0, 0), nil
+	o.breaks.deleteEntry(o.name)
+	return newResult(id, lease.Available, o.rememberedGrant(answer.ETag), 0, 0), nil
 }
 
-// last returns the last grant if the Container remembers it for this ETag.
-func (o operation) last(etag *azcore.ETag) grant {
+// rememberedGrant returns the last grant if the Container remembers it for the given ETag, and the
+// zero grant otherwise.
+func (o operation) rememberedGrant(etag *azcore.ETag) grant {
 	if v := o.known.get(o.name); etag != nil && v.etag == *etag {
 		return v.grant
 	}

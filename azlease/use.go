@@ -8,14 +8,14 @@ import (
 
 // read reads the blob. If id is not zero, the read succeeds only while the lease is in force under id.
 func (o operation) read(id lease.ID) (lease.Result, error) {
-	v, props, err := o.load(id)
+	v, props, err := o.loadVersion(id)
 	switch {
 	case err == lease.ErrNotPresent && id.IsZero():
-		return result(lease.ID{}, lease.Available, grant{}, 0, 0), nil
+		return newResult(lease.ID{}, lease.Available, grant{}, 0, 0), nil
 	case err != nil:
 		return lease.Result{}, err
 	}
-	return seen(id, v.grant, props.LeaseState, props.LeaseDuration), nil
+	return propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration), nil
 }
 
 var states = map[azl.StateType]lease.State{
@@ -26,9 +26,9 @@ var states = map[azl.StateType]lease.State{
 	azl.StateTypeBroken:    lease.Broken,
 }
 
-// seen returns the result for the properties of a blob. The properties do not contain the remaining
-// time.
-func seen(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) lease.Result {
+// propertiesResult returns the result for the properties of a blob. The properties do not contain the
+// remaining time.
+func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) lease.Result {
 	s := lease.Available
 	if state != nil {
 		s = states[*state]
@@ -37,37 +37,37 @@ func seen(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) le
 	switch {
 	case s == lease.Leased && infinite:
 		g.duration = lease.Infinite
-		return result(id, s, g, lease.Infinite, lease.Infinite)
+		return newResult(id, s, g, lease.Infinite, lease.Infinite)
 	case g.duration == 0 || s.Renewable() && g.duration == lease.Infinite:
 		g.duration = limits.MaxDuration // the lease in force is finite, and is not the last grant
 	}
-	return result(id, s, g, 0, min(g.duration, limits.MaxPeriod))
+	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
 // write stores the metadata of the blob again without changes. If id is not zero, the write succeeds
 // only while the lease is in force under id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
-	for range tries {
-		v, props, err := o.load(id)
+	for range maxTries {
+		v, props, err := o.loadVersion(id)
 		switch {
 		case err == lease.ErrNotPresent && id.IsZero():
-			return result(id, lease.Available, grant{}, 0, 0), nil // without a blob there is no lease to forget
+			return newResult(id, lease.Available, grant{}, 0, 0), nil // without a blob there is no lease to forget
 		case err != nil:
 			return lease.Result{}, err
 		}
-		etag, err := o.store(v, id)
+		etag, err := o.storeMetadata(v, id)
 		switch {
 		case err == nil:
 			if v.etag = etag; v.epoch > 0 { // otherwise keep the remembered version, which may have an epoch
 				o.known.put(o.name, v)
 			}
 			if id.IsZero() {
-				return result(id, lease.Available, v.grant, 0, 0), nil
+				return newResult(id, lease.Available, v.grant, 0, 0), nil
 			}
-			return seen(id, v.grant, props.LeaseState, props.LeaseDuration), nil
+			return propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration), nil
 		case serviceCode(err) != codeConditionNotMet:
-			return lease.Result{}, o.failed(lease.ActionWrite, err)
+			return lease.Result{}, o.errorOf(lease.ActionWrite, err)
 		}
 	}
-	return lease.Result{}, o.busy()
+	return lease.Result{}, o.busyError()
 }
