@@ -7,8 +7,8 @@ import (
 
 // FromAuthority returns a Provider whose leases are sessions over the given authority. Each session
 // gets its owner and the four times of [Settings] from the Registry. All other options, such as the
-// clock and the logger, come from o. A nil o stands for the default options. All sessions use the
-// same clock, logger and other values that o refers to.
+// clock and the logger, come from o. A nil o stands for the default options. All sessions share the
+// clock, the logger and all other values that o refers to.
 //
 // FromAuthority does not check its arguments. If authority is nil, or if the options in o conflict
 // with the Settings, [Registry.Lease] returns an error.

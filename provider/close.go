@@ -20,34 +20,34 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
 	e := r.leases[k]
-	if e == nil || !e.finished() {
+	if e == nil || !e.isFinished() {
 		r.mu.Unlock()
 		return nil
 	}
 	delete(r.leases, k)
 	r.mu.Unlock()
-	return k.drop(ctx, e.lease)
+	return k.closeLease(ctx, e.lease)
 }
 
-// Close drops all leases of the Registry concurrently, as [Registry.Drop] drops one lease. Close
-// waits until the Close or Release method of every lease has returned. The error of Close joins the
-// errors of those methods. The Close and Release methods get ctx, so that they can return early
-// when ctx is done.
+// Close removes all leases from the Registry, and closes or releases them concurrently, as
+// [Registry.Drop] does for one lease. Close waits until the Close or Release method of every lease
+// has returned. The error of Close joins the errors of those methods. The Close and Release methods
+// get ctx, so that they can return early when ctx is done.
 //
 // Once Close is called, Lease returns [lease.ErrClosed], even to callers that are already waiting.
-// Close does not wait for a Provider that is running. When that Provider returns, the call of Lease
-// that runs it drops the new lease and returns [lease.ErrClosed]. A second call of Close does
-// nothing and returns nil.
+// Close does not wait for a Provider that is running. If a Provider returns after Close, Lease
+// drops the new lease and returns [lease.ErrClosed]. A second call of Close does nothing and
+// returns nil.
 //
 // If a handler of one of the leases calls Close, it must pass a ctx with a deadline or a ctx that
-// is canceled later. Without such a ctx a deadlock is possible, because the lease may wait for its
-// handler while Close waits for the lease.
+// is canceled later. With a ctx that never ends, a deadlock is possible, because the lease may wait
+// for its handler while Close waits for the lease.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
 	held := make(map[key]lease.Lease)
 	for k, e := range r.leases {
-		if e.finished() {
+		if e.isFinished() {
 			held[k] = e.lease
 		} else {
 			e.finish(nil, lease.ErrClosed)
@@ -60,7 +60,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for k, l := range held {
 		wg.Go(func() {
-			if err := k.drop(ctx, l); err != nil {
+			if err := k.closeLease(ctx, l); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -72,8 +72,8 @@ func (r *Registry) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// finished reports whether the lease or the error of the entry is set.
-func (e *entry) finished() bool {
+// isFinished reports whether the lease or the error of the entry is set.
+func (e *entry) isFinished() bool {
 	select {
 	case <-e.made:
 		return true
@@ -82,8 +82,8 @@ func (e *entry) finished() bool {
 	}
 }
 
-// drop closes the lease l if it is a Closer, and releases it otherwise.
-func (k key) drop(ctx context.Context, l lease.Lease) error {
+// closeLease closes the lease l if it is a Closer, and releases it otherwise.
+func (k key) closeLease(ctx context.Context, l lease.Lease) error {
 	end := l.Release
 	if c, ok := l.(Closer); ok {
 		end = c.Close

@@ -26,8 +26,8 @@ import (
 // returns an error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
-// A Closer is a Lease with a method Close. [Registry.Close] and [Registry.Drop] call Close instead of
-// Release. A *session.Session is a Closer.
+// A Closer is a Lease with a method Close. [Registry.Close] and [Registry.Drop] call Close instead
+// of Release. A *session.Session is a Closer.
 type Closer interface {
 	lease.Lease
 
@@ -70,10 +70,10 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times that the leases of r use. A field that was zero in the argument of
-// [New] has its default value.
+// Settings returns the times that the leases of r use. If a field was zero in the argument of
+// [New], the result contains the default of that field.
 func (r *Registry) Settings() Settings {
-	complete, _ := r.settings.complete() // New has validated them
+	complete, _ := r.settings.withDefaults() // New has validated them
 	return complete
 }
 
@@ -108,8 +108,8 @@ func (r *Registry) Register(kind string, p Provider) error {
 // one caller releases the lease, it is released for all callers that share the instance.
 //
 // The first call runs the [Provider]. Other calls with the same arguments wait until the Provider
-// returns. If the Provider fails, all these calls return its error, and the next call of Lease runs
-// the Provider again.
+// returns. If the Provider fails, the first call and the waiting calls return its error, and the
+// next call of Lease runs the Provider again.
 //
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered
 // kinds. If the name is malformed, Lease returns the error of [lease.CheckName]. If the owner is
@@ -136,7 +136,7 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	}
 	r.mu.Unlock()
 	if !ok {
-		r.make(k, e, p)
+		r.makeLease(k, e, p)
 	}
 	<-e.made
 	return e.lease, e.err
@@ -145,15 +145,15 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 // If a Provider panics, calls of Lease that wait for it return errPanicked.
 var errPanicked = errors.New("provider: the provider panicked")
 
-// make runs the Provider p and stores its result in the entry e. If the Provider fails or panics,
-// make removes the entry. If Close has finished the entry in the meantime, make drops the new
-// lease.
-func (r *Registry) make(k key, e *entry, p Provider) {
+// makeLease runs the Provider p and stores its result in the entry e. If the Provider fails or
+// panics, makeLease removes the entry. If the Registry was closed while the Provider ran, makeLease
+// drops the new lease.
+func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
 	defer func() {
 		r.mu.Lock()
-		closed := e.finished()
+		closed := e.isFinished()
 		switch {
 		case closed:
 		case err != nil:
@@ -166,7 +166,7 @@ func (r *Registry) make(k key, e *entry, p Provider) {
 		if closed && err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), r.Settings().RequestTimeout)
 			defer cancel()
-			_ = k.drop(ctx, made) // no caller has this lease, so it was never acquired
+			_ = k.closeLease(ctx, made) // no caller has this lease, so it was never acquired
 		}
 	}()
 	made, err = p(k.name, k.owner, r.Settings())

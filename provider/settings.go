@@ -11,7 +11,7 @@ import (
 
 // Settings are the times that the leases of a [Registry] use. A field that is zero stands for the
 // default of the field with the same name in [session.Options]. The Registry replaces zero fields
-// by these defaults before it passes Settings to a [Provider].
+// by their defaults before it passes Settings to a [Provider].
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
@@ -37,18 +37,18 @@ type Settings struct {
 // Validate checks that session.New accepts the Settings together with defaults for all other
 // options. It also checks that RenewInterval is less than half of a finite Duration. If the
 // Settings are valid, Validate returns nil. If the Settings are invalid, Validate returns a
-// [*lease.FieldError] with the code [lease.ErrOption], or an error that joins several of them. Each
-// FieldError names a field that is not zero.
+// [*lease.FieldError] with the code [lease.ErrOption], or an error that joins several such errors.
+// Each FieldError names a field that is not zero.
 func (s Settings) Validate() error {
-	_, err := s.complete()
+	_, err := s.withDefaults()
 	return err
 }
 
-// complete returns a copy of s in which every zero field is replaced by its default.
-func (s Settings) complete() (Settings, error) {
+// withDefaults returns a copy of s in which every zero field is replaced by its default.
+func (s Settings) withDefaults() (Settings, error) {
 	o, err := (&session.Options{Duration: s.Duration, RenewInterval: s.RenewInterval, RequestTimeout: s.RequestTimeout, RetryDelay: s.RetryDelay}).Complete()
 	if err != nil {
-		rename(err)
+		renameFields(err)
 		return s, err
 	}
 	if o.Duration != lease.Infinite && o.RenewInterval >= o.Duration-o.RenewInterval {
@@ -58,12 +58,12 @@ func (s Settings) complete() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}, nil
 }
 
-// rename modifies an error about session.Options, so that the error names fields of Settings. The
-// caller must have just created the error, because rename changes it in place.
-func rename(err error) {
+// renameFields changes an error about fields of session.Options to an error about fields of
+// Settings. It changes err itself, so no other goroutine may use err.
+func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {
-			rename(err)
+			renameFields(err)
 		}
 	} else if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
 		bad.Field = strings.Replace(bad.Field, "Options.", "Settings.", 1)

@@ -2,11 +2,11 @@
 // program of your own, copy the function nightly and the type report.
 //
 // A lease alone is not enough for such a job. It prevents two machines from working at the same
-// time. But a machine that starts after the first machine has finished gets the lease too. The job
-// therefore stores the day of the last report together with the report. The job reads and writes
-// that day under the guard. If a machine crashes during the work, the day is not stored, and the
-// next machine runs the job. Other effects of the job, such as sending a mail, can happen twice,
-// because a machine may crash before it stores the day.
+// time. However, a machine that starts after the first machine has finished gets the lease too. The
+// job therefore stores the day of the last report together with the report. The job reads and
+// writes the day of the last report under the guard. If a machine crashes during the work, the day
+// is not stored, and the next machine runs the job. Other effects of the job, such as sending a
+// mail, can happen twice, because a machine may crash before it stores the day.
 //
 // The program exits after less than two seconds.
 //
@@ -29,20 +29,20 @@ import (
 )
 
 // A report is the resource that the lease protects. A report accepts a write from any machine that
-// has a valid fencing token. In a database, the mark of the guard is stored beside the report, as
-// package fencing describes.
+// has a valid fencing token. If the report is in a database, the guard's newest token is stored
+// beside the report, as package fencing describes.
 type report struct {
 	guard fencing.Guard
 	day   string // the day of the last finished report
 }
 
-// nightly runs on every machine that the scheduler starts. nightly returns a text that says whether
-// this machine ran the job.
+// nightly runs on every machine that the scheduler starts. It returns a text that says whether this
+// machine ran the job.
 func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string, error) {
 	did := "finds it done"
 	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		done := false
-		// After this call the guard rejects writes of all older holders.
+		// After this call, the guard rejects writes of all holders that have older tokens.
 		err := r.guard.Do(tok, func() error { done = r.day == day; return nil })
 		if err != nil || done {
 			return err
@@ -59,7 +59,7 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	return did, err
 }
 
-// work is the job. work stops when ctx is done, because the lease is about to end or the machine
+// work is the job. It stops when ctx is done, because the lease is about to end or the machine
 // shuts down.
 func work(ctx context.Context) error {
 	select {

@@ -61,7 +61,7 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// lead runs from the time at which this daemon acquires the lease until it stops leading.
+// lead does the work of the leader. It returns when ctx is done or when a write fails.
 func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 	if err := d.index.guard.Advance(tok); err != nil { // The daemon must do this before its first read.
 		return err

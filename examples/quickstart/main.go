@@ -1,6 +1,6 @@
 // Quickstart shows how a lease survives a network failure, in one process and without a database.
 // Two machines, alice and bob, contend for the lease, and alice becomes the leader. Then alice
-// loses its connection to the store. Since alice can no longer renew the lease, alice stops its
+// loses its connection to the store. Because alice can no longer renew the lease, alice stops its
 // work before bob begins to lead. A delayed write of alice arrives later, and the guard rejects the
 // write.
 //
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// A story contains what all machines share: the store of the leases, the resource, and the output.
+// A story holds the values that all machines share, such as the store of the leases.
 type story struct {
 	store *memory.Store
 	guard fencing.Guard // It is part of the resource.
