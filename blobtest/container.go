@@ -49,7 +49,7 @@ func (c *call) create(attrs *attributes) error {
 }
 
 // publicAccess parses the header x-ms-blob-public-access, whose value is "container", "blob" or "".
-// The server stores and returns the value, but it does not allow public access.
+// The server stores and returns the value of this header, but never allows public access.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {

@@ -31,7 +31,7 @@ func (u *CORSRule) allows(header string) bool {
 	return false
 }
 
-// addCORS adds the CORS headers to a response. The documentation says that the service adds the
+// addCORS adds the CORS headers to a response. The documentation says that the service adds CORS
 // headers "if the request includes an Origin header and CORS is enabled with a matching rule".
 func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")

@@ -7,9 +7,9 @@ import (
 
 // gates holds a lock, called a gate, for each resource in use. A request holds the gate from its check
 // of the lease until its change of the resource, so that no other request comes between the two. While
-// a request holds a gate, it may wait for the authority. Other requests for that gate must be able to
-// give up when their contexts end. A mutex does not allow them to give up, so a gate is a channel. A
-// name takes memory only while requests use it.
+// a request holds a gate, it may wait for the authority. A gate is a channel and not a mutex, so that
+// a request can stop waiting for the gate when its context ends. A name takes memory only while
+// requests use it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate

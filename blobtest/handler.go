@@ -278,8 +278,8 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 }
 
 // wouldRefuse returns a failure if the lease does not admit the read or the write, and nil otherwise.
-// It does not change the lease, because the caller fails the request in any case. For example, a
-// failed write must not prevent the renewal of an expired lease.
+// It does not change the lease, because the request fails in any case. For example, a failed write
+// must not prevent the renewal of an expired lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {

@@ -62,8 +62,8 @@ func leaseResource(c *call) (*reply, error) {
 }
 
 // startStopwatch returns a function that measures the time since startStopwatch was called. The
-// function measures on the server's clock and on the machine's clock, and returns the longer time. It
-// needs both, because an authority of the user may run on either clock.
+// function measures on the server's clock and on the machine's clock, and returns the longer time. The
+// function reads both clocks, because an authority of the user may run on either of them.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
@@ -73,8 +73,8 @@ func (c *call) startStopwatch() (elapsed func() time.Duration) {
 // the break period and the remaining duration of the lease. The caller truncates the result to
 // seconds.
 //
-// The argument took is the time that the call of the authority took. A part of the break period may
-// have passed during that call. In that case, the result is still the full break period.
+// The argument took is the time that the call of the authority took. If a part of the break period has
+// passed during that call, the result is still the full break period.
 func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {

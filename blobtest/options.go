@@ -30,8 +30,8 @@ type Options struct {
 	// [Handler.Reset] creates these containers again. Default: none.
 	Containers []string
 
-	// AllowAnyone turns authorization off. If it is set, requests need no signature, and the server
-	// verifies neither signatures nor tokens. Default: requests must be signed.
+	// AllowAnyone turns authorization off. If AllowAnyone is set, requests need no signature, and the
+	// server verifies neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
 	// PublishedTable makes the server follow the table of outcomes in the documentation, which differs

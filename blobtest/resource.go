@@ -12,7 +12,7 @@ import (
 )
 
 // An account holds containers. The mutex protects the map of containers and all data in the map. The
-// mutex is never held during a call of the authority; see gates.
+// mutex is never locked during a call of the authority; see gates.
 type account struct {
 	name string
 	key  []byte
@@ -140,7 +140,7 @@ func (h *Handler) newETag() string {
 
 // LeaseName returns the name of the lease of a blob. If blob is empty, it returns the name of the
 // container's lease. The name is account/container/blob. If account/container/blob is too long for an
-// authority, a hash replaces its end. No two resources share a name.
+// authority, a hash replaces the end of the name. No two resources share a name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {

@@ -16,9 +16,9 @@ import (
 //	options.Transport = &http.Client{Transport: handler}
 //
 // If the path of the URL begins with the account, the host of the URL does not matter. If the context
-// of the request ends before the answer arrives, RoundTrip returns the error of the context. After
-// that, the Handler continues to carry out the request for at most [Options.Timeout], as the service
-// does.
+// of the request ends before the answer arrives, RoundTrip returns the error of the context. Even if
+// the client gives up, the Handler continues with the request for at most [Options.Timeout], as the
+// service does.
 //
 // RoundTrip returns the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// An operation describes one operation of the service that the Handler serves. The fields method, kind
-// and comp select the requests. The fields permissions, resourceType and listsBlobs say which shared
-// access signatures permit the operation. Any one of the permissions is enough.
+// An operation describes a kind of request that the Handler serves. The fields method, kind and comp
+// select the requests. The fields permissions, resourceType and listsBlobs say which shared access
+// signatures permit the operation. Any one of the permissions is enough.
 type operation struct {
 	method       string
 	kind         kind
@@ -78,8 +78,8 @@ func (c *call) route() (*operation, error) {
 }
 
 // unservedHeaders and unservedParameters request features that the Handler does not serve. The Handler
-// refuses requests that have one of them, because otherwise it would carry out only a part of the
-// request.
+// refuses a request with such a header or parameter, because it would otherwise carry out only a part
+// of the request.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",

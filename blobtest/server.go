@@ -104,7 +104,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 }
 
 // Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], its leases
-// become older by d too. An authority that the server creates itself runs on [Options.Clock].
+// also expire according to the new time. An authority that the server creates itself runs on
+// [Options.Clock].
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
 // Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is empty,

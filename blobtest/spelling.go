@@ -15,7 +15,7 @@ import (
 //
 // A spelling parses the head of a request and then ignores all bytes until the request is answered.
 // The ignored bytes are the body of the request, or further requests that the client pipelined. The
-// server therefore stores the metadata names of a pipelined request in lower case.
+// server stores the metadata names of a pipelined request in lower case.
 type spelling struct {
 	mu       sync.Mutex
 	answered bool              // the next bytes belong to a head, or come before a head
@@ -75,7 +75,7 @@ func (s *spelling) readLine(line []byte) {
 }
 
 // beginAnswer must be called before each part of an answer is written. All bytes that the client sends
-// after that call belong to another request.
+// after a call of beginAnswer belong to another request.
 func (s *spelling) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

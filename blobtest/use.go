@@ -22,7 +22,7 @@ type write struct {
 }
 
 // A plan is a change that waits for the authority. When the authority has admitted the change,
-// carryOut is called with the time of the authority.
+// writeBlob calls carryOut with the time of the authority.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 

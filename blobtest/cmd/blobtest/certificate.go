@@ -19,9 +19,9 @@ import (
 // A keyPair is a certificate and its key, in PEM.
 type keyPair struct{ cert, key []byte }
 
-// makeCertificate makes a self-signed certificate for this machine. The certificate covers the given
-// host, and the host names that clients use for an emulator. The certificate is valid for a year of
-// real time, because clients check it with their own clocks.
+// makeCertificate makes a self-signed certificate for this machine. The certificate is valid for the
+// given host, and for the host names that clients use for an emulator. The certificate is valid for a
+// year of real time, because clients check it with their own clocks.
 func makeCertificate(host string) (pair keyPair, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -90,7 +90,7 @@ func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Liste
 }
 
 // writeTemporary writes b to a new file in the directory for temporary files. A minimal container
-// image has no such directory, so writeTemporary creates it if necessary.
+// image has no directory for temporary files, so writeTemporary creates it if necessary.
 func writeTemporary(b []byte) (name string, err error) {
 	if err := os.MkdirAll(os.TempDir(), 0o777); err != nil {
 		return "", err
