@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// breakIn breaks the lease after the period p. If p is not zero but the answer reports no remaining
-// time, breakIn reads the blob to find out whether the lease is still breaking.
+// breakIn breaks the lease after the period p. If the answer reports no remaining time although p is
+// not zero, breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -44,10 +44,10 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease may stay locked after a
-// break. The argument answered is the remaining time in the answer to the break, in seconds. The
-// service documents this remaining time as approximate. The service drops fractions of a second, and
-// the emulator Azurite rounds them. If the break had a period, the lease stays locked for at most that
-// period.
+// break. The argument answered is the remaining time that the service reported in its answer to the
+// break, in seconds. The service documents this remaining time as approximate. The service drops
+// fractions of a second, and the emulator Azurite rounds them. If the break had a period, the lease
+// stays locked for at most that period.
 func lockedBounds(answered int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(answered) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -59,8 +59,8 @@ func lockedBounds(answered int32, p lease.Period) (least, most time.Duration) {
 
 // remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was
 // broken. The service reports the remaining time only in the answer to a break. To learn the remaining
-// time, remainingAfterBreak sends another break with the longest allowed period. Such a break never
-// shortens the lease, because the remaining time is at most that period.
+// time, remainingAfterBreak sends another break with the longest allowed period. A second break with
+// that period never shortens the lease, because the remaining time is at most that period.
 //
 // The lease was breaking under id a moment ago, but a new holder may have acquired the lease since.
 // When the new holder writes its token, the ETag of the blob changes, and the service refuses the

@@ -7,9 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do implements [lease.Authority]. Each lease action calls the operation of the service with the same
-// name. A read gets the properties of the blob. A write stores the metadata of the blob again without
-// changes.
+// Do implements [lease.Authority]. Acquire, renew, change, release and break call the operation of the
+// service with the same name. A read gets the properties of the blob. A write stores the metadata of
+// the blob again without changes.
 //
 // The result of a grant contains the ID of the request. A result contains only IDs from its request,
 // because the service does not report lease IDs. The result of a read contains the state of the lease,

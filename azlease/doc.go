@@ -5,8 +5,8 @@
 //	l, err := leases.Lease("jobs/nightly", nil)
 //
 // The value l is used like any other [lease.Lease]. The Blob service itself grants the leases.
-// Acquire, renew, change, release and break are operations of the service. Therefore a lease also
-// excludes programs that lease the same blob through another client. A [Container] is a
+// Acquire, renew, change, release and break are operations of the service. A lease therefore also
+// excludes programs that use another client to lease the same blob. A [Container] is a
 // [lease.Authority] and a [lease.Lister]. It is not a [lease.Store].
 //
 // The name of a lease is the name of a blob in the container. If the blob does not exist, the first
@@ -30,8 +30,8 @@
 //
 // The service refuses to renew a breaking lease. A refused renewal still reports the remaining time,
 // so a Session can continue its work until the grace period ends. The service rounds the remaining
-// time down to whole seconds, and documents it as approximate. A Session may therefore lose up to two
-// seconds of a grace period.
+// time down to whole seconds, and documents it as approximate. Because of the rounding, a Session may
+// lose up to two seconds of a grace period.
 //
 // The service sends no notifications. A waiting process reads the lease every RenewInterval.
 //

@@ -90,8 +90,8 @@ func withoutQuery(err error) string {
 }
 
 // withoutRefusal returns err without its Code if that Code is a refusal. It is used for the second
-// request of an operation. If the second request is refused, the operation as a whole was not refused,
-// because the service has already carried out the first request.
+// request of an operation. A refusal of the second request is not a refusal of the operation, because
+// the service has already carried out the first request.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

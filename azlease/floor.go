@@ -20,9 +20,9 @@ import (
 // the metadata of its blob. The next grant of a lease without an epoch takes a new generation. Its
 // epoch is the new generation times 1<<32, plus 1.
 //
-// A grant takes a generation only after it has found that the epoch is missing. The grant then writes
-// its epoch only if the blob has not changed since the epoch was found missing. Therefore the new
-// epoch is higher than every earlier epoch of the lease.
+// A grant takes a generation only after it has read the blob and found no epoch. The grant writes its
+// epoch only if the blob has not changed since the grant read it. Therefore the new epoch is higher
+// than every earlier epoch of the lease.
 //
 // Do not delete this blob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
 // lease start over.
@@ -34,11 +34,10 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource takes generations from the floor blob. Callers that arrive while an earlier
-// caller takes a generation wait, and then share the next generation. A process that acquires a
-// thousand new names therefore takes only a few generations. Different names may share a generation.
-// Two grants of one name never get the same epoch, because each write is conditional on the ETag of
-// the blob.
+// A generationSource takes generations from the floor blob. While one caller takes a generation, later
+// callers wait, and then share the next generation. A process that acquires a thousand new names
+// therefore takes only a few generations. Different names may share a generation. Two grants of one
+// name never get the same epoch, because each write is conditional on the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
 	slot   chan struct{} // holds a value while a caller takes a generation

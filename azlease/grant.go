@@ -52,9 +52,9 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 
 // undo releases a lease that was acquired but has no token. If the context has ended, it does nothing.
 // The release may arrive late, after the holder has acquired the lease again under the same ID. Such a
-// late release does not end the new lease, because it is conditional on the old ETag and the later
-// acquire has changed the ETag by writing a token. If the release fails, the holder can still release
-// the lease by its ID. Otherwise a finite lease expires.
+// late release has no effect, because it is conditional on an ETag that the later acquire has changed.
+// If the release fails, the holder can still release the lease by its ID. Otherwise a finite lease
+// expires.
 func (o operation) undo(client *azl.BlobClient, id lease.ID) {
 	if o.ctx.Err() != nil {
 		return

@@ -16,7 +16,7 @@ type version struct {
 
 // A versionCache remembers the last known version of each name. It saves the request that would read
 // that version again. A remembered version is used only if the service confirms that the blob still
-// has its ETag.
+// has the ETag of that version.
 type versionCache struct {
 	most int
 

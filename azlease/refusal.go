@@ -16,7 +16,8 @@ const (
 	codeContainerNotFound = "ContainerNotFound"
 )
 
-// refusalCodes maps the error codes of the service that depend on the state of the lease to Codes.
+// refusalCodes maps error codes of the service to Codes. It has the error codes that depend on the
+// state of the lease.
 var refusalCodes = map[string]lease.Code{
 	"LeaseAlreadyPresent":                lease.ErrHeldByOther,
 	"LeaseIsBreakingAndCannotBeAcquired": lease.ErrBreaking,
