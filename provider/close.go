@@ -40,8 +40,8 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 // returns nil.
 //
 // If a handler of one of the leases calls Close, it must pass a ctx with a deadline or a ctx that
-// is canceled later. With a ctx that never ends, a deadlock is possible, because the lease may wait
-// for its handler while Close waits for the lease.
+// is canceled later. If ctx is never done, a deadlock is possible, because the lease may wait for
+// its handler while Close waits for the lease.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

@@ -107,9 +107,9 @@ func (r *Registry) Register(kind string, p Provider) error {
 // the same instance each time. For another kind, name or owner, Lease returns another instance. If
 // one caller releases the lease, it is released for all callers that share the instance.
 //
-// The first call runs the [Provider]. Other calls with the same arguments wait until the Provider
-// returns. If the Provider fails, the first call and the waiting calls return its error, and the
-// next call of Lease runs the Provider again.
+// The first call runs the [Provider]. Concurrent calls with the same arguments wait until the
+// Provider returns. If the Provider fails, the first call and the waiting calls return its error,
+// and the next call of Lease runs the Provider again.
 //
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered
 // kinds. If the name is malformed, Lease returns the error of [lease.CheckName]. If the owner is
