@@ -44,8 +44,8 @@ func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	return nil
 }
 
-// needMajor and needMinor are the oldest version of a server that supports the header that a Store
-// uses to confirm a read.
+// needMajor and needMinor are the oldest server version that a Store can use. Older servers do not
+// support the header with which a Store confirms a read.
 const needMajor, needMinor = 2, 12
 
 // checkVersion returns a [*lease.FieldError] if the server of the connection is too old.
@@ -69,7 +69,7 @@ func (e *engine) checkStream(ctx context.Context) error {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()
 	call := e.call("look at", "", e.api+"STREAM.INFO."+e.stream)
-	s, err := again(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.js.Stream(ctx, e.stream) })
+	s, err := sendRepeatedly(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.js.Stream(ctx, e.stream) })
 	if err != nil {
 		return call.explain(err)
 	}

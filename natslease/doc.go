@@ -11,18 +11,18 @@
 // owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. With both methods, a request starts from the state that the Store saw last, which
-// saves exchanges with NATS. An authority that [lease.NewAuthority] makes of a Store is just as
-// safe, but each of its renewals takes three exchanges. Make one Store for each client and keep it,
-// because a new Store has not seen any lease yet.
+// change it. Both methods save round trips to NATS, because the Store remembers the last version of
+// each lease. An authority from [lease.NewAuthority] over a Store is just as safe, but needs three
+// round trips for each renewal instead of one. Make one Store for each client and keep it, because
+// a new Store remembers no leases.
 //
 // # Promises and their limits
 //
-// At most one lease ID is in force for a name at any time. Every token is newer than all tokens
-// that were granted before for that name. Both promises still hold after keys are deleted or
+// At most one lease ID is in force for a name at any time. Every token is newer than all earlier
+// tokens for the same name. Leases stay exclusive and tokens keep rising after keys are deleted or
 // purged, after the whole bucket is purged, after a server restarts, and after the leader changes.
-// Both promises require that NATS keeps every acknowledged write, and that revisions always rise.
-// NATS does not meet these conditions in the following cases:
+// These promises require that NATS keeps every acknowledged write, and that the revision numbers of
+// the bucket always rise. NATS does not meet these conditions in the following cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a
 //     write before the write is on the disk. By default it syncs every two minutes, even if the
@@ -37,22 +37,22 @@
 //     bucket that has a TTL, that discards old messages, that is stored in memory, or that is a
 //     mirror. But New checks the configuration only once.
 //
-// Deleting a key by hand ends the lease of its holder at once, as a break does, and does no other
-// harm. A Store accepts a value that was written by hand. The epoch of a value that was written by
-// hand is at least the revision of the value minus one.
+// Deleting a key by hand ends its lease at once, as a break does. Nothing else is lost. A Store
+// accepts a value that was written by hand. If the epoch in that value is too low, the Store raises
+// the epoch, so that the next token is still newer than all earlier ones.
 //
 // # Keys
 //
-// A lease is stored under one key. Letters, digits, '-', '/', '_' and most dots of a name stay as
-// they are in the key. Every other byte is written as '=' and two hex digits. Every valid name fits
-// a server with the default max_control_line. The nats command prints the value:
+// A lease is stored under one key. Letters, digits, '-', '/', '_' and most dots of a name appear
+// unchanged in the key. Every other byte is written as '=' and two hex digits. Even the longest
+// valid name fits into the default max_control_line of a server. The nats command prints the value:
 //
 //	$ nats kv get leases jobs/nightly --raw
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
 // The key =confirm is not a lease. Stores write to that key to confirm their reads. A Store never
-// deletes a key. Even a call that only inspects a lease creates the key of the lease. A Store does
-// not use the TTL of keys or delete markers.
+// deletes a key. If a lease has no key yet, even a call that only inspects the lease creates the
+// key. A Store does not use the TTL of keys or delete markers.
 //
 // # Permissions
 //
@@ -63,32 +63,33 @@
 //	$JS.API.STREAM.MSG.GET.KV_leases
 //	$JS.API.CONSUMER.CREATE.KV_leases.>    to wait for a lease: without it waiters poll
 //
-// The user also needs permission to subscribe to _INBOX.>, or to the client's own inbox prefix.
-// NATS does not answer a request that lacks permission, so the request fails when its context ends.
-// The error of such a request names the missing permission and is a [lease.PermanentError].
+// The user also needs permission to subscribe to _INBOX.>, or to the client's own inbox prefix. If
+// the user has no permission for a request, NATS does not answer, and the request fails when its
+// context ends. The error names the missing permission and is a [lease.PermanentError].
 //
 // # Reads
 //
-// A stale read could make a holder rely on its lease for too long, and every kind of read in NATS
-// can be stale. AllowDirect is the default of buckets. With AllowDirect any replica answers a read,
-// and a replica may lag behind. Without AllowDirect the leader answers, but a leader that was cut
-// off still answers for up to 20 seconds. A Store therefore reads from the leader and then confirms
-// the answer by a write to the key =confirm. The write succeeds only if the revision that was read
-// is still the last revision of the lease's key. Only a leader that a majority of servers follows
-// can acknowledge a write. With AllowDirect, nats kv get may print an old value, but a Store is not
-// affected.
+// Every kind of read in NATS can return old data. A holder that relied on old data might use its
+// lease after the lease has ended. With AllowDirect, which is the default of buckets, any replica
+// may answer a read, and a replica may lag behind the leader. Without AllowDirect only the leader
+// answers, but a leader that is cut off from the other servers continues to answer for up to 20
+// seconds. A Store therefore reads from the leader and then confirms the answer by a write to the
+// key =confirm. The write succeeds only if the revision that was read is still the last revision of
+// the lease's key. Only a leader that a majority of servers follows can acknowledge a write. With
+// AllowDirect, the command nats kv get may print an old value, but a Store still returns the
+// current one.
 //
-// Such a conditional write needs servers of version 2.12 or newer. New returns an error if the
-// server is older.
+// A write that depends on the revision of another key needs servers of version 2.12 or newer. New
+// returns an error if the server is older.
 //
 // # Time
 //
-// NATS cannot report its time together with a read, and the clocks of two clients may differ. So a
-// key never stores the time at which a lease ends. Instead, the key stores the duration that was
-// left at the commit, rounded up to milliseconds. When a Store sees a version of a key for the
-// first time, the Store starts to count the remaining duration on its own monotonic clock. So no
-// clock has to show the right time of day. The rates of the clocks may differ by
-// [Options.MaxClockDrift]. There are three consequences:
+// NATS does not report its own time with a read, and the clocks of two clients may differ. So a key
+// never stores the time at which a lease ends. A key stores how much of the lease's duration was
+// left when the key was written, rounded up to milliseconds. When a Store sees a version of a key
+// for the first time, the Store starts to count the remaining duration on its own monotonic clock.
+// So no clock has to show the right time of day. The clocks of the clients may run too fast or too
+// slow by up to [Options.MaxClockDrift]. There are three consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
 //     over. If it starts later, it first waits for a whole duration.
@@ -102,17 +103,17 @@
 //
 // # Watches
 //
-// Each watch uses a NATS consumer, which lives in the memory of one server. If that server or the
-// connection fails, the watch is lost within 5 s. A signal is sent as soon as that server has the
-// change. A server may be cut off from the leader but still be connected to its clients. A server
-// that is cut off from the leader sends no signal, so a waiter notices a release only when the
-// lease would have expired.
+// Each watch uses a NATS consumer, which lives in the memory of one server. If the server of the
+// consumer or the connection to NATS fails, the watch is closed within 5 s. A signal is sent as
+// soon as the server of the consumer has received the change. If that server is cut off from the
+// leader but not from its clients, it sends no signals. A waiter then notices a release only when
+// the lease would have expired.
 //
-// # Exchanges
+// # Round trips
 //
-// A renewal takes one exchange with NATS, and so does a release. An acquire takes one exchange if
-// the Store has already seen the current state of the lease, and three otherwise. A refusal takes
-// two exchanges, because the read has to be confirmed. Inspecting a lease takes two for the same
-// reason. Waiting needs no exchanges, but one consumer for each name. A list takes three exchanges,
-// and two more for each lease.
+// A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store
+// has already seen the current version of the lease, and three otherwise. A refused request takes
+// two round trips, because the Store reads the lease again and confirms the read. Inspecting a
+// lease takes two round trips for the same reason. Waiting for a lease takes no round trips, but
+// needs one consumer for each name. A list takes three round trips, and two more for each lease.
 package natslease

@@ -19,8 +19,9 @@ import (
 )
 
 // An engine implements observe.Engine over a bucket of NATS. The version of a lease is the revision
-// of its key. The revision is the sequence number of the message in the stream of the bucket. No
-// two messages have the same number, and numbers keep rising after deletes and purges.
+// of its key. The revision of a key is the sequence number of its last message in the bucket's
+// stream. Sequence numbers keep rising after deletes and purges, so no two messages have the same
+// number.
 type engine struct {
 	js     jetstream.JetStream
 	nc     *nats.Conn
@@ -46,18 +47,18 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 // subject returns the subject of a key.
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// nobody is the value of a new key. It has no epoch, so floor supplies the epoch. A new key never
-// contains a lease. Suppose that a writer saw no key, and then slept while the key was created,
-// used and removed. If that writer could create the key with a lease, the writer would grant an old
-// token.
+// nobody is the value of a new key. It has no epoch, so lowestEpoch supplies the epoch. A new key
+// never contains a lease. Otherwise a writer could find no key, pause while other writers create,
+// use and remove the key, and then create the key with an old token.
 var nobody = observe.Kept{}
 
 // Load reads the key from the leader of the stream. If the key does not exist, Load creates it.
 //
 // A server that has lost its leadership still answers until it notices the loss. Load therefore
-// confirms a value before it returns the value. The creation of a key needs no confirmation.
+// confirms that a value is current before it returns the value. The creation of a key needs no
+// confirmation.
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
-	err = e.current(ctx, encode(name), func(m message) (err error) {
+	err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
 		if m.absent() {
 			found, err = e.put(ctx, m.key, m.revision, nobody)
 		} else if found, err = e.entry(m); err == nil {
@@ -85,9 +86,9 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.put(ctx, encode(name), revision, next)
 }
 
-// current reads a key and calls f with the message. If f returns [lease.ErrConflict], the message
-// was not current, and current reads the key again.
-func (e *engine) current(ctx context.Context, key string, f func(message) error) error {
+// readCurrent reads a key and calls f with the message. The function f returns [lease.ErrConflict]
+// if the message was not current. Then readCurrent reads the key again.
+func (e *engine) readCurrent(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()
 	for stale := 0; ; {
@@ -131,12 +132,12 @@ func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
 
-// resend is the timeout of one attempt to send a read-only request. After that time the request is
-// sent again, because no server answers while there is no leader.
-const resend = time.Second
+// attemptTimeout is how long a client waits for the answer to a read-only request before it sends
+// the request again. No server answers a request that arrives while there is no leader.
+const attemptTimeout = time.Second
 
-// read returns the last message under a key. The leader of the stream answers, but its answer may
-// be stale.
+// read returns the last message under a key. The answer comes from the leader of the stream. It may
+// be stale, because a server that is no longer the leader may still answer.
 func (e *engine) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -144,7 +145,7 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
-	res, err := again(ctx, func(ctx context.Context) (*nats.Msg, error) { return e.nc.RequestWithContext(ctx, subject, request) })
+	res, err := sendRepeatedly(ctx, func(ctx context.Context) (*nats.Msg, error) { return e.nc.RequestWithContext(ctx, subject, request) })
 	if err != nil {
 		return message{}, call.explain(err)
 	}
@@ -152,11 +153,12 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	return m, call.explain(err)
 }
 
-// again calls send until a call returns without a timeout or ctx is done. The request must be
-// read-only. again returns the result of the last call.
-func again[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
+// sendRepeatedly calls send until a call returns without a timeout or ctx is done. It returns the
+// result of the last call. The request must be read-only, because it may be executed more than
+// once.
+func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
-		attempt, cancel := context.WithTimeout(ctx, resend)
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		answer, err := send(attempt)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
@@ -196,18 +198,18 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the revision of the key was current at some time during the call. If that
-// is not certain, it returns [lease.ErrConflict]. confirm writes to another key of the bucket, on
-// the condition that the given revision is still the last revision of this key. Only a leader with
-// a majority of followers acknowledges the write, and such a leader has received every earlier
-// revision.
+// confirm returns nil if the given revision of the key was current at some time during the call. If
+// that is not certain, it returns [lease.ErrConflict]. For this, confirm writes to confirmKey, on
+// the condition that the given revision is still the last revision of the key. Only a leader that a
+// majority of servers follows can acknowledge the write, and such a leader has received every
+// earlier revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
 }
 
-// put writes next if the last revision of the key is the given one. The revision 0 means that the
-// key must not exist.
+// put replaces the value of a key if the last revision of the key is the given revision. The
+// revision 0 means that the key must not exist.
 func (e *engine) put(ctx context.Context, key string, revision uint64, next observe.Kept) (observe.Entry, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -220,12 +222,12 @@ func (e *engine) put(ctx context.Context, key string, revision uint64, next obse
 	return newEntry(next, now, true), nil
 }
 
-// If no server accepts a message, there is no leader, and no server has received the message. The
-// client then publishes the message again, up to noLeaderTries times, with a pause of noLeaderWait.
+// While the stream has no leader, no server receives a published message. The client then publishes
+// the message again, up to noLeaderTries times, with a pause of noLeaderWait.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
-// busyTries bounds how often a message is published again after NATS refused it because another
-// write of the same key was in progress.
+// busyTries is how often a message is published again if NATS refuses it because another write of
+// the same key is in progress.
 const busyTries = 20
 
 // publish writes a value if the condition holds, and returns the revision of the value. If publish
@@ -287,20 +289,20 @@ func (e *engine) entry(m message) (observe.Entry, error) {
 	return newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
 }
 
-// newEntry returns the entry of a value with its revision. byStore is false if the value was
-// written by hand.
+// newEntry returns the entry for a value and its revision. If the value was written by hand,
+// byStore is false.
 func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 	if kept == nobody || !byStore {
-		kept.Record.Epoch = max(kept.Record.Epoch, floor(revision))
+		kept.Record.Epoch = max(kept.Record.Epoch, lowestEpoch(revision))
 	}
 	return observe.Entry{Kept: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// floor returns the epoch of a key that was created at the given revision and has not granted a
-// lease yet. floor is also the lowest epoch of a value that was written by hand.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has
+// this epoch. A value that was written by hand gets this epoch if its own epoch is lower.
 //
-// The revision of a grant is always above the epoch of that grant. For the first grant, this is
-// true because the key was created at an earlier revision. For later grants, this is true because
-// each grant raises the epoch by one and the revision by at least one. If a key is deleted and
-// created again, the floor of the new key is therefore above all epochs of the old key.
-func floor(revision uint64) uint64 { return revision - 1 }
+// Every grant has a revision that is higher than its epoch. The first grant has a higher revision
+// than the creation of its key, and each later grant raises the epoch by one and the revision by at
+// least one. If a key is deleted and created again, the lowest epoch of the new key is therefore
+// higher than all epochs of the old key.
+func lowestEpoch(revision uint64) uint64 { return revision - 1 }

@@ -24,8 +24,8 @@ func (e *engine) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError()}
 }
 
-// explain wraps an error of NATS with the name of its key or bucket and with advice. explain marks
-// the error with lease.Permanent if no retry can succeed.
+// explain wraps an error of NATS with the name of its key or bucket and with advice. If no retry
+// can succeed, the result is a [lease.PermanentError].
 func (c call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,7 @@ func (c call) explain(err error) error {
 	if c.key != "" {
 		about = fmt.Sprintf("key %q of %s", c.key, about)
 	}
-	if advice, violation := c.violation(err); violation != nil {
+	if advice, violation := c.missingPermission(err); violation != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %s %s: %w: %w; %s", c.what, about, err, violation, advice))
 	}
 	advice, permanent := c.advice(err)
@@ -48,16 +48,16 @@ func (c call) explain(err error) error {
 	return explained
 }
 
-// silent reports whether err only means that no answer came in time.
+// silent reports whether err means that no answer came in time.
 func silent(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// violation checks whether the request got no answer because the user lacks a permission. If a
-// permission is missing, violation returns advice that names the permission, and the error that the
-// server reported. A server does not answer a request without permission. Instead, the server
-// reports the missing permission as an error of the connection.
-func (c call) violation(err error) (advice string, violation error) {
+// missingPermission checks whether the request got no answer because the user has no permission for
+// it. In that case, it returns advice that names the permission, and the error that the server
+// reported. NATS does not answer such a request, but reports the missing permission as an error of
+// the connection.
+func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
 		return "", nil
@@ -93,7 +93,7 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error. advice also reports whether the
+// advice returns a text that says how to fix the cause of an error. It also reports whether the
 // error is permanent, so that no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
@@ -130,7 +130,8 @@ const (
 )
 
 // slow is the longest acceptable time until a client detects a silently dead connection. If the
-// client's ping interval implies a longer time, the error advises to use ConnectOptions.
+// ping interval of a client is too long for that, the error recommends the options of
+// ConnectOptions.
 const slow = 15 * time.Second
 
 // unreachable returns the advice for a request that got no answer in time.

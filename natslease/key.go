@@ -11,14 +11,14 @@ import (
 // escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
 const escape = '='
 
-// confirmKey is the key that engine.confirm writes to. No lease has this key, because no hex digits
-// follow the escape character.
+// confirmKey is the key that engine.confirm writes to. No lease has this key, because in the key of
+// a lease two hex digits follow every '='.
 const confirmKey = "=confirm"
 
-// encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot
-// stays as it is too, except at the beginning, at the end, and after another dot. A key must not
-// have an empty part between dots. Every other byte is escaped. A leading "_kv" is also escaped,
-// because NATS reserves keys with that prefix.
+// encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot is
+// escaped only at the beginning, at the end, and after another dot, because no part of a key
+// between dots may be empty. Every other byte is escaped. A leading "_kv" is also escaped, because
+// NATS reserves keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {

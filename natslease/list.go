@@ -15,14 +15,14 @@ import (
 )
 
 // List returns the leases whose names begin with prefix, sorted by name. List first requests the
-// names from NATS. Then List reads up to 64 leases at the same time, each as Load does. Each lease
-// takes two exchanges with NATS.
+// names from NATS. Then List reads the leases, up to 64 at the same time, and confirms each read as
+// Load does. Each lease takes two exchanges with NATS.
 //
 // The remaining time of a listed lease is an upper bound, because a Store starts to count when it
 // sees a lease for the first time. List may therefore report a lease as leased although its holder
-// is dead. List reports such a lease as expired once a whole duration has passed since this Store
-// first saw the lease. To find out which leases are renewed, call List a second time after the
-// longest duration.
+// is dead. Once this Store has known an unrenewed lease for the whole duration of that lease, List
+// reports the lease as expired. To find out which leases are still renewed, wait for the longest
+// duration and call List again.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -30,12 +30,12 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 // atOnce is the number of leases that a list reads at the same time.
 const atOnce = 64
 
-// List reads all names and then yields their leases. It uses no consumer. A consumer on a server
-// that lags behind delivers stale values. A consumer also delivers keys in the order of their
-// revisions, so it may never reach a lease that is renewed all the time.
+// List reads all names and then yields their leases. It uses no consumer, because a consumer on a
+// server that lags behind delivers stale values. A consumer also delivers keys in the order of
+// their revisions, so it may never deliver a lease that is renewed all the time.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
-		names, err := e.names(ctx, prefix)
+		names, err := e.listNames(ctx, prefix)
 		if err != nil {
 			yield(observe.NamedEntry{}, err)
 			return
@@ -73,7 +73,7 @@ type listed struct {
 
 // list reads one lease.
 func (e *engine) list(ctx context.Context, name string) (l listed) {
-	l.err = e.current(ctx, encode(name), func(m message) (err error) {
+	l.err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
 		if err := e.confirm(ctx, m.key, m.revision); err != nil {
 			return err
 		}
@@ -85,12 +85,12 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// names returns all names that begin with prefix and that existed when names was called, in sorted
-// order.
+// listNames returns the sorted names of all keys that begin with prefix and that existed when
+// listNames was called.
 //
-// A server that lags behind may answer the request for the names. Therefore names first writes a
-// message. names rejects every answer from a server that has not received that message yet.
-func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
+// The request for the names may be answered by a server that lags behind. Therefore listNames first
+// writes a message, and rejects every answer from a server that has not received that message yet.
+func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()
 	mark, err := e.publish(ctx, "list", confirmKey, nil)
@@ -99,7 +99,7 @@ func (e *engine) names(ctx context.Context, prefix string) ([]string, error) {
 	}
 	for stale := 0; ; stale++ {
 		call := e.call("list", "", e.api+"STREAM.INFO."+e.stream)
-		info, err := again(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		info, err := sendRepeatedly(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 			s, err := e.js.Stream(ctx, e.stream)
 			if err != nil {
 				return nil, err

@@ -30,13 +30,14 @@ type Options struct {
 	// limits.
 	Limits lease.Limits
 
-	// MaxClockDrift is the largest error e of a clock's rate. The clocks of all clients must run
-	// at rates between 1-e and 1+e. Set it to the MaxClockDrift of the sessions. Default: 0.001.
+	// MaxClockDrift is the largest error e of a clock's rate. The clocks of all clients must run at
+	// rates between 1-e and 1+e, such as 0.999 and 1.001 for the default. Set it to the
+	// MaxClockDrift of the sessions. Default: 0.001.
 	MaxClockDrift float64
 
 	// Names is the number of names that the Store remembers, in addition to the names that are
-	// being watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten
-	// name again, the duration of that lease is counted from the beginning. Default: 65,536.
+	// being watched. Each name takes about 500 bytes. If the Store has forgotten a name, it counts
+	// the duration of that lease from the beginning when it sees the lease again. Default: 65,536.
 	Names int
 }
 
@@ -54,8 +55,8 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 //
 // New returns a [*lease.FieldError] if js is nil or if an option is out of range. New returns a
 // [*lease.PermanentError] if the bucket does not exist or does not suit leases, or if the server is
-// older than 2.12. Any other error means that New could not get the configuration. In that case,
-// call New again.
+// older than 2.12. Any other error means that New could not get the configuration of the bucket. In
+// that case, call New again.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, &lease.FieldError{Field: "New.js", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -84,30 +85,31 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. An authority of [lease.NewAuthority] loads the
-// record before every swap, so this authority needs fewer exchanges with NATS. A request starts
-// from the record that the Store saw last. Before the authority refuses a request, the authority
+// Authority returns an authority over the Store. It needs fewer round trips to NATS than an
+// authority from [lease.NewAuthority], which loads the record before every swap. A request starts
+// from the last record that the Store saw. Before the authority refuses a request, the authority
 // reads the record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, with the remaining time as this Store has observed it. Load
-// reads the key from the leader of the bucket. Then Load writes to another key to confirm that the
-// answer of the leader was current. If the key does not exist, Load creates it.
+// Load returns the record of the named lease, with the remaining time that this Store has counted.
+// Load reads the key from the leader of the bucket. Then Load writes to another key to confirm that
+// the answer of the leader was current. If the key does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces the record by next if the key still has the version old.Version. Swap stores the
+// Swap replaces the record of the named lease if its version is still old.Version. Swap stores the
 // remaining time of next as a duration. If Swap returns [lease.ErrConflict], the Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
 // Watch returns a channel that signals changes of the key, as [lease.Watcher] describes. It creates
-// a NATS consumer in the memory of one server. If that server fails, the watch is lost within 5 s.
+// a NATS consumer in the memory of one server. If that server fails, the channel is closed within 5
+// s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

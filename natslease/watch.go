@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// confirmation is the timeout for creating a consumer.
-	confirmation = 5 * time.Second
+	// createTimeout is the timeout for creating a consumer.
+	createTimeout = 5 * time.Second
 
 	// heartbeat is the interval at which an idle consumer sends a heartbeat.
 	heartbeat = 2 * time.Second
 
-	// silence is the time without any message after which a watch is lost.
-	silence = 5 * time.Second
+	// maxSilence is the longest time without a message from the consumer. After that time the watch
+	// is closed.
+	maxSilence = 5 * time.Second
 
-	// abandoned is the time after which a server deletes a consumer without a subscriber.
-	abandoned = 10 * time.Second
+	// keepUnused is how long a server keeps a consumer that has no subscriber.
+	keepUnused = 10 * time.Second
 )
 
 // Watch creates a consumer for the key and returns once NATS has confirmed it. The consumer lives
@@ -36,7 +37,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 		return nil, call.explain(err)
 	}
 	w.start(ctx)
-	creating, cancel := context.WithTimeout(ctx, confirmation)
+	creating, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	_, err = e.js.CreatePushConsumer(creating, e.stream, jetstream.ConsumerConfig{
 		DeliverSubject:    inbox,
@@ -45,7 +46,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 		FilterSubject:     e.subject(key),
 		HeadersOnly:       true,
 		IdleHeartbeat:     heartbeat,
-		InactiveThreshold: abandoned,
+		InactiveThreshold: keepUnused,
 		MemoryStorage:     true,
 		Replicas:          1,
 	})
@@ -71,7 +72,7 @@ type watch struct {
 func (w *watch) start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.silent = time.AfterFunc(silence, w.end)
+	w.silent = time.AfterFunc(maxSilence, w.end)
 	w.stop = context.AfterFunc(ctx, w.end)
 }
 
@@ -103,7 +104,7 @@ func (w *watch) take(m *nats.Msg) bool {
 	if w.ended {
 		return true
 	}
-	w.silent.Reset(silence)
+	w.silent.Reset(maxSilence)
 	switch status := m.Header.Get(statusHeader); status {
 	case "":
 		w.received++
