@@ -10,9 +10,9 @@ import (
 // the time and the rate of package time. A test can pass a Clock to a holder. With [Skew] a test
 // can also make a store use a Clock.
 //
-// The methods are safe for concurrent use by multiple goroutines. A Clock does not have to be
-// closed. In a synctest bubble, a Clock is based on the clock of the bubble. The zero Clock is
-// ready to use.
+// The methods of a Clock are safe for concurrent use by multiple goroutines. A Clock does not have
+// to be closed. In a synctest bubble, a Clock follows the fake clock of the bubble. The zero Clock
+// is ready to use.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // the time of package time when this clock was last set; zero before the first use
@@ -28,7 +28,7 @@ type alarm struct {
 	timer *time.Timer
 }
 
-// NewClock returns a Clock with the time and the rate of package time.
+// NewClock returns a Clock that shows the time of package time and runs at the same rate.
 func NewClock() *Clock { return new(Clock) }
 
 // lock locks the mutex of the clock. The first call of lock also starts the clock.
@@ -47,8 +47,8 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
-// After returns a channel of capacity 1. When d has passed on this clock, the clock sends its time
-// on that channel.
+// After returns a channel of capacity 1. The clock sends its time on that channel when d has passed
+// on this clock.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. Resume sends the time on every channel of After that became due during the
-// Pause.
+// Resume ends a Pause. If the duration of an After has passed during the Pause, Resume sends the
+// time on the channel of that After.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }

@@ -6,8 +6,8 @@
 //
 //	auth = leasefault.Script(auth, leasefault.Nth(3, lease.ActionRenew, leasefault.LoseAnswer))
 //
-// [Lossy] wraps an authority and [LossyStore] wraps a store, to apply a [WatchFault] to every
-// watch. The following line closes each watch after a minute:
+// [Lossy] applies a [WatchFault] to every watch of an authority, and [LossyStore] does the same for
+// a store. The following line closes each watch after a minute:
 //
 //	auth = leasefault.Lossy(auth, leasefault.CloseWatch(time.Minute))
 //

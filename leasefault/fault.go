@@ -12,8 +12,8 @@ import (
 // distinguish injected errors from other errors.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault decides what happens to one call of an authority or a store. The Fault can execute the
-// call with [Call.Send], once or several times, or drop the call.
+// A Fault decides what happens to one call of an authority or a store. The Fault executes the call
+// with [Call.Send], once or several times. A Fault that never calls Send drops the call.
 //
 // If the Fault returns nil, the caller gets the result of the last Send, even if that result is an
 // error. If the Fault returns an error, the caller gets only that error, and does not know whether
@@ -52,13 +52,15 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// over returns a copy of the call that has an answer of its own. Send executes the copy with do.
-func (c *Call) over(do func(context.Context) (any, error)) *Call {
+// copyWith returns a copy of the call that Send executes with do. The copy has an answer of its
+// own.
+func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
 
-// meet applies the fault f to the call, and returns the answer and the error for the caller.
-func (c *Call) meet(ctx context.Context, f Fault) (any, error) {
+// executeWith executes the call with the fault f, and returns the answer and the error for the
+// caller.
+func (c *Call) executeWith(ctx context.Context, f Fault) (any, error) {
 	if err := f(ctx, c); err != nil {
 		return nil, err
 	}
@@ -74,8 +76,9 @@ func (c *Call) lost(what string) error {
 	return fmt.Errorf("%w: the %s of %s %q is lost", ErrInjected, what, c.Op, c.Name)
 }
 
-// silence simulates a lost answer, and blocks until ctx is done.
-func (c *Call) silence(ctx context.Context, what string) error {
+// blockUntilDone simulates a lost request or answer. It blocks until ctx is done, and returns the
+// error of ctx.
+func (c *Call) blockUntilDone(ctx context.Context, what string) error {
 	if ctx.Done() == nil {
 		return c.lost(what) // the caller would wait forever
 	}
@@ -96,16 +99,16 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // LoseRequest drops the request, so that the request is never executed. LoseRequest waits until ctx
-// is done, and returns the error of ctx. If ctx can never be done, LoseRequest returns an error at
-// once.
-func LoseRequest(ctx context.Context, c *Call) error { return c.silence(ctx, "request") }
+// is done, and returns the error of ctx. If ctx.Done() is nil, LoseRequest returns an error at
+// once, because it would wait forever.
+func LoseRequest(ctx context.Context, c *Call) error { return c.blockUntilDone(ctx, "request") }
 
-// LoseAnswer executes the request and drops the answer. Then LoseAnswer waits until ctx is done,
-// and returns the error of ctx. If ctx can never be done, LoseAnswer executes the request and
-// returns an error.
+// LoseAnswer executes the request, drops the answer, and waits until ctx is done. It returns the
+// error of ctx. If ctx.Done() is nil, LoseAnswer does not wait, and returns an error after it has
+// executed the request.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
-	return c.silence(ctx, "answer")
+	return c.blockUntilDone(ctx, "answer")
 }
 
 // FailRequest returns an error at once, and does not execute the request.
@@ -118,8 +121,8 @@ func FailAnswer(ctx context.Context, c *Call) error {
 }
 
 // DelayRequest waits for d and then executes the request. If ctx is done before d has passed,
-// DelayRequest returns the error of ctx, and the request is never executed. Inside a [Detach], the
-// request is executed even if the context of the caller is done.
+// DelayRequest returns the error of ctx, and the request is never executed. Inside a [Detach],
+// DelayRequest executes the request even if the context of the caller is done.
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -131,8 +134,8 @@ func DelayRequest(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer executes the request at once, and returns the answer after a further delay d. If ctx
-// is done during the delay, DelayAnswer returns the error of ctx.
+// DelayAnswer executes the request at once, and returns the answer when d has passed since then. If
+// ctx is done during the delay, DelayAnswer returns the error of ctx.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {

@@ -28,9 +28,9 @@ func After(f func()) Fault {
 	}
 }
 
-// If returns a Fault that applies f to a call if on() returns true. If on() returns false, the
-// Fault executes the call normally. For example, If(down.Load, LoseRequest) simulates a network
-// that is down while the atomic.Bool down is true.
+// If(on, f) is a Fault that calls on() before each call. It applies f to the call if on() returns
+// true, and executes the call normally otherwise. For example, If(down.Load, LoseRequest) simulates
+// a network that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -62,17 +62,18 @@ func chain(faults []Fault) Fault {
 		return outer
 	}
 	return func(ctx context.Context, c *Call) error {
-		through := c.over(func(ctx context.Context) (any, error) {
-			return c.over(c.do).meet(ctx, chain(inner))
+		through := c.copyWith(func(ctx context.Context) (any, error) {
+			return c.copyWith(c.do).executeWith(ctx, chain(inner))
 		})
-		answer, err := through.meet(ctx, outer)
+		answer, err := through.executeWith(ctx, outer)
 		c.keep(answer, err)
 		return nil
 	}
 }
 
-// Random applies one of the faults to each call with the probability p. For a given seed, the n-th
-// call of an operation always gets the same fault, so that a run can be repeated.
+// Random applies a fault, chosen at random from faults, to each call with the probability p. For a
+// given seed, the n-th call of an operation always gets the same fault, so that a run can be
+// repeated.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)
 	mustFaults("Random", faults...)

@@ -34,7 +34,7 @@ func Repeat(t testing.TB, f Fault) Fault {
 	mustFaults("Repeat", f)
 	return func(ctx context.Context, c *Call) error {
 		_ = c.Send(ctx)
-		again := c.over(c.do)
+		again := c.copyWith(c.do)
 		background(t, ctx, func(ctx context.Context) { _ = f(ctx, again) })
 		return nil
 	}

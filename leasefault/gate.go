@@ -14,8 +14,8 @@ import (
 //		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
 // If the context of a call is done while a Gate blocks the call, the call returns the error of the
-// context. Inside a [Detach], the blocked request still waits for the Gate. A Gate cannot be closed
-// again. The zero Gate is closed and ready to use.
+// context. Inside a [Detach], the Gate blocks a request even after the context of the caller is
+// done. A Gate cannot be closed again. The zero Gate is closed and ready to use.
 type Gate struct {
 	making            sync.Once
 	reached, open     chan struct{}

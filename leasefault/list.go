@@ -7,11 +7,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// list implements List for a wrapper whose Load changes records. The names come from the List of
-// the inner store. The record and the time of each entry come from the Load of the wrapper. The
-// inner store must be a Lister. If the inner store is not a Lister, passon.Store hides the List
-// method of the wrapper.
-func list(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
+// listLoaded implements List for a store that changes the records of an inner store. The names come
+// from the List of the inner store. The record and the time of each entry come from the Load of the
+// wrapper. The inner store must be a Lister. If the inner store is not a Lister, passon.Store hides
+// the List method of the wrapper.
+func listLoaded(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {
 			if err == nil {

@@ -14,16 +14,16 @@ import (
 type Loss uint8
 
 const (
-	// LoseMemory is the loss of all records, including the epochs.
+	// LoseMemory makes the store lose all records, including the epochs.
 	LoseMemory Loss = iota
 
-	// ResetTerm is the loss of the time that each lease has run. The full duration of each lease starts
-	// again after the restart.
+	// ResetTerm makes the store forget when each lease began. The full duration of each lease
+	// starts again after the restart.
 	ResetTerm
 )
 
 // Restartable returns a store that wraps s, and a function that simulates a restart of that store.
-// A call of restart makes the store lose the data that the argument loss names. Records that are
+// Each call of restart makes the store lose data, as the argument loss specifies. Records that are
 // written after the restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
@@ -104,5 +104,5 @@ func (r *restartable) Swap(ctx context.Context, name string, old lease.Snapshot,
 }
 
 func (r *restartable) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return list(ctx, r, r.Store, prefix)
+	return listLoaded(ctx, r, r.Store, prefix)
 }

@@ -38,8 +38,8 @@ type operation interface {
 }
 
 // A Line is one line of a script. It applies a fault to some calls of an operation. The functions
-// [Nth], [First], [From] and [Always] return a Line. These functions panic if the fault is nil, if
-// the argument n is less than 1, or if the operation does not exist.
+// [Nth], [First], [From] and [Always] return a Line. They panic if the fault is nil, if the
+// argument n is less than 1, or if the operation op does not exist.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the number of the first call of op with the fault, counted from 1
@@ -67,7 +67,8 @@ func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
 }
 
-// checked returns the line l. It panics if an argument of the named constructor is invalid.
+// checked returns the line l, or panics if the line has an invalid argument. The panic names the
+// constructor.
 func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -81,65 +82,65 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 
 // Script returns an authority that passes calls on to the authority a and applies faults to some of
 // them. If several lines apply to a call, Script combines their faults like [Chain]. Each line
-// counts calls in the order in which they are made, regardless of the name of the lease. If a line
-// contains a [Detach] or a [Repeat], the authority a must be usable until the cleanup functions of
-// the test run.
+// counts the calls of its operation, for all leases together. If a line contains a [Detach] or a
+// [Repeat], the authority a must be usable until the cleanup functions of the test run.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
-	return passon.Authority(&scripted{a, newCues("Script", lines)}, a)
+	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
 // ScriptStore returns a store that passes calls on to s and applies faults to some of them. It
 // counts calls and combines faults as [Script] does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
-	return passon.Store(&scriptedStore{s, newCues("ScriptStore", lines)}, s)
+	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
 }
 
 type scripted struct {
 	lease.Authority
-	cues *cues[lease.Action]
+	counter *callCounter[lease.Action]
 }
 
 func (a *scripted) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	return meet(ctx, a.cues, req.Action, name, func(ctx context.Context) (lease.Result, error) {
+	return executeScripted(ctx, a.counter, req.Action, name, func(ctx context.Context) (lease.Result, error) {
 		return a.Authority.Do(ctx, name, req)
 	})
 }
 
 type scriptedStore struct {
 	lease.Store
-	cues *cues[StoreOp]
+	counter *callCounter[StoreOp]
 }
 
 func (s *scriptedStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return meet(ctx, s.cues, Load, name, func(ctx context.Context) (lease.Snapshot, error) {
+	return executeScripted(ctx, s.counter, Load, name, func(ctx context.Context) (lease.Snapshot, error) {
 		return s.Store.Load(ctx, name)
 	})
 }
 
 func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	return meet(ctx, s.cues, Swap, name, func(ctx context.Context) (lease.Snapshot, error) {
+	return executeScripted(ctx, s.counter, Swap, name, func(ctx context.Context) (lease.Snapshot, error) {
 		return s.Store.Swap(ctx, name, old, next)
 	})
 }
 
-// meet counts a call and executes it with the faults of all lines that apply to it.
-func meet[Op operation, A any](ctx context.Context, cues *cues[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
+// executeScripted counts a call, and executes the call with the faults of all lines that apply to
+// it.
+func executeScripted[Op operation, A any](ctx context.Context, counter *callCounter[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
-	faults, last := cues.next(about)
+	faults, last := counter.addCall(about)
 	c := &Call{Op: op.String(), Name: name, last: last, do: func(ctx context.Context) (any, error) { return do(ctx) }}
-	answer, err := c.meet(ctx, chain(faults))
+	answer, err := c.executeWith(ctx, chain(faults))
 	a, answered := answer.(A) // not ok if the error comes from a fault
 	if answered && err == nil {
-		cues.keep(about, a)
+		counter.keep(about, a)
 	}
 	return a, err
 }
 
-// cues counts the calls for each line of a script, and stores the last successful answer to each
-// operation on each lease.
-type cues[Op operation] struct {
+// A callCounter counts the calls for each line of a script. It also stores the last successful
+// answer to each operation on each lease.
+type callCounter[Op operation] struct {
 	lines []Line[Op]
 
 	mu    sync.Mutex
@@ -152,16 +153,16 @@ type about[Op operation] struct {
 	name string
 }
 
-func newCues[Op operation](constructor string, lines []Line[Op]) *cues[Op] {
+func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCounter[Op] {
 	for _, l := range lines {
 		must(l.fault != nil, "%s: a line is zero, and must be made by Nth, First, From or Always", constructor)
 	}
-	return &cues[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
+	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// next counts a call. It returns the faults for this call, and the last successful answer to the
-// same operation on the same lease.
-func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
+// addCall counts a call. It returns the faults that apply to the call, and the last successful
+// answer to the same operation on the same lease.
+func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, l := range c.lines {
@@ -176,7 +177,7 @@ func (c *cues[Op]) next(call about[Op]) (faults []Fault, last any) {
 	return faults, c.last[call]
 }
 
-func (c *cues[Op]) keep(call about[Op], answer any) {
+func (c *callCounter[Op]) keep(call about[Op], answer any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[call] = answer

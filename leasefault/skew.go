@@ -38,7 +38,8 @@ func (s *skewed) Load(ctx context.Context, name string) (lease.Snapshot, error) 
 	return s.shift(name, snap), err
 }
 
-// shift converts the times of a snapshot from the inner store to times of the clock.
+// shift converts the times of a snapshot from the clock of the inner store to the clock of the
+// Skew.
 func (s *skewed) shift(name string, snap lease.Snapshot) lease.Snapshot {
 	if snap.Version == "" {
 		return snap
@@ -82,5 +83,5 @@ func (s *skewed) Swap(ctx context.Context, name string, old lease.Snapshot, next
 }
 
 func (s *skewed) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return list(ctx, s, s.Store, prefix)
+	return listLoaded(ctx, s, s.Store, prefix)
 }

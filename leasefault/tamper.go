@@ -8,10 +8,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Tamper returns a store whose records f can change, as if they had been edited by hand. The store
-// calls f with the record of every snapshot that Load returns, and with the record of every entry
-// that List returns. The store does not call f for the records of a Swap. The function f must be
-// safe for concurrent use by multiple goroutines.
+// Tamper returns a store that lets f change its records, as if somebody had edited the records by
+// hand. The store calls f with the record of every snapshot that Load returns, and with the record
+// of every entry that List returns. The store does not call f for the records of a Swap. The
+// function f must be safe for concurrent use by multiple goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")

@@ -10,12 +10,12 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A WatchFault decides what happens to one watch. A WatchFault can start the watch with the
-// function watch. It returns the channel from which the watcher receives signals. The WatchFault
-// must close that channel when ctx is done, and when the watch is lost.
+// A WatchFault decides what happens to one watch. A WatchFault may call the function watch to start
+// the watch. A WatchFault returns the channel from which the watcher receives signals. It must
+// close the returned channel when ctx is done, and when the watch is lost.
 //
-// [Lossy] and [LossyStore] apply a WatchFault to every watch. If the result of Lossy is wrapped by
-// Lossy again, both faults are applied.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to a watch, pass
+// the result of one Lossy to another Lossy.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
 // Lossy returns an authority that passes calls on to the authority a and applies the fault f to
