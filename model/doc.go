@@ -1,6 +1,6 @@
 // Package model contains a formal model of leases, written in Promela. It also compares the Go code
 // with this model. The package is a separate module because its tests need the program spin and a C
-// compiler. Without spin or a C compiler, the tests fail.
+// compiler. Without them the tests fail.
 //
 // There are several small models. All of them use the same description of the authority:
 //
@@ -13,44 +13,45 @@
 //	table.pml      a table of the transitions of machine.pml
 //	replay.pml     the replay of a recorded run
 //
-// The decisions of a single holder are not modelled. The tests of package session explore the code
-// that makes these decisions, in every order of events. The models cover the parts that this
-// exploration cannot cover. These parts are the authority over a store, the drift of clocks over
-// any length of time, the guard, and the published table.
+// The decisions of a single holder are not modelled, because the tests of package session already
+// run the code of a holder with every order of events. The models cover the authority over a store,
+// the drift of clocks over any length of time, the guard, and the published table.
 //
 // Every search is complete within its bounds. Some models limit neither the time nor the number of
-// incarnations. To keep the number of states finite, such a model uses relative times. It also
-// reuses an ID when no part of the model refers to that ID any more. Each known error has a switch
-// that adds the error to its model. The tests require that the search finds a counter-example for
-// each known error.
+// times that a lease is acquired. To keep the number of states finite, these models use relative
+// times, and reuse an ID when no part of the model refers to the ID any more. Each model also has
+// switches that add known errors to the model. The tests require that the search finds a
+// counter-example for each known error.
 //
-// The code is compared with the models in two ways. First, TestTable compares the transitions of
-// machine.pml with lease.Step, cell by cell. Second, a [Recorder] records the steps of an authority
-// and its holders in a trace. The function [Replayer.Replay] then searches the model for a
-// behaviour with the same steps. The authority in a trace uses the clock of its store, and all
-// holders use package time. The resolution of a trace is one microsecond. A trace cannot contain
-// requests of a version before 2012-02-12.
+// The code is compared with the models in two ways. First, TestTable compares each transition of
+// machine.pml with the result of lease.Step. Second, a [Recorder] records the steps of an authority
+// and its holders in a trace, and [Replayer.Replay] searches the model for a behaviour with the
+// same steps. The authority in a trace uses the clock of its store, and all holders use package
+// time. The resolution of a trace is one microsecond. A trace cannot contain requests of a protocol
+// version before 2012-02-12.
 //
-// The simulator in internal/check has twenty faults. The model can replay runs with thirteen of
-// these faults without any [Departure]. A break without a grace period and a store clock that is
-// set forward need the departure [Excluded], because promise 2 excludes both faults. A store whose
-// leases start again after a restart and a store clock that is set back need the departure
-// [Lengthened]. The model rejects runs with the other three faults, because it does not cover them.
-// One of these faults is a store that loses its memory, so that a token can be less than an earlier
-// token (SPEC S3). Another of these faults is a load that returns an old record (SPEC S8). The
-// third fault is a record that was edited by hand, because the authority reduces the times of such
-// a record to its limits (SPEC A7).
+// The simulator in internal/check can add twenty faults to a run. The model can replay runs with
+// thirteen of these faults without any [Departure]. A break without a grace period and a store
+// clock that is set forward need the departure [Excluded], because promise 2 excludes both faults.
+// A store whose leases start again after a restart and a store clock that is set back need the
+// departure [Lengthened]. The model rejects runs with the other three faults, because it does not
+// cover them:
+//
+//   - a store that loses its memory, so that a token can be less than an earlier token (SPEC S3)
+//   - a load that returns an old record (SPEC S8)
+//   - a record that was edited by hand, because the authority reduces the times of such a record to
+//     its limits (SPEC A7)
 //
 // # Bounds
 //
-// Promise 1 is searched with 2 servers, 2 IDs and 3 grants. Promise 2 is searched with 2 holders
-// and with leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At any time, 2 or 3 IDs
-// are in use. An ID that is no longer in use can be used again as a new ID. Promise 3 is searched
-// with 3 holders of 2 sections each.
+// The search of promise 1 has 2 servers, 2 IDs and 3 grants. The search of promise 2 has 2 holders
+// and leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At any time, 2 or 3 IDs are
+// in use. An ID that is no longer in use may be drawn again as a new ID. The search of promise 3
+// has 3 holders of 2 sections each.
 //
-// In lease.pml all leases are finite. Hand-over and take-over are searched with 2 IDs, and with the
-// flag -long also with 3 IDs. If a hand-over with an unknown outcome is retried, the model executes
-// the same request twice.
+// In lease.pml all leases are finite. The searches of hand-over and take-over have 2 IDs, and with
+// the flag -long also 3 IDs. A holder that retries a hand-over with an unknown outcome sends the
+// same request twice.
 //
 // The flag -short leaves out five of the larger searches, all known errors of a model except the
 // first one, three of four replayed runs, and two of three false traces.

@@ -11,7 +11,7 @@ import (
 // Unit is the resolution of traces. A finite duration in a trace is at most 35 minutes.
 const Unit = time.Microsecond
 
-// ErrOtherDialect is returned for a trace that contains a request of a version before 2012-02-12.
+// ErrOtherDialect is returned for a trace with a request of a protocol version before 2012-02-12.
 // The model does not support these versions.
 var ErrOtherDialect = errors.New("model: a request in the old dialect")
 
@@ -35,9 +35,9 @@ func (r *Recorder) Names() []string {
 }
 
 // Trace returns the recorded events of one lease. The arguments rate and margin are the options
-// MaxClockDrift and Margin of the holders. A holder computes the end of its belief as U = sent +
-// D(1-rate)/(1+rate) - margin. If the events do not fit into a trace, Trace returns an error, such
-// as [ErrOtherDialect] or [ErrUnit].
+// MaxClockDrift and Margin of the holders. A holder uses a lease of the duration D until
+// D(1-rate)/(1+rate) - margin after it sent the request. Trace returns an error, such as
+// [ErrOtherDialect] or [ErrUnit], if a trace cannot represent the events.
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,20 +72,20 @@ type numbering struct {
 }
 
 func (n *numbering) number(e *event) (Event, error) {
-	v := Event{Kind: e.kind, Slot: e.holder, Alive: e.alive, Code: e.code, Passed: n.since(&n.at, e.at)}
+	v := Event{Kind: e.kind, Slot: e.holder, Alive: e.alive, Code: e.code, Passed: n.setClock(&n.at, e.at)}
 	if e.call != nil {
 		req := e.call.req
 		v.Action = int(req.Action)
 		v.ID, v.Proposed = n.id(req.ID), n.id(req.Proposed)
-		v.Duration = n.exactly(req.Duration)
+		v.Duration = n.exactUnits(req.Duration)
 		v.Period = Absent
 		if p, ok := req.Period.Get(); ok {
-			v.Period = n.exactly(p)
+			v.Period = n.exactUnits(p)
 		}
 	}
 	switch e.kind {
 	case Load:
-		v.Elapsed = n.since(&n.now, e.snap.Now)
+		v.Elapsed = n.setClock(&n.now, e.snap.Now)
 		v.Record = n.record(e.snap.Record, e.snap.Now)
 		v.Slot = n.free()
 		if e.swap == e {
@@ -97,7 +97,7 @@ func (n *numbering) number(e *event) (Event, error) {
 		if e.load == nil {
 			return v, fmt.Errorf("model: %q was swapped by a request that was not recorded: %v", e.name, e.snap.Record)
 		}
-		v.Elapsed = n.since(&n.now, e.snap.Now)
+		v.Elapsed = n.setClock(&n.now, e.snap.Now)
 		v.Record = n.record(e.snap.Record, e.snap.Now)
 		for i, l := range n.slots {
 			if l == e.load {
@@ -130,9 +130,9 @@ func (n *numbering) id(id lease.ID) int {
 	return i
 }
 
-// exactly returns d in units, like span, but fails if d is not a multiple of Unit. It is for
+// exactUnits converts d to units, like span, but fails if d is not a multiple of Unit. It is for
 // durations that the machine computes with.
-func (n *numbering) exactly(d time.Duration) int {
+func (n *numbering) exactUnits(d time.Duration) int {
 	if d != lease.Infinite && d%Unit != 0 {
 		n.failed = fmt.Errorf("%w: %v", ErrUnit, d)
 	}
@@ -150,8 +150,8 @@ func (n *numbering) span(d time.Duration) int {
 	return int(d / Unit)
 }
 
-// since sets the clock to t, and returns the number of units since the previous time of the clock.
-func (n *numbering) since(clock *time.Time, t time.Time) int {
+// setClock sets the clock to t, and returns by how many units the clock has advanced.
+func (n *numbering) setClock(clock *time.Time, t time.Time) int {
 	t = t.Round(0).Truncate(Unit)
 	if clock.IsZero() {
 		*clock = t

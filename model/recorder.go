@@ -15,11 +15,11 @@ const (
 	Nobody  = -1 // the number of a caller that is not a holder
 )
 
-// A Recorder records the changes of a store and the actions of its holders. To record the changes
-// that take effect, wrap the innermost store with [Recorder.Store]. To record the requests of a
-// holder and their answers, wrap the outermost authority with [Recorder.Authority]. The code
-// between these two wrappers is the code under test, such as an authority behind a network with
-// faults. That code must pass the context of a request on to the store.
+// A Recorder records the changes of a store and the actions of its holders. To record all changes
+// of the record, wrap the innermost store with [Recorder.Store]. To record the requests of a holder
+// and their answers, wrap the outermost authority with [Recorder.Authority]. The code between these
+// two wrappers is the code under test, such as an authority behind a network with faults. That code
+// must pass the context of a request on to the store.
 //
 // The zero Recorder is ready to use. A Recorder is safe for concurrent use by multiple goroutines.
 // A Recorder makes one call of the store at a time, and calls of the store must not block.
@@ -45,7 +45,7 @@ type event struct {
 	at     time.Time // the time of package time, which is the clock of all holders
 }
 
-// A call is one request, together with the loads that were made for it.
+// A call is one request, together with the loads of the record that were made for the request.
 type call struct {
 	holder int
 	req    lease.Request
@@ -54,8 +54,8 @@ type call struct {
 
 type callKey struct{}
 
-// note appends an event. It also calls CheckAlive of every holder and stores the results in the
-// event. The caller must hold the mutex.
+// note appends an event to the recorded events. It also calls CheckAlive of every holder and stores
+// the results in the event. The caller must hold the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {
 		if alive != nil && alive() {
@@ -67,7 +67,7 @@ func (r *Recorder) note(e *event) *event {
 	return e
 }
 
-// Sample records the current result of CheckAlive of every holder, as an event of the named lease.
+// Sample calls CheckAlive of every holder and records the results as an event of the named lease.
 func (r *Recorder) Sample(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

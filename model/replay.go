@@ -17,9 +17,8 @@ type Replayer struct{ dir, pan string }
 type Departure string
 
 const (
-	// Excluded allows the events that promise 2 excludes, such as a break that ends the lease before
-	// the holder expects its end. With Excluded, CheckAlive may return true for a lease that was
-	// lost.
+	// Excluded allows events for which promise 2 does not hold, such as a break that ends the lease
+	// early. With Excluded, CheckAlive may return true although the holder no longer has the lease.
 	Excluded Departure = "EXCLUDED"
 
 	// Lengthened allows a store whose leases last longer than the duration that was granted. A lease
@@ -56,8 +55,9 @@ func (e *RejectedError) Error() string {
 	return b.String()
 }
 
-// Replay returns nil if the model has a behaviour with the events of the trace. If the search is
-// complete and found no such behaviour, Replay returns a [*RejectedError].
+// Replay returns nil if the model has a behaviour with the events of the trace. If the model has no
+// such behaviour, Replay returns a [*RejectedError]. Any other error means that the search was not
+// complete.
 func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	dir, err := os.MkdirTemp(r.dir, "trace")
 	if err != nil {
@@ -68,7 +68,8 @@ func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	if err := os.WriteFile(file, []byte(t.String()), 0o600); err != nil {
 		return err
 	}
-	// The verifier reports a behaviour that reaches the end of the trace as an error.
+	// The verifier reports an error if a behaviour reaches the end of the trace, which is what
+	// Replay looks for.
 	depth := fmt.Sprintf("-m%d", 10_000+500*len(t.Events))
 	out, err := run(ctx, dir, "env", "TRACE="+file, r.pan, "-E", "-w16", depth)
 	if err != nil {

@@ -27,10 +27,10 @@ type search struct {
 // unpack writes all model files to dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
-// An effort contains the flags for a search of a certain size. A search that ends at an error is
-// short, so that an optimized build would take longer than the search. The flag for the depth
-// should not be larger than needed, because the verifier clears memory of that size before the
-// search.
+// An effort contains the flags for a search of a certain size. If a search is expected to find an
+// error, it is so short that an optimized build would take longer than the search. The depth should
+// not be larger than needed, because the verifier clears memory in proportion to the depth before
+// the search.
 type effort struct{ optimize, depth, hash string }
 
 var (
@@ -48,16 +48,16 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 	if _, err := run(ctx, dir, "spin", append(append([]string{"-a"}, switches...), file)...); err != nil {
 		return "", err
 	}
-	// The flag -DSAFETY is set because no model is about acceptance cycles. The flags -DBITSTATE and
-	// -DHC are not set, so that every state is stored in full.
+	// The flag -DSAFETY leaves out the search for acceptance cycles, which no model needs. The
+	// flags -DBITSTATE and -DHC are not set, so that every state is stored in full.
 	if _, err := run(ctx, dir, "cc", "-w", optimize, "-DSAFETY", "-o", "pan", "pan.c"); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, "pan"), nil
 }
 
-// verify searches all states of a model, until an assertion is violated. It returns an error if the
-// search was not complete, or if the search ended for another reason.
+// verify searches the states of a model until an assertion is violated or all states have been
+// searched. It returns an error if the search ended for any other reason.
 func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {

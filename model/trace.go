@@ -37,7 +37,7 @@ const (
 	Absent = Never - 1 // the Period of a request without a period
 )
 
-// Unknown is the Code of an answer that does not contain the outcome of the request.
+// Unknown is the Code of an answer from which the holder cannot tell the outcome of the request.
 const Unknown = -1
 
 // An Event is one step of a run. All times are in units. IDs are numbered in the order in which
@@ -59,8 +59,8 @@ type Event struct {
 	Passed   int    // the time since the previous event, on the clock of the holders
 }
 
-// A Record is the record that an Event contains. Depending on the Kind, the record was loaded,
-// committed, or returned in an answer.
+// A Record is the record that an Event contains. The Kind of the Event says whether the record was
+// loaded, committed, or returned in an answer.
 type Record struct {
 	State    int // a lease.State
 	ID       int // the number of the ID
