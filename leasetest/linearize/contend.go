@@ -20,21 +20,21 @@ type Workload struct {
 	Seed     uint64        // the seed of all random choices
 
 	// Delay is the longest delay before and after each load and swap in ContendStore. The actual
-	// delays are random. Without delays the requests of clients in one process do not overlap, so
-	// that errors between a load and a swap are not found. Longer delays make the search slower. If
+	// delays are random. Without delays the requests of clients in one process do not overlap, and
+	// errors between a load and a swap remain undetected. Longer delays make the search slower. If
 	// Delay is negative, there are no delays. Default: a thirtieth of Term.
 	Delay time.Duration
 }
 
 // Contend runs several clients concurrently and records their requests as one history. The clients
-// make random requests of the newest version, with IDs of their own and with IDs that are unknown.
-// Each client pauses for up to a quarter of the Term between its requests. Contend returns when all
+// make random requests of the newest protocol version, with their own IDs and with random IDs. Each
+// client pauses for up to a quarter of the Term between its requests. Contend returns when all
 // clients are done. The function authorityFor returns the authority that a client uses. It may
 // return the same authority for all clients.
 //
-// The Seed determines every request. In a synctest bubble the Seed determines the whole history,
-// unless the code under test makes random choices of its own. If the history is not linearizable,
-// the error of [Recorder.Check] contains the Seed.
+// The Seed determines every request. In a synctest bubble, the same Seed always leads to the same
+// history, unless the code under test makes random choices of its own. If the history is not
+// linearizable, the error of [Recorder.Check] contains the Seed.
 func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -54,8 +54,8 @@ func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) le
 }
 
 // ContendStore is like Contend, but for a store. Each client uses its own authority from
-// [lease.NewAuthority] over that store. Loads and swaps are delayed by up to [Workload.Delay], so
-// that the requests of the clients overlap.
+// [lease.NewAuthority] over that store. ContendStore delays loads and swaps by up to
+// [Workload.Delay], so that the requests of the clients overlap.
 func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -78,8 +78,9 @@ type delayed struct {
 	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
 }
 
-// wait waits for a random time up to the longest delay, or until ctx is done.
-func (d *delayed) wait(ctx context.Context) error {
+// pause waits for a random time up to the longest delay. If ctx is done first, pause returns the
+// error of ctx.
+func (d *delayed) pause(ctx context.Context) error {
 	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(d.longest) + 1)))
 	defer timer.Stop()
 	select {
@@ -91,29 +92,29 @@ func (d *delayed) wait(ctx context.Context) error {
 }
 
 func (d *delayed) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	if err := d.wait(ctx); err != nil {
+	if err := d.pause(ctx); err != nil {
 		return lease.Snapshot{}, err
 	}
 	snap, err := d.Store.Load(ctx, name)
 	if err != nil {
 		return snap, err
 	}
-	return snap, d.wait(ctx)
+	return snap, d.pause(ctx)
 }
 
 func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := d.wait(ctx); err != nil {
+	if err := d.pause(ctx); err != nil {
 		return lease.Snapshot{}, err
 	}
 	snap, err := d.Store.Swap(ctx, name, old, next)
 	if err != nil {
 		return snap, err
 	}
-	return snap, d.wait(ctx) // if ctx is done during this wait, the answer is lost
+	return snap, d.pause(ctx) // if ctx is done during this wait, the answer is lost
 }
 
 // client makes the requests of one client. Each acquire proposes a new ID. Other requests use the
-// last ID that the client may hold.
+// last ID with which the client may have acquired the lease.
 func (w *Workload) client(ctx context.Context, a lease.Authority, rng *rand.Rand) {
 	var mine lease.ID
 	for range w.Requests {

@@ -9,32 +9,32 @@
 //		t.Fatal(err)
 //	}
 //
-// [Recorder.ContendStore] runs clients that make random requests of the newest version. They use a
-// store whose loads and swaps are delayed. [Recorder.Contend] does the same with any authority. In
-// one process, that authority must take some time for a request, because requests that take no time
-// do not overlap. To record your own clients, use [Recorder.Authority]. If the check fails, the
-// error contains the Seed, and the file contains a drawing of the history. Checking a thousand
-// seeds in synctest bubbles takes about a second.
+// [Recorder.ContendStore] runs clients that make random requests of the newest protocol version.
+// They use a store whose loads and swaps are delayed. [Recorder.Contend] does the same with any
+// authority. If that authority is in the same process, its requests must take some time, because
+// requests that take no time do not overlap. To record your own clients, use [Recorder.Authority].
+// If the check fails, the error contains the Seed, and the file contains a drawing of the history.
+// In synctest bubbles, a thousand seeds take about a second.
 //
 // # Time
 //
-// A lease expires without a request. Therefore it is not sufficient to find an order of the
-// requests. Each answer must also be possible at the time of its request.
+// A lease expires without a request. Therefore an order of the requests is not enough. Each answer
+// must also be possible at the time of its request.
 //
 // If the authority has a clock of its own, every answer contains the time of that clock in
 // [lease.Result.Now]. In a valid order, these times do not decrease. If an answer contains the end
-// of a lease, the lease must end at exactly that nanosecond. A grant may count its duration from
-// any time between the last write and its answer, because an authority may decide a request before
-// it commits.
+// of a lease, the lease must end at exactly that nanosecond. The duration of a grant may start at
+// any time between the last write and the answer, because an authority may decide a request before
+// it commits the result.
 //
-// If the authority has no clock of its own, the recorder uses its own clock. The authority executed
-// a request between the call and the return of that request, with an error of up to
-// [Options.Epsilon]. The end of a lease is then known only as an interval, and smaller errors are
-// not found. Epsilon should be less than a hundredth of the durations.
+// If the authority has no clock of its own, the recorder uses the recorder's clock. The recorder
+// then assumes that each request was executed between its call and its return, give or take
+// [Options.Epsilon]. So the end of a lease is known only as an interval, and an error within that
+// interval is not found. Epsilon should be less than a hundredth of the durations.
 //
-// The following table shows how many of 200 wrong histories are found. In these histories an
-// authority ends its leases early, by 5 % of the longest duration. If Epsilon is more than half of
-// that error, no history is found:
+// The following table shows how many of 200 wrong histories the check finds. In each of these
+// histories, an authority ends its leases too early, by 5 % of the longest duration. If Epsilon is
+// more than half of that error, the check finds none of them:
 //
 //	Epsilon, of the longest duration   histories found
 //	none needed: the authority's time              200
@@ -49,6 +49,6 @@
 //
 //	cd leasetest/linearize && go test -run BlindSpot -v .
 //
-// A request with an unknown outcome may have been executed once, at any time after its call, or not
-// at all.
+// If the outcome of a request is unknown, the check allows that the request was executed once, at
+// any time after its call, or not at all.
 package linearize

@@ -33,7 +33,7 @@ const (
 	broken
 )
 
-// phases returns the phases that are possible in the interval in which the request was executed.
+// phases returns the phases in which the lease may have been when the request was executed.
 func (s *state) phases(out *output) (p int) {
 	if s.id.IsZero() || s.released {
 		return available
@@ -72,8 +72,8 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns all possible states of the authority after the request. If the answer is impossible
-// in the state s, step returns no states.
+// step returns all states in which the authority may be after the request. If the answer is
+// impossible in the state s, step returns no states.
 func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
 	if out.exact {
 		if out.from < s.at {
@@ -85,7 +85,7 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 		if s.phases(out)&phase == 0 {
 			continue
 		}
-		n, code := s.do(phase, req, out)
+		n, code := s.execute(phase, req, out)
 		switch {
 		case out.unknown:
 			if code != 0 {
@@ -102,8 +102,9 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 	return next
 }
 
-// do returns the state after a request in the given phase, and the code of a refusal.
-func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code) {
+// execute returns the state after a request in the given phase. It also returns the code if the
+// request is refused.
+func (s state) execute(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
 	switch req.Action {
@@ -151,7 +152,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 		if phase == available {
 			return s, lease.ErrNotPresent
 		}
-		return s.breaks(phase, req.Period, out), 0
+		return s.afterBreak(phase, req.Period, out), 0
 	case lease.ActionRead, lease.ActionWrite:
 		switch {
 		case !req.ID.IsZero() && same(req.ID) && locked:
@@ -176,7 +177,7 @@ func (s state) do(phase int, req lease.Request, out *output) (state, lease.Code)
 	return s, lease.ErrAction
 }
 
-// written sets the time of the last write.
+// written returns s with a new time of the last write.
 func (s state) written(out *output) state {
 	if out.exact {
 		s.wrote = out.from
@@ -184,8 +185,8 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started starts the duration again. The authority made its decision after the last write and
-// before the answer.
+// started returns s with a duration that starts again. The new duration starts between the last
+// write and the answer, because the authority made its decision in that time.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false
 	switch {
@@ -201,8 +202,9 @@ func (s state) started(out *output) state {
 	return s.written(out)
 }
 
-// breaks makes the lock end after the period, unless the lock ends sooner.
-func (s state) breaks(phase int, p lease.Period, out *output) state {
+// afterBreak returns s after a break. The lock then ends after the period, or at its old end if
+// that is sooner.
+func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	if phase&(leased|breaking) != 0 {
 		lo, hi := s.lo, s.hi
@@ -235,7 +237,7 @@ func (s state) breaks(phase int, p lease.Period, out *output) state {
 }
 
 // matches reports whether the record in the answer is possible in the state s. If the answer
-// contains the end of the lock, matches stores that end in s.
+// contains the end of the lock, matches also stores that end in s.
 func (r *Recorder) matches(s *state, out *output) bool {
 	rec := out.record
 	if rec.Epoch != s.epoch || rec.State != lease.Available &&
@@ -273,8 +275,8 @@ func (r *Recorder) matches(s *state, out *output) bool {
 	return true
 }
 
-// outlasts reports whether the lock can last for the MinRemaining of the answer, counted from the
-// earliest time at which the request can have been sent.
+// outlasts reports whether the lock can last for the MinRemaining of the answer. This time counts
+// from the earliest time at which the request may have been sent.
 func (s *state) outlasts(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

@@ -17,8 +17,9 @@ import (
 
 // Options configure a [Recorder]. A nil *Options and zero fields stand for the defaults.
 type Options struct {
-	// Observed means that the times in the answers do not come from a single clock. The Recorder
-	// then uses only its own clock. Default: the authority has a clock of its own.
+	// Set Observed if the authority measures times with more than one clock, so that the times in
+	// its answers cannot be compared. The Recorder then uses only the Recorder's clock. Default:
+	// the authority has a clock of its own.
 	Observed bool
 
 	// Epsilon is the largest difference between the clock of the Recorder and the clocks of the
@@ -91,8 +92,7 @@ type input struct {
 	earliest int64 // the latest time of the authority in an answer before the request was sent
 }
 
-// An output is the outcome of a request, with the interval in which the request can have been
-// executed.
+// An output is the answer to a request, with the interval in which the request was executed.
 type output struct {
 	code     lease.Code // the code of a refusal; 0 if the request was granted
 	unknown  bool       // the outcome is unknown
@@ -137,8 +137,9 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests for porcupine. A request with an unknown outcome may take
-// effect after all others. Later requests of the same client therefore get another client number.
+// history returns the recorded requests for porcupine. A request with an unknown outcome may be
+// executed after later requests of the same client. Those later requests get another client number,
+// because porcupine assumes that the requests of a client do not overlap.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,11 +165,11 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// instant converts a time of the authority to nanoseconds since the start of the recorder.
+// instant converts a time of the authority to nanoseconds since the recorder was made.
 func (r *Recorder) instant(t time.Time) int64 { return int64(t.Sub(r.began.Round(0))) }
 
-// illegal returns the error for a history that is not linearizable. It contains the seeds that
-// reproduce the history.
+// illegal returns the error for a history that is not linearizable. The error contains the seeds
+// that reproduce the history.
 func (r *Recorder) illegal(requests int, file string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +183,8 @@ func (r *Recorder) illegal(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout is returned if the search was not complete in time. The history may or may not be
-// linearizable.
+// ErrTimeout is returned if Check ran out of time before its search was complete. The history may
+// or may not be linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
 // Check returns nil if the history is linearizable. Otherwise Check returns an error. If the
