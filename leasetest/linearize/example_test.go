@@ -46,7 +46,7 @@ func ExampleRecorder_Check() {
 	rec := linearize.NewRecorder(nil)
 	rec.Contend(context.Background(), func(int) lease.Authority { return authority }, &linearize.Workload{Seed: 1, Term: 100 * time.Millisecond})
 	err = rec.Check(time.Minute, filepath.Join(dir, "history.html"))
-	fmt.Println(err != nil && strings.Contains(err.Error(), "replay it, Contend with Seed [1]"))
+	fmt.Println(err != nil && strings.Contains(err.Error(), "replay it, call Contend with Seed [1]"))
 	_, err = os.Stat(filepath.Join(dir, "history.html"))
 	fmt.Println(err)
 	// Output:
