@@ -20,7 +20,7 @@ var answerRules = []rule{
 		if p.can(CanShowRecords) && (r.Owner != "worker-1" || r.Duration != p.D) {
 			p.Errorf("the grant shows owner %q and duration %v", r.Owner, r.Duration)
 		}
-		if seen := a.inspect(); p.can(CanShowRecords) && !p.same(seen.Record, r) {
+		if seen := a.inspect(); p.can(CanShowRecords) && !p.sameRecords(seen.Record, r) {
 			p.Errorf("the grant shows %s, and a read %s", recordText(r), recordText(seen.Record))
 		}
 	}},
@@ -61,14 +61,14 @@ var answerRules = []rule{
 		cancel()
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id), {Action: lease.ActionRead}, {Action: lease.ActionWrite, ID: id},
 			{Action: lease.ActionChange, ID: id, Proposed: p.id()}, {Action: lease.ActionBreak, Period: lease.Grace(0)}} {
-			if p.cannot(req) {
+			if p.lacksAbility(req) {
 				continue
 			}
 			if _, err := a.Do(ctx, p.name, req); !errors.Is(err, context.Canceled) {
 				p.Errorf("%s: %v", requestText(req), err)
 			}
 		}
-		if after := a.inspect(); !p.same(before.Record.At(after.Now), after.Record) {
+		if after := a.inspect(); !p.sameRecords(before.Record.At(after.Now), after.Record) {
 			p.Errorf("the record was %s, and is %s", recordText(before.Record), recordText(after.Record))
 		}
 	}},

@@ -154,8 +154,8 @@ var contentionRules = []rule{
 }
 
 // race makes requests concurrently. If n is odd, it starts them in reverse order. It returns the
-// number of granted requests, and the least MinRemaining of their answers. It requires that all
-// other requests are refused, and returns the code of a refusal.
+// number of granted requests, and the lowest MinRemaining in their answers. It requires that all
+// other requests are refused, and returns the code of one of those refusals.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An authorityState is a state of a lease, with a function that puts a lease into that state.
+// An authorityState is a state of a lease and a function that puts a lease into that state.
 type authorityState struct {
 	state lease.State
 	what  string
@@ -19,26 +19,26 @@ type authorityState struct {
 	after func(p *probe) time.Duration // the time that must pass after set; nil for no time
 }
 
-// authorityStates contains all states. In the states leased and breaking, a lock has the duration
-// that long returns.
+// authorityStates contains all states. In the states leased and breaking, the duration of the lease
+// is p.long().
 var authorityStates = []authorityState{
 	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
-		a.must(name, acquire(id, a.D), release(id))
+		a.mustGrant(name, acquire(id, a.D), release(id))
 	}, nil},
 	{lease.Available, "written", CanUse, func(a authorityProbe, name string, id lease.ID) {
-		a.must(name, acquire(id, a.D), release(id), lease.Request{Action: lease.ActionWrite})
+		a.mustGrant(name, acquire(id, a.D), release(id), lease.Request{Action: lease.ActionWrite})
 	}, nil},
-	{lease.Leased, "leased", 0, func(a authorityProbe, name string, id lease.ID) { a.must(name, acquire(id, a.long())) }, nil},
-	{lease.Leased, "infinite", CanBeInfinite, func(a authorityProbe, name string, id lease.ID) { a.must(name, acquire(id, lease.Infinite)) }, nil},
+	{lease.Leased, "leased", 0, func(a authorityProbe, name string, id lease.ID) { a.mustGrant(name, acquire(id, a.long())) }, nil},
+	{lease.Leased, "infinite", CanBeInfinite, func(a authorityProbe, name string, id lease.ID) { a.mustGrant(name, acquire(id, lease.Infinite)) }, nil},
 	{lease.Breaking, "breaking", CanBreak, func(a authorityProbe, name string, id lease.ID) {
-		a.must(name, acquire(id, a.long()), lease.Request{Action: lease.ActionBreak})
+		a.mustGrant(name, acquire(id, a.long()), lease.Request{Action: lease.ActionBreak})
 	}, nil},
 	{lease.Broken, "broken", CanBreak, func(a authorityProbe, name string, id lease.ID) {
-		a.must(name, acquire(id, a.D), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+		a.mustGrant(name, acquire(id, a.D), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
 	}, nil},
 	{lease.Expired, "expired", 0, func(a authorityProbe, name string, id lease.ID) {
-		a.must(name, acquire(id, a.short()))
+		a.mustGrant(name, acquire(id, a.short()))
 	}, (*probe).short},
 }
 
@@ -53,8 +53,8 @@ func (p *probe) long() time.Duration {
 	return 100 * p.D
 }
 
-// must makes requests and requires that all of them are granted.
-func (a authorityProbe) must(name string, requests ...lease.Request) {
+// mustGrant makes requests and requires that all of them are granted.
+func (a authorityProbe) mustGrant(name string, requests ...lease.Request) {
 	a.Helper()
 	for _, req := range requests {
 		if _, err := a.Do(a.ctx, name, req); err != nil {
@@ -80,19 +80,21 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 	}
 }
 
-// shows requires that a read returns the record r.At(now), where now is the time of the read.
-func (a authorityProbe) shows(name string, r lease.Record, when string) lease.Result {
+// requireRecord reads the named lease and requires that its record is r.At(now), where now is the
+// time of the read.
+func (a authorityProbe) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
 	a.need(err, "read")
-	if want := r.At(res.Now); res.Record.State != want.State || res.Record.Epoch < want.Epoch && a.can(CanShowRecords) || a.can(CanShowRecords) && !a.same(res.Record, want) {
+	if want := r.At(res.Now); res.Record.State != want.State || res.Record.Epoch < want.Epoch && a.can(CanShowRecords) || a.can(CanShowRecords) && !a.sameRecords(res.Record, want) {
 		a.Errorf("%s a read shows %s, and not %s", when, recordText(res.Record), recordText(want))
 	}
 	return res
 }
 
-// requests returns requests of every action, with the ID of the holder and with another ID.
-func (a authorityProbe) requests(id lease.ID) (all []lease.Request) {
+// everyRequest returns requests with every action, each with the ID of the holder and with another
+// ID.
+func (a authorityProbe) everyRequest(id lease.ID) (all []lease.Request) {
 	other := a.id()
 	period := lease.Grace(a.D / 4)
 	for _, req := range []lease.Request{
@@ -104,7 +106,7 @@ func (a authorityProbe) requests(id lease.ID) (all []lease.Request) {
 		{Action: lease.ActionChange, ID: other, Proposed: a.id()},
 		{Action: lease.ActionBreak}, {Action: lease.ActionBreak, Period: lease.Grace(0)}, {Action: lease.ActionBreak, Period: period},
 	} {
-		if !a.cannot(req) && (req.Action != lease.ActionRead || req.ID.IsZero() || a.can(CanUse)) {
+		if !a.lacksAbility(req) && (req.Action != lease.ActionRead || req.ID.IsZero() || a.can(CanUse)) {
 			all = append(all, req)
 		}
 	}
@@ -128,7 +130,7 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 		}
 		var cells []stateCase
 		id := a.id()
-		for i, req := range a.requests(id) {
+		for i, req := range a.everyRequest(id) {
 			name := fmt.Sprintf("%s/%s/%d", a.name, strings.ReplaceAll(s.what, " ", "-"), i)
 			s.set(a, name, id)
 			cells = append(cells, stateCase{what: s.what + ": " + requestText(req), name: name, req: req})
@@ -145,12 +147,13 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 	}
 }
 
-// about reports whether two records are equal, except that their ends may differ by up to Slack.
-func (p *probe) about(a, b lease.Record) bool {
+// nearlySame reports whether two records are equal, except that their ends may differ by up to
+// Slack.
+func (p *probe) nearlySame(a, b lease.Record) bool {
 	if d := a.Until.Sub(b.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
 		a.Until = b.Until
 	}
-	return p.same(a, b)
+	return p.sameRecords(a, b)
 }
 
 // stateRules check requests in every state of a lease.
@@ -177,7 +180,7 @@ var stateRules = []rule{
 			after, err := lease.Inspect(p.ctx, a, c.name)
 			p.need(err, "read")
 			for when, shown := range map[string]lease.Result{"the answer shows": res, "a read after it shows": after} {
-				if want := want.At(shown.Now); !shown.Now.IsZero() && !p.about(shown.Record, want) {
+				if want := want.At(shown.Now); !shown.Now.IsZero() && !p.nearlySame(shown.Record, want) {
 					p.Errorf("%s: %s %s, and must show %s", c.what, when, recordText(shown.Record), recordText(want))
 				}
 			}
@@ -218,7 +221,7 @@ var stateRules = []rule{
 			if _, err := a.Do(ctx, c.name, c.req); !errors.Is(err, context.Canceled) {
 				p.Errorf("%s: %v", c.what, err)
 			}
-			a.shows(c.name, c.before.Record, c.what+", under a done context:")
+			a.requireRecord(c.name, c.before.Record, c.what+", under a done context:")
 		})
 	}},
 	{"M4/tokens-outlive-idleness-in-every-state", "the first grant after a long time has a newer token than the last one before it, whatever state the lease was left in", 0, func(p *probe) {
@@ -229,7 +232,7 @@ var stateRules = []rule{
 			p.need(err, "read")
 			last[name] = res.Record.Epoch
 		})
-		p.pass(p.idle())
+		p.pass(p.idleTime())
 		for name, epoch := range last {
 			if strings.HasSuffix(name, "/infinite") {
 				_, err := a.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
@@ -243,7 +246,7 @@ var stateRules = []rule{
 			}
 			p.need(err, "acquire of what was idle")
 			if res.Record.Epoch <= epoch {
-				p.Errorf("%q was left with epoch %d, and after %v epoch %d is granted", name, epoch, p.idle(), res.Record.Epoch)
+				p.Errorf("%q was left with epoch %d, and after %v epoch %d is granted", name, epoch, p.idleTime(), res.Record.Epoch)
 			}
 		}
 	}},
@@ -277,7 +280,7 @@ var stateRules = []rule{
 		for range 2 {
 			a.reopen()
 			for name, r := range before {
-				res := a.shows(name, r, "after the authority was opened again")
+				res := a.requireRecord(name, r, "after the authority was opened again")
 				if _, err := a.Do(p.ctx, name, renew(ids[name])); (err == nil) != res.Record.State.Renewable() {
 					p.Errorf("%q is %v after the authority was opened again, and a renewal gets %v", name, res.Record.State, err)
 				} else if err == nil {
@@ -317,15 +320,15 @@ var stateRules = []rule{
 			p.need(err, "read by another client")
 			res, err := lease.Inspect(p.ctx, a, name)
 			p.need(err, "read")
-			other.shows(name, res.Record, s.what+": to another client")
-			for i, req := range a.requests(id) {
+			other.requireRecord(name, res.Record, s.what+": to another client")
+			for i, req := range a.everyRequest(id) {
 				asks, sees := a, other
 				if i%2 == 1 {
 					asks, sees = other, a
 				}
 				res, err := asks.Do(p.ctx, name, req)
 				if err == nil {
-					sees.shows(name, res.Record, s.what+": after another client's "+requestText(req))
+					sees.requireRecord(name, res.Record, s.what+": after another client's "+requestText(req))
 				} else if !lease.CodeOf(err).Refusal() {
 					p.Errorf("%s: %s: %v", s.what, requestText(req), err)
 				}
@@ -362,18 +365,18 @@ var stateRules = []rule{
 					for _, c := range clients {
 						c.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
 					}
-					clients[1-i].must(p.name, release(id)) // a request of another client with the same ID is granted
+					clients[1-i].mustGrant(p.name, release(id)) // a request of another client with the same ID is granted
 				}
 			}
 		}
 	}},
 }
 
-// reopen closes the authority, and opens it again over the same data.
+// reopen closes the authority and opens it again with the same data.
 func (a *authorityProbe) reopen() {
 	a.history.printf("the authority is reopened")
 	a.bare = a.Options.ReopenAuthority(a.probe.TB, a.bare)
-	a.made(a.bare, "Options.ReopenAuthority")
+	a.checkMade(a.bare, "Options.ReopenAuthority")
 	a.Authority = a.history.authority(a.bare)
 }
 
@@ -381,6 +384,6 @@ func (a *authorityProbe) reopen() {
 func (a authorityProbe) another() authorityProbe {
 	a.Helper()
 	other := a.Options.AnotherAuthority(a.probe.TB, a.bare)
-	a.made(other, "Options.AnotherAuthority")
+	a.checkMade(other, "Options.AnotherAuthority")
 	return authorityProbe{a.probe, a.history.authority(other), other}
 }

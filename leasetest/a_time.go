@@ -46,7 +46,8 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// After the answer to the break, the lease ends within a quarter of its duration.
+		// The break has a period of a quarter of the duration, so the lease ends within that time
+		// after the answer.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)

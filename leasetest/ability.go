@@ -13,8 +13,8 @@ import (
 // abilities.
 //
 // The suite detects which optional methods an implementation has, such as Watch or Close. It also
-// detects which hooks [Options] contains, such as Reopen. The constants below are abilities that
-// the suite cannot detect.
+// detects which functions are set in [Options], such as Reopen. The constants below are abilities
+// that the suite cannot detect.
 type Ability uint64
 
 const (
@@ -37,7 +37,7 @@ const (
 	declared = iota // the number of abilities that Options.Can can declare
 )
 
-// Everything contains all abilities that [Options.Can] can declare.
+// Everything is the set of all abilities that [Options.Can] can contain.
 const Everything Ability = 1<<declared - 1
 
 // These constants are abilities that the suite detects.
@@ -63,7 +63,7 @@ const (
 	hasForget
 	hasCorrupt
 
-	// These abilities follow from other abilities and from Options.
+	// The suite derives these abilities from other abilities and from Options.
 
 	exactTime   // Slack is zero and the implementation has a clock, so that all times are exact
 	noLimits    // Options.Limits is zero, so that every duration and every period is granted
@@ -106,7 +106,7 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Package lease has no interfaces for these methods of session.Session.
+// Package lease defines no interfaces for these methods of a session.Session.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error
@@ -126,7 +126,7 @@ type (
 	}
 )
 
-// methodsOf returns the abilities that follow from the methods of v.
+// methodsOf returns the abilities that the type of v has because of its methods.
 func methodsOf(v any) (found Ability) {
 	for ability, has := range map[Ability]bool{
 		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),

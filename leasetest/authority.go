@@ -9,11 +9,11 @@ import (
 )
 
 // TestAuthority tests an authority. It checks the clauses M, R and A of SPEC.md, with one subtest
-// for each rule and for each scenario and cell of [Vectors]. It also checks the rules of the
-// clauses S that apply to authorities.
+// for each rule and for each scenario and cell of [Vectors]. It also checks those rules of the
+// clauses S that apply to an authority.
 //
-// Each subtest calls newAuthority to get an authority. The authority must have no record under the
-// lease names that the subtest uses. The function newAuthority runs inside the bubble of the
+// Each subtest calls newAuthority to get an authority. The authority must have no record yet for
+// the lease names that the subtest uses. The function newAuthority runs inside the bubble of the
 // subtest, if there is one, and may register cleanup functions on t. Without [Options.Bubble] the
 // function newAuthority must be safe for concurrent use by multiple goroutines.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
@@ -35,7 +35,7 @@ type authorityProbe struct {
 
 func (p *probe) authority() authorityProbe {
 	a := p.suite.newAuthority(p.TB)
-	p.made(a, "newAuthority")
+	p.checkMade(a, "newAuthority")
 	if m, ok := a.(*stepper); ok { // a stepper writes the history itself, with the times of the machine
 		m.history = p.history
 		return authorityProbe{p, a, a}
@@ -58,7 +58,7 @@ func (a authorityProbe) grant(req lease.Request) lease.Result {
 	return res
 }
 
-// refuse makes a request and requires that it is refused with the given code.
+// refuse makes a request and requires that the authority refuses it with the given code.
 func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result {
 	a.Helper()
 	res, err := a.ask(req)
@@ -81,8 +81,8 @@ func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.Actio
 
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// cannot reports whether a request needs an ability that the authority lacks.
-func (p *probe) cannot(req lease.Request) bool {
+// lacksAbility reports whether a request needs an ability that the authority lacks.
+func (p *probe) lacksAbility(req lease.Request) bool {
 	switch req.Action {
 	case lease.ActionBreak:
 		return !p.can(CanBreak)
@@ -94,9 +94,9 @@ func (p *probe) cannot(req lease.Request) bool {
 	return false
 }
 
-// same reports whether two records are equal. If the authority has no clock, same ignores the ends
-// of the leases, because these ends can differ from read to read.
-func (p *probe) same(a, b lease.Record) bool {
+// sameRecords reports whether two records are equal. If the authority has no clock, sameRecords
+// ignores the ends of the leases, because each read may return a different end.
+func (p *probe) sameRecords(a, b lease.Record) bool {
 	if !p.can(CanTellTime) && a.Until.IsZero() == b.Until.IsZero() {
 		a.Until = b.Until
 	}

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// longest is the real time after which a rule in a bubble is considered stuck. A rule normally
-// takes less than a second.
-const longest = time.Minute
+// maxRealTime is the longest real time that a rule in a bubble may take. A rule normally takes less
+// than a second.
+const maxRealTime = time.Minute
 
-// bubble tests the rule r in a bubble. If all goroutines of the bubble wait for each other, bubble
-// reports a deadlock. For example, the goroutines may wait for a mutex whose owner panicked before
-// it unlocked the mutex. After a deadlock, the goroutines of the bubble are left behind, and the
-// other rules still run.
-func (s *suite) bubble(t *testing.T, r rule) {
+// runInBubble tests the rule r in a bubble. If all goroutines of the bubble are blocked,
+// runInBubble reports a deadlock. For example, the goroutines may wait for a mutex that another
+// goroutine never unlocked because it panicked. After a deadlock, the goroutines of the bubble stay
+// blocked, and the other rules still run.
+func (s *suite) runInBubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
 	stuck := func(what string) string {
@@ -41,7 +41,7 @@ func (s *suite) bubble(t *testing.T, r rule) {
 		t.Cleanup(func() { // registered first, so that it runs last
 			select {
 			case <-done: // a cleanup function may have unblocked the rule
-			case <-time.After(s.forever()):
+			case <-time.After(s.timeLimit()):
 			}
 			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than this
 			ended = true
@@ -54,7 +54,7 @@ func (s *suite) bubble(t *testing.T, r rule) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(2 * s.forever()): // in a bubble this takes no real time
+		case <-time.After(2 * s.timeLimit()): // in a bubble this takes no real time
 			text := stuck("cannot end: every goroutine waits for another.")
 			p.drawing.Lock()
 			p.said = append(p.said, text)
@@ -91,24 +91,26 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// forever returns the time limit of a rule in a bubble, in the time of that bubble. The limit is
-// shorter for leases, because their periodic timers take real time.
-func (s *suite) forever() time.Duration {
+// timeLimit returns the longest time that a rule may take, in the time of its bubble. The limit is
+// shorter for leases than for stores and authorities, because each tick of a lease's timers takes
+// some real time.
+func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
 	}
 	return 140 * 365 * 24 * time.Hour
 }
 
-// watch ends the process if the rule r does not end in its bubble. A timer of the bubble cannot end
-// the rule, because the time of the bubble may stand still. The returned function stops the watch.
-// If go test has no timeout, watch does nothing, because a user may be debugging the rule.
-func (s *suite) watch(t *testing.T, r rule) (end func()) {
+// startWatchdog ends the process if the rule r takes too much real time. The watchdog uses a timer
+// outside the bubble, because the time of the bubble may stand still. The returned function stops
+// the watchdog. startWatchdog does nothing if the test timeout is 0, which is how a debugger runs a
+// test.
+func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	deadline, ok := t.Deadline()
 	if !ok {
 		return func() {}
 	}
-	limit := min(cmp.Or(s.longest, longest), time.Until(deadline)*9/10)
+	limit := min(cmp.Or(s.longest, maxRealTime), time.Until(deadline)*9/10)
 	name := t.Name()
 	alarm := time.AfterFunc(limit, func() {
 		debug.SetTraceback("all") // print the stack traces of all goroutines

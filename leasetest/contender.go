@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A contender is a lease under test. It contains the requests and the losses that the suite has
-// observed.
+// A contender is a lease under test. It also records the requests and the losses of that lease.
 type contender struct {
 	lease.Lease
 	w        *world
@@ -28,8 +27,8 @@ type contender struct {
 	mends   func() // undoes the current fault; nil if there is no fault
 }
 
-// join makes a lease under test for the holder h. The lines of a script apply faults to its
-// requests. Fields of h that are zero get defaults.
+// join makes a lease under test for the holder h. The lines of a script apply faults to the
+// requests of the lease. Fields of h that are zero get defaults.
 func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contender {
 	w.Helper()
 	p := &contender{w: w, who: h.Owner, lost: new(losses)}
@@ -53,7 +52,7 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 		h.Authority = passon.Authority(p.requests, p.requests.Authority)
 	}
 	p.Lease = w.suite.newLease(w.TB, h)
-	w.made(p.Lease, "newLease")
+	w.checkMade(p.Lease, "newLease")
 	w.Cleanup(func() {
 		w.end.Do(func() { close(w.over) })
 		for _, g := range w.gates {
@@ -87,8 +86,9 @@ func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	return tok, ok, err
 }
 
-// denied requires that Acquire returns false and a nil error, because another holder has the lease.
-func (p *contender) denied(why string) {
+// requireDenied requires that Acquire returns false and a nil error, as it does if another holder
+// has the lease.
+func (p *contender) requireDenied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
 		p.w.Fatalf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
@@ -96,8 +96,8 @@ func (p *contender) denied(why string) {
 	p.dead("after an Acquire that returned false")
 }
 
-// fails requires that Acquire returns an error, and returns that error.
-func (p *contender) fails(ctx context.Context, why string) error {
+// requireError requires that Acquire returns an error, and returns that error.
+func (p *contender) requireError(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)
 	if ok || err == nil {
@@ -127,7 +127,7 @@ func (p *contender) dead(when string) {
 	}
 }
 
-// deadFor requires that CheckAlive returns false from now on until d has passed.
+// deadFor requires that CheckAlive keeps returning false until d has passed.
 func (p *contender) deadFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
@@ -137,7 +137,7 @@ func (p *contender) deadFor(d time.Duration, since string) {
 	p.dead(since)
 }
 
-// aliveFor requires that CheckAlive returns true from now on until d has passed.
+// aliveFor requires that CheckAlive keeps returning true until d has passed.
 func (p *contender) aliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
@@ -147,11 +147,11 @@ func (p *contender) aliveFor(d time.Duration, since string) {
 	p.alive(since)
 }
 
-// sent returns the time at which the n-th request of the given action was sent, counted from 1. It
-// requires that this request has been sent.
-func (p *contender) sent(a lease.Action, n int) time.Time {
+// sentAt returns the time at which the n-th request of the given action was sent, counted from 1.
+// It requires that at least n such requests have been sent.
+func (p *contender) sentAt(a lease.Action, n int) time.Time {
 	p.w.Helper()
-	all := p.requests.of(a)
+	all := p.requests.sentOf(a)
 	if len(all) < n {
 		p.w.Fatalf("%s: %d requests to %v were sent by now, and the rule waits for number %d", p.who, len(all), a, n)
 	}
@@ -176,11 +176,11 @@ func (l *losses) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// lostTimes waits until the lease was lost n times, and requires that it was not lost more often.
-// It returns the last error.
-func (p *contender) lostTimes(n int) error {
+// requireLosses waits until the lease has been lost n times, and requires that it has not been lost
+// more often. It returns the error of the last loss.
+func (p *contender) requireLosses(n int) error {
 	p.w.Helper()
-	for deadline := time.Now().Add(p.w.patience()); len(p.lost.all()) < n && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
 		p.w.pass(p.w.Unit / 10)
 	}
 	return p.lostSoFar(n)
@@ -198,18 +198,18 @@ func (p *contender) lostSoFar(n int) error {
 	return errs[n-1]
 }
 
-// isLost makes the contender lose its lease, and requires that this loss is reported as the n-th
-// loss.
-func (p *contender) isLost(n int) {
+// loseOnce makes the contender lose its lease, and requires that the contender has then lost its
+// lease n times in all.
+func (p *contender) loseOnce(n int) {
 	p.w.Helper()
 	p.lose()
 	p.w.pass(p.w.D + p.w.Slack)
-	p.lostTimes(n)
+	p.requireLosses(n)
 }
 
-// lostError requires that err is a *lease.LostError for the given token, with one of the given
-// reasons.
-func (p *contender) lostError(err error, tok lease.Token, reasons ...lease.Code) {
+// requireLostError requires that err is a *lease.LostError for the given token, with one of the
+// given reasons.
+func (p *contender) requireLostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)
 	if !errors.As(err, &lost) {

@@ -30,47 +30,46 @@
 //
 // The seed determines all random choices of the suite. It does not determine the order of
 // concurrent calls or the random choices of the implementation. If a rule makes concurrent calls,
-// its failure may occur again only after several runs with the flag -count.
+// you may need several runs, with the flag -count, to see its failure again.
 //
 // In the history, a line with -> is a request, and a line with <- is its answer. A line with == is
 // an action of the suite. A clause of SPEC.md may require more than its rules check.
 //
-// The suite detects which optional methods an implementation has, and which hooks [Options]
-// contains. All other abilities are declared in [Options.Can]. By default it contains all of these
-// abilities. A rule is skipped if the implementation lacks an ability that the rule needs. At the
-// end, the suite logs a list of the skipped rules and the missing abilities. If a test passes, go
-// test prints this list only with the flag -v. Look at the list at least once. Some errors, such as
-// a stale cache, are visible only to a second client of the same data. To find them, set
-// [Options.Another].
+// The suite detects which optional methods an implementation has, and which functions are set in
+// [Options]. All other abilities are declared in [Options.Can], which contains all of them by
+// default. The suite skips a rule if the implementation lacks an ability that the rule needs. At
+// the end, the suite logs a list of the skipped rules and of the abilities that were missing. If a
+// test passes, go test prints the list of skipped rules only with the flag -v. Look at the list at
+// least once. Some bugs, such as a stale cache, can be found only with a second client of the same
+// data. To find such bugs, set [Options.Another].
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a bubble,
 // waiting takes no real time, and all times are exact. The implementation must run in the same
 // process, and must read the time from package time or from Holder.Clock. Without Options.Bubble
 // the suite waits in real time, and its subtests run in parallel. With "go test -parallel 100" up
-// to 100 of them wait at the same time.
+// to 100 subtests wait at the same time.
 //
-// The suite can test a lease in full if the lease sends its requests to Holder.Authority, because
-// the suite can then observe and change these requests. If a lease uses an authority of its own,
-// the suite can only call the methods of the lease. The suite then tests contention, contexts,
+// If a lease sends its requests to Holder.Authority, the suite can observe and change the requests,
+// and can therefore test the lease in full. If a lease uses an authority of its own, the suite can
+// only call the methods of the lease. For such a lease, the suite tests contention, contexts,
 // tokens, releases, concurrent calls, and functions under session.Run. With [Options.Cut] the suite
 // also tests outages, losses and handlers. With [Options.Revoke] the suite also tests breaks. If
 // the lease uses Holder.Clock, the suite also tests pauses and clocks that jump.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
-// language. [TestStep] uses these files to test a function like lease.Step. PEERS.md lists the test
-// cases of other libraries, and the rules of this package that correspond to them. PEERS.md also
-// lists the clauses that no rule checks. MATRIX.md shows which events the rules of each clause try
-// in which states.
+// language. [TestStep] uses these files to test a function like lease.Step. PEERS.md compares the
+// test cases of other libraries with the rules of this package. It also lists the clauses that no
+// rule checks. MATRIX.md lists, for each clause, the states and events that its rules test.
 //
 // # Unit tests of code that takes a lease
 //
 // A [Fake] is a lease that a test controls. The test decides whether an Acquire is granted, is
-// denied, is slow or returns an error. The test also decides when the lease is lost or broken.
+// denied, is slow or returns an error, and when the lease is lost or broken.
 //
 // # Mistakes
 //
-// A function of this package panics if its arguments are invalid, because that is a mistake in the
-// test. Examples are an option that is out of range, and a constructor that is nil.
+// A function of this package panics if an argument is invalid, for example if a constructor is nil
+// or an option is out of range.
 //
 // Package leasefault provides wrappers that simulate failures of networks, stores and clocks.
 package leasetest

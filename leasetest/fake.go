@@ -15,17 +15,18 @@ import (
 
 // A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority.
 // [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire. [Fake.Lose] loses the lease,
-// and [Fake.Break] breaks it. [Fake.Calls] returns the calls that the code under test has made.
+// and [Fake.Break] breaks it. [Fake.Calls] returns the method calls that the code under test has
+// made.
 //
 // The zero Fake is ready to use. Its lease is free, and every Acquire is granted. The lease does
-// not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. It also has the
-// methods WhileHeld and OnBreaking of a session.Session. [TestLease] checks that a Fake conforms to
-// [lease.Lease].
+// not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. Like a
+// session.Session, a Fake also has the methods WhileHeld and OnBreaking. [TestLease] checks that a
+// Fake conforms to [lease.Lease].
 //
 // A Fake does not have to be closed. A Fake starts one goroutine for each handler that it calls,
-// and no other goroutines. A Fake that is made in a [testing/synctest] bubble can be used in that
-// bubble. Its methods are safe for concurrent use by multiple goroutines, and may be called inside
-// handlers. A Fake must not be copied.
+// and no other goroutines. A Fake can be used in a [testing/synctest] bubble if it was made in that
+// bubble. The methods of a Fake are safe for concurrent use by multiple goroutines, and may be
+// called inside handlers. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
@@ -61,31 +62,31 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire. The result true and nil means that the Acquire is
-// granted. The result false and nil means that another holder has the lease. The result false with
-// an error means that the outcome is unknown.
+// Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted.
+// If ok is false and err is nil, another holder has the lease. If err is not nil, the Acquire
+// fails, and its outcome is unknown.
 //
-// Several calls of Next set the results of several calls of Acquire, in the same order. An Acquire
-// is granted if no result is left for it. If the Fake already holds the lease, Acquire returns true
-// and uses no result. While a rival holds the lease, Acquire is never granted.
+// Several calls of Next set the results of several Acquires, in the same order. If no result is
+// left, an Acquire is granted. If the Fake already holds the lease, Acquire returns true, and the
+// next result is kept for a later Acquire. While a rival holds the lease, Acquire is never granted.
 //
 // Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is like Next, but the Acquire returns after the delay d. If the context of the Acquire
-// is done during the delay, the Acquire returns the error of the context. If Release is called
-// during the delay, the Acquire returns [lease.ErrReleased].
+// NextAfter is like Next, but the Acquire waits for d before it returns. If the context of the
+// Acquire is done during that wait, the Acquire returns the error of the context. If Release is
+// called during that wait, the Acquire returns [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
-	f.step("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
+	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
 // Lose ends the lease at once with the given reason, and reports whether the lease was held.
-// Handlers of OnLost are called with a [*lease.LostError]. The contexts of WhileHeld are canceled
-// with the same error as their cause.
+// Handlers of OnLost are called with a [*lease.LostError]. Lose also cancels the contexts that
+// WhileHeld returned, with that error as their cause.
 func (f *Fake) Lose(reason lease.Code) (held bool) {
-	f.step("", func(l *fakeLease) {
+	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
 			l.lose(reason)
 		}
@@ -93,12 +94,12 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork cancels the contexts of WhileHeld, but the lease stays held. A session.Session does the
-// same when its lease was not renewed and will expire soon. The cause of the canceled contexts is a
-// [*lease.LostError] with the reason [lease.ErrStopWindow]. EndWork reports whether the lease was
-// held.
+// EndWork cancels the contexts that WhileHeld returned, but the lease stays held. A session.Session
+// also cancels these contexts if its lease was not renewed and will expire soon. The cause of the
+// canceled contexts is a [*lease.LostError] with the reason [lease.ErrStopWindow]. EndWork reports
+// whether the lease was held.
 func (f *Fake) EndWork() (held bool) {
-	f.step("", func(l *fakeLease) {
+	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
 			l.after = append(l.after, f.contexts.End(l.lost(lease.ErrStopWindow)))
 		}
@@ -108,11 +109,11 @@ func (f *Fake) EndWork() (held bool) {
 
 // Break breaks the lease as an operator would, and reports whether the lease was held. The lease
 // stays held for the given period, and is then lost with the reason [lease.ErrBroken]. If the
-// period is zero, the lease is lost at once. If the period is positive, handlers of OnBreaking are
-// called with the end of the period. A second Break can only shorten the period.
+// period is zero, the lease is lost at once. If the period is positive, Break calls the handlers of
+// OnBreaking with the end of the period. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
-	f.step("", func(l *fakeLease) {
+	f.update("", func(l *fakeLease) {
 		held = l.holder == f
 		end := time.Now().Add(period)
 		switch {
@@ -122,23 +123,23 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 		default:
 			l.stopTimer()
 			l.end = end
-			l.timer = time.AfterFunc(period, func() { f.step("", func(*fakeLease) {}) })
-			l.call(f.onBreaking.Calls(end, panicked))
+			l.timer = time.AfterFunc(period, func() { f.update("", func(*fakeLease) {}) })
+			l.callLater(f.onBreaking.Calls(end, panicked))
 		}
 	})
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. While one Fake holds the lease,
-// Acquire of its rivals is not granted.
+// Rival returns a Fake for another holder of the same lease. While one Fake holds the lease, no
+// other Fake of that lease can acquire it.
 func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
 
 // Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",
-// in the order of the calls. The result contains methods of [lease.Lease], [lease.Waiter] and
-// session.Session. A call of AcquireWithToken is listed as "Acquire". Consecutive calls of
-// CheckAlive are listed once.
+// in the order of the calls. Calls lists the methods of [lease.Lease] and [lease.Waiter], and those
+// that a Fake shares with a session.Session. A call of AcquireWithToken is listed as "Acquire".
+// Consecutive calls of CheckAlive are listed once.
 func (f *Fake) Calls() (calls []string) {
-	f.step("", func(*fakeLease) { calls = slices.Clone(f.calls) })
+	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
 }
 
@@ -153,7 +154,7 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 	var answer fakeAnswer
 	var released <-chan struct{}
 	err = ctx.Err()
-	f.step("Acquire", func(l *fakeLease) {
+	f.update("Acquire", func(l *fakeLease) {
 		if ok = err == nil && l.holder == f; ok {
 			tok = lease.TokenOf(l.epoch)
 		} else if answer = (fakeAnswer{ok: true}); err == nil && len(f.answers) > 0 {
@@ -174,7 +175,7 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 		case <-released:
 		}
 	}
-	f.step("", func(l *fakeLease) {
+	f.update("", func(l *fakeLease) {
 		select {
 		case <-released:
 			err = lease.ErrReleased
@@ -197,10 +198,10 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 
 // Release implements [lease.Lease].
 func (f *Fake) Release(context.Context) error {
-	f.step("Release", func(l *fakeLease) {
+	f.update("Release", func(l *fakeLease) {
 		signal(&f.released)
 		if l.holder == f {
-			l.free(lease.ErrReleased)
+			l.setFree(lease.ErrReleased)
 		}
 	})
 	return nil
@@ -208,21 +209,21 @@ func (f *Fake) Release(context.Context) error {
 
 // CheckAlive implements [lease.Lease].
 func (f *Fake) CheckAlive() (held bool) {
-	f.step("CheckAlive", func(l *fakeLease) { held = l.holder == f })
+	f.update("CheckAlive", func(l *fakeLease) { held = l.holder == f })
 	return held
 }
 
 // OnLost implements [lease.Lease].
 func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
-	f.step("OnLost", func(*fakeLease) {})
+	f.update("OnLost", func(*fakeLease) {})
 	return f.onLost.Add(handler)
 }
 
 // OnBreaking registers a handler that is called when the lease is broken with a period. The
-// argument until is the end of that period. If the period is shortened, the handler is called
-// again.
+// argument until is the end of that period. If a second break shortens the period, the handler is
+// called again.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
-	f.step("OnBreaking", func(*fakeLease) {})
+	f.update("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
@@ -230,7 +231,7 @@ func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 // not held, the context is canceled at once. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, held := cancel.New(ctx), false
-	f.step("WhileHeld", func(l *fakeLease) {
+	f.update("WhileHeld", func(l *fakeLease) {
 		if held = l.holder == f; held {
 			f.contexts.Add(c)
 		}
@@ -244,14 +245,14 @@ func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// Wait implements [lease.Waiter]. Wait returns nil as soon as no rival holds the lease, or when
+// Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease, or when
 // Release is called.
 func (f *Fake) Wait(ctx context.Context) error {
 	name := "Wait"
 	for ctx.Err() == nil {
 		free := false
 		var freed, released <-chan struct{}
-		f.step(name, func(l *fakeLease) {
+		f.update(name, func(l *fakeLease) {
 			free = l.holder == nil || l.holder == f
 			freed, released = waitFor(&l.freed), waitFor(&f.released)
 		})
@@ -280,9 +281,9 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// step records a call if its name is not empty. Then step calls the function change while it holds
-// the mutex of the lease.
-func (f *Fake) step(call string, change func(*fakeLease)) {
+// update locks the mutex of the lease and calls the function change. If the name of a call is not
+// empty, update also records that call.
+func (f *Fake) update(call string, change func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
 	if last := len(f.calls) - 1; call != "" && (call != "CheckAlive" || last < 0 || f.calls[last] != call) {
@@ -307,24 +308,24 @@ func (l *fakeLease) lost(reason lease.Code) error {
 	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
 }
 
-// lose frees the lease and calls the OnLost handlers of its holder.
+// lose makes the lease free and calls the OnLost handlers of its holder.
 func (l *fakeLease) lose(reason lease.Code) {
 	f, err := l.holder, l.lost(reason)
-	l.free(err)
-	l.call(f.onLost.Calls(err, panicked))
+	l.setFree(err)
+	l.callLater(f.onLost.Calls(err, panicked))
 }
 
-// free frees the lease, and cancels the contexts of its holder with the given cause.
-func (l *fakeLease) free(cause error) {
+// setFree makes the lease free, and cancels the contexts of its holder with the given cause.
+func (l *fakeLease) setFree(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
 	l.stopTimer()
 	l.holder, l.end = nil, time.Time{}
 	signal(&l.freed)
 }
 
-// call schedules calls of handlers. Once mu is unlocked, each handler runs in a goroutine of its
-// own.
-func (l *fakeLease) call(calls []func()) {
+// callLater schedules calls of handlers. After mu has been unlocked, each handler runs in its own
+// goroutine.
+func (l *fakeLease) callLater(calls []func()) {
 	for _, call := range calls {
 		l.after = append(l.after, func() { go call() })
 	}
@@ -337,13 +338,12 @@ func (l *fakeLease) stopTimer() {
 	}
 }
 
-// panicked logs the panic of a handler. The Fake stays usable after the panic, like a
-// session.Session.
+// panicked logs the panic of a handler, as a session.Session does. The Fake stays usable.
 func panicked(p any) {
 	slog.Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }
 
-// waitFor returns a channel that the next call of signal closes.
+// waitFor returns a channel that is closed by the next call of signal with the same c.
 func waitFor(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})

@@ -23,8 +23,8 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// orCut cuts off a contender that does not use Holder.Authority, because a script has no effect on
-// its requests. It needs canCut.
+// orCut cuts off a contender that does not use Holder.Authority. For such a contender, a fault in a
+// script has no effect. It needs canCut.
 func (p *contender) orCut() {
 	if p.w.direct == nil {
 		p.cut()
@@ -43,8 +43,8 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within the duration of that lease. For that, lose cuts
-// the contender off until mend is called, or sets its clock ahead, or breaks the lease. It needs
+// lose makes the contender lose its lease within the duration of that lease. It breaks the lease,
+// sets the clock of the contender ahead, or cuts the contender off until mend is called. It needs
 // canLose.
 func (p *contender) lose() {
 	switch {
@@ -76,26 +76,27 @@ func (p *contender) mendBy(f func()) {
 	p.mends = f
 }
 
-// losing returns the possible reasons of a loss that is caused by lose.
-func (w *world) losing() []lease.Code {
+// lossReasons returns the possible reasons of a loss that the function lose causes.
+func (w *world) lossReasons() []lease.Code {
 	if w.can(canStall) {
 		return []lease.Code{lease.ErrExpired}
 	}
-	return w.revoked()
+	return w.revokeReasons()
 }
 
-// revoked returns the possible reasons of a loss that is caused by revoke. With Options.Revoke,
-// several reasons are possible, because the authority may not support breaks.
-func (w *world) revoked() []lease.Code {
+// revokeReasons returns the possible reasons of a loss that the function revoke causes. With
+// Options.Revoke, there are several, because the test may end the lease in another way than by a
+// break.
+func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
 	}
 	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
-// endingAfter returns a context that a goroutine cancels. The goroutine sleeps for d and calls
-// runtime.Gosched the given number of times before it cancels the context. With different numbers
-// of Gosched calls, an operation that takes no time is canceled at different points.
+// endingAfter returns a context that a goroutine cancels. The goroutine first sleeps for d and then
+// calls runtime.Gosched several times. The number of these calls determines where the context
+// cancels an operation that takes no time.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	ctx, cancel := context.WithCancel(p.ctx)
 	go func() {
@@ -109,14 +110,14 @@ func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	return ctx
 }
 
-// slow returns a line of a script that delays every request and every answer. With these delays
-// requests overlap, even if the authority answers at once.
+// slow returns a line of a script that delays every request and every answer. The delays make
+// requests overlap even if the authority answers at once.
 func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
 // loseRequest drops the request. Unlike leasefault.LoseRequest, it also blocks if the context of
-// the request is never canceled. It then returns at the end of the rule.
+// the request is never canceled. At the end of the rule it returns in any case.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
@@ -140,7 +141,7 @@ func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	}
 }
 
-// ignoreContextOfAnswer blocks answers at the gate even after the contexts of their requests are
+// ignoreContextOfAnswer blocks answers at the gate even after the contexts of the requests are
 // canceled.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
@@ -148,12 +149,12 @@ func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	}
 }
 
-// reach waits until a call has reached the gate.
-func (p *probe) reach(g *leasefault.Gate) {
+// waitReached waits until a call has reached the gate.
+func (p *probe) waitReached(g *leasefault.Gate) {
 	p.Helper()
 	select {
 	case <-g.Reached():
-	case <-time.After(p.D + p.patience()):
+	case <-time.After(p.D + p.eventTimeout()):
 		p.Fatalf("the call that the rule waits for was not made")
 	}
 }

@@ -160,7 +160,7 @@ var guardRules = []rule{
 	{"G6/the-mark-outlives-idleness", "a guard that was not used for a long time still refuses the tokens that it refused before", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 7)
-		p.pass(p.idle())
+		p.pass(p.idleTime())
 		p.refuses(g, lease.TokenOf(6))
 		p.admits(g, 7)
 	}},
@@ -193,8 +193,8 @@ var guardRules = []rule{
 		p.need(<-advanced, "advance")
 		older.Wait()
 	}},
-	// This rule is the last one, because its panic ends the process if the guard does not recover
-	// from it.
+	// This rule is the last one, because the process ends if the guard does not recover from the
+	// panic.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)
@@ -217,20 +217,22 @@ var guardRules = []rule{
 
 // A Guard protects a resource from writes of older holders. The type fencing.Guard is a Guard.
 type Guard interface {
-	// Advance raises the mark of the guard to tok. It returns an error if tok is older than the
-	// mark. A holder calls Advance before it reads the resource for the first time.
+	// Advance tells the guard that tok is in use, so that the guard rejects all older tokens from
+	// then on. It returns an error if the guard has already seen a newer token. A holder calls
+	// Advance before it first reads the resource.
 	Advance(tok lease.Token) error
 
-	// If tok is not older than the mark, Do calls f and returns the error of f. Otherwise Do returns
-	// an error and does not call f.
+	// Do first has the same effect as Advance. If the guard has already seen a newer token than
+	// tok, Do returns an error and does not call f. Otherwise Do calls f and returns the error of
+	// f.
 	Do(tok lease.Token, f func() error) error
 }
 
 // TestGuard tests a guard. It checks the clauses G of SPEC.md, with one subtest for each rule.
 //
-// Each subtest calls newGuard to get a guard that has not seen a token yet. The function newGuard
-// runs inside the bubble of the subtest, if there is one. Without [Options.Bubble] the function
-// newGuard must be safe for concurrent use by multiple goroutines.
+// Each subtest calls newGuard to get a guard that has not received a token yet. The function
+// newGuard runs inside the bubble of the subtest, if there is one. Without [Options.Bubble] the
+// function newGuard must be safe for concurrent use by multiple goroutines.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
@@ -240,11 +242,11 @@ func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 func (p *probe) guard() Guard {
 	p.Helper()
 	g := p.suite.newGuard(p.TB)
-	p.made(g, "newGuard")
+	p.checkMade(g, "newGuard")
 	return g
 }
 
-// write is a function that does nothing, for calls of Guard.Do.
+// write is a function for calls of Guard.Do. It does nothing and returns nil.
 func write() error { return nil }
 
 func (p *probe) admits(g Guard, epoch uint64) {

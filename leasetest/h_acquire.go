@@ -20,7 +20,7 @@ var acquireRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
-		b.denied("that another holds")
+		b.requireDenied("that another holds")
 		a.aliveFor(2*p.D, "after another tried")
 		b.lostSoFar(0)
 	}},
@@ -29,14 +29,14 @@ var acquireRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
 		w.revoke(p.D / 2)
-		b.denied("that is breaking")
+		b.requireDenied("that is breaking")
 	}},
 	{"H1/unknown-is-an-error", "an acquire with an unknown outcome returns an error, and CheckAlive stays false", canCut, func(p *probe) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
 			a.orCut()
-			a.fails(p.ctx, "whose outcome is unknown")
+			a.requireError(p.ctx, "whose outcome is unknown")
 			a.deadFor(p.D, "after an acquire of unknown outcome")
 			a.lostSoFar(0)
 		}
@@ -47,13 +47,13 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					// Release the lease, because the changed answer says that it was not granted.
+					// Release the lease, because the holder was told that its acquire was refused.
 					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}
 			})
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
-			if err := a.fails(p.ctx, "that is refused as "+code.String()); lease.CodeOf(err) != code {
+			if err := a.requireError(p.ctx, "that is refused as "+code.String()); lease.CodeOf(err) != code {
 				p.Errorf("the error is %v", err)
 			}
 			a.deadFor(p.D/2, "after a refusal")
@@ -67,7 +67,7 @@ var acquireRules = []rule{
 		a.acquire()
 		a.stall()
 		p.pass(2 * p.D)
-		b.denied("that was granted for longer than its own duration")
+		b.requireDenied("that was granted for longer than its own duration")
 		p.pass(p.D + p.Slack/4)
 		b.acquire()
 	}},
@@ -76,7 +76,7 @@ var acquireRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
 		began := time.Now()
-		b.denied("that another holds")
+		b.requireDenied("that another holds")
 		if took := time.Since(began); took > p.Slack {
 			p.Errorf("it took %v", took)
 		}
@@ -114,10 +114,10 @@ var acquireRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
-		if err := a.fails(ctx, "under a done context"); !errors.Is(err, context.Canceled) {
+		if err := a.requireError(ctx, "under a done context"); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		if n := len(a.requests.of(leasefault.Any)); n != 0 {
+		if n := len(a.requests.sentOf(leasefault.Any)); n != 0 {
 			p.Errorf("%d requests were made", n)
 		}
 		a.acquire()
@@ -128,7 +128,7 @@ var acquireRules = []rule{
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
 		began := time.Now()
-		if err := a.fails(ctx, "that its context ended"); ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.requireError(ctx, "that its context ended"); ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
 			p.Errorf("the error is %v", err)
 		}
 		if took := time.Since(began); took > p.D/20+p.Slack {
@@ -183,7 +183,7 @@ var acquireRules = []rule{
 			}
 		})
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
-		a.fails(p.ctx, "that was answered too late")
+		a.requireError(p.ctx, "that was answered too late")
 		a.deadFor(p.D/2, "after a grant that was answered too late")
 		w.unlocked("half a duration after a grant that was answered too late")
 		a.lostSoFar(0)
@@ -192,13 +192,13 @@ var acquireRules = []rule{
 	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
-		asked := len(a.requests.of(lease.ActionAcquire))
+		asked := len(a.requests.sentOf(lease.ActionAcquire))
 		for range 3 {
 			if again := a.acquire(); again != tok {
 				p.Errorf("the token was %q, and is %q", tok, again)
 			}
 		}
-		if n := len(a.requests.of(lease.ActionAcquire)); n != asked {
+		if n := len(a.requests.sentOf(lease.ActionAcquire)); n != asked {
 			p.Errorf("%d more acquires were sent", n-asked)
 		}
 	}},
@@ -230,7 +230,7 @@ var acquireRules = []rule{
 				p.Errorf("one call has the token %q, and another %q", tokens[0], tok)
 			}
 		}
-		if n := a.requests.atOnce(lease.ActionAcquire); n > 1 {
+		if n := a.requests.maxInFlight(lease.ActionAcquire); n > 1 {
 			p.Errorf("%d acquires were in flight at once", n)
 		}
 		a.aliveFor(2*p.D, "after acquires at once")

@@ -26,7 +26,7 @@ var beliefRules = []rule{
 		p.pass(p.D / 4)
 		a.dead("after another has acquired")
 		b.aliveFor(2*p.D, "after it followed a holder that had paused")
-		a.lostTimes(1)
+		a.requireLosses(1)
 	}},
 	{"H9/counted-from-the-sending", "the belief is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
 		for i, slow := range []leasefault.Line[lease.Action]{
@@ -38,9 +38,9 @@ var beliefRules = []rule{
 			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, leasefault.From(1+i, lease.ActionRenew, leasefault.FailRequest))
 			a.acquire()
 			p.pass(p.D * 6 / 10)
-			sent := a.sent(lease.ActionAcquire, 1)
+			sent := a.sentAt(lease.ActionAcquire, 1)
 			if i == 1 {
-				sent = a.sent(lease.ActionRenew, 1)
+				sent = a.sentAt(lease.ActionRenew, 1)
 			}
 			p.pass(p.D*98/100 - time.Since(sent))
 			for time.Since(sent) < p.D {
@@ -67,7 +67,7 @@ var beliefRules = []rule{
 		a.acquire()
 		p.pass(p.D/2 - time.Since(sent))
 		a.dead("when nothing is sure any more")
-		a.lostTimes(1)
+		a.requireLosses(1)
 	}},
 	{"H9/counts-what-is-sure-of-a-renewal", "a renewal counts like a grant: for MinRemaining, no longer than the duration, less what the clocks may differ", CanUseAuthority, func(p *probe) {
 		for i, c := range []struct {
@@ -88,16 +88,16 @@ var beliefRules = []rule{
 			})
 			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 			a.acquire()
-			for deadline := time.Now().Add(p.D); len(a.requests.of(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(p.D); len(a.requests.sentOf(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
 				p.pass(p.D / 100)
 			}
-			renewals := a.requests.of(lease.ActionRenew)
+			renewals := a.requests.sentOf(lease.ActionRenew)
 			if len(renewals) == 0 {
 				p.Fatalf("no renewal in a duration")
 			}
 			p.pass(c.most - time.Since(renewals[0].at))
 			a.dead(fmt.Sprintf("%v after its only renewal was sent, of which %s", c.most, c.what))
-			a.lostTimes(1)
+			a.requireLosses(1)
 		}
 	}},
 	{"H9/counts-what-was-asked-for", "if MinRemaining is more than the duration asked for, the holder believes no longer than the duration", CanUseAuthority, func(p *probe) {
@@ -116,14 +116,14 @@ var beliefRules = []rule{
 		hang.Store(true)
 		a.orCut()
 		p.pass(p.D / 2) // meanwhile a renewal blocks
-		asked, began := len(a.requests.of(leasefault.Any)), time.Now()
+		asked, began := len(a.requests.sentOf(leasefault.Any)), time.Now()
 		for range 100 {
 			a.alive("half a duration after it acquired")
 		}
 		if took := time.Since(began); took > p.Slack {
 			p.Errorf("100 calls took %v", took)
 		}
-		if n := len(a.requests.of(leasefault.Any)); n > asked+1 {
+		if n := len(a.requests.sentOf(leasefault.Any)); n > asked+1 {
 			p.Errorf("100 calls made %d requests", n-asked)
 		}
 	}},
@@ -146,13 +146,13 @@ var beliefRules = []rule{
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
 		a.aliveFor(time.Hour, "after it acquired forever")
-		if n := len(a.requests.of(leasefault.Any)); n < 10 && w.direct != nil {
+		if n := len(a.requests.sentOf(leasefault.Any)); n < 10 && w.direct != nil {
 			p.Errorf("it asked %d times in an hour", n)
 		}
 		w.revoke(0)
 		p.pass(time.Minute)
 		a.dead("a minute after it was broken")
-		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
 	}},
 	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -194,7 +194,7 @@ var beliefRules = []rule{
 					leasefault.Repeat(p.TB, leasefault.DelayRequest(p.D/3)), leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/4))))))
 			}
 			held := 0
-			// Take more steps if the network has blocked every acquire so far.
+			// Run more steps if the network has blocked every acquire so far.
 			for step := 0; step < steps || held == 0 && step < 10*steps; step++ {
 				switch p.rand.IntN(60) {
 				case 0, 1, 2, 3, 4, 5:
@@ -275,6 +275,6 @@ var beliefRules = []rule{
 		clock.Step(p.D)
 		a.dead("when its clock is a duration ahead")
 		clock.Resume()
-		a.lostTimes(1)
+		a.requireLosses(1)
 	}},
 }

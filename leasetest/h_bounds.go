@@ -9,23 +9,24 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// bounded checks the requests of the given action that were sent more than d ago. It requires that
-// each of these requests has an answer or a context that is done.
-func (p *contender) bounded(a lease.Action, d time.Duration) {
+// requireBounded requires that no request of the given action is still in flight longer than d
+// after it was sent. A request is no longer in flight if it has an answer or if its context is
+// done.
+func (p *contender) requireBounded(a lease.Action, d time.Duration) {
 	p.w.Helper()
-	all := p.requests.of(a)
+	all := p.requests.sentOf(a)
 	if len(all) == 0 {
 		p.w.Fatalf("%s: no request to %v was sent", p.who, a)
 	}
 	for i, s := range all {
-		if age := time.Since(s.at); age > d+p.w.Slack && s.ctx.Err() == nil && p.requests.waits(s.ctx) {
+		if age := time.Since(s.at); age > d+p.w.Slack && s.ctx.Err() == nil && p.requests.isInFlight(s.ctx) {
 			p.w.Errorf("%s: request %d to %v is under way for %v, and its context has not ended", p.who, i+1, a, age)
 		}
 	}
 }
 
-// waits reports whether a request with the given context has no answer yet.
-func (w *requests) waits(ctx context.Context) bool {
+// isInFlight reports whether a request with the given context has no answer yet.
+func (w *requests) isInFlight(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.flying {
@@ -42,16 +43,16 @@ var boundRules = []rule{
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseRequest))
 		a.acquire()
 		p.pass(p.D * 7 / 8)
-		a.bounded(lease.ActionRenew, p.D/2)
+		a.requireBounded(lease.ActionRenew, p.D/2)
 		p.pass(p.D)
-		a.bounded(lease.ActionRenew, p.D)
+		a.requireBounded(lease.ActionRenew, p.D)
 	}},
 	{"H11/every-renewal-of-an-infinite-lease-has-a-bound", "a renewal of an infinite lease that nothing answers is given up, and the lease is renewed again", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, p.loseRequest), leasefault.Nth(3, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
 		a.aliveFor(time.Hour, "after it acquired forever")
-		a.bounded(lease.ActionRenew, 10*time.Minute)
-		if n := len(a.requests.of(lease.ActionRenew)); n < 10 {
+		a.requireBounded(lease.ActionRenew, 10*time.Minute)
+		if n := len(a.requests.sentOf(lease.ActionRenew)); n < 10 {
 			p.Errorf("%d renewals in an hour, two of which were not answered", n)
 		}
 	}},
@@ -60,8 +61,8 @@ var boundRules = []rule{
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.First(2, lease.ActionRelease, p.loseRequest))
 		a.abandon(p.D / 20)
 		p.pass(2 * p.D)
-		a.bounded(lease.ActionRelease, p.D)
-		a.until(5, "after an undoing that was not answered")
+		a.requireBounded(lease.ActionRelease, p.D)
+		a.acquireWithin(5, "after an undoing that was not answered")
 	}},
 	{"H17/a-release-ends-with-its-context", "a release whose context ends returns its error at once, though nothing answers", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
@@ -82,7 +83,7 @@ var boundRules = []rule{
 		released := make(chan error, 1)
 		go func() { released <- a.Release(context.WithoutCancel(p.ctx)) }()
 		p.pass(2 * p.D)
-		a.bounded(lease.ActionRelease, p.D)
+		a.requireBounded(lease.ActionRelease, p.D)
 		select {
 		case <-released:
 		case <-time.After(10 * p.D):
@@ -101,7 +102,7 @@ var boundRules = []rule{
 		p.pass(p.D / 2)
 		a.abandon(p.D / 20)
 		p.pass(p.D / 2)
-		a.until(5, "after one that was abandoned")
+		a.acquireWithin(5, "after one that was abandoned")
 		_ = a.Release(done)
 		p.pass(p.D / 2)
 		a.abandon(p.D / 20)
@@ -111,11 +112,11 @@ var boundRules = []rule{
 			_ = l.Wait(done)
 		}
 		if l, ok := a.Lease.(closer); ok {
-			a.until(5, "before a close")
+			a.acquireWithin(5, "before a close")
 			_ = l.Close(done)
 		}
 		p.pass(2 * p.D)
-		for _, s := range a.requests.of(leasefault.Any) {
+		for _, s := range a.requests.sentOf(leasefault.Any) {
 			if s.done {
 				p.Errorf("%s was sent under a context that was done", requestText(s.Request))
 			}
@@ -150,7 +151,7 @@ var boundRules = []rule{
 				p.need(c.release(), "release")
 				_ = a.release()
 			}
-			for _, s := range a.requests.of(leasefault.Any) {
+			for _, s := range a.requests.sentOf(leasefault.Any) {
 				if s.Owner != owner && (s.Action == lease.ActionAcquire || s.Owner != "") {
 					p.Errorf("%s sent %s", owner, requestText(s.Request))
 				}
@@ -163,7 +164,7 @@ var boundRules = []rule{
 		denied := func(when string) {
 			p.Helper()
 			began := time.Now()
-			a.denied("that another holds, " + when)
+			a.requireDenied("that another holds, " + when)
 			if took := time.Since(began); took > p.Slack {
 				p.Errorf("%s the acquire took %v", when, took)
 			}
@@ -177,12 +178,12 @@ var boundRules = []rule{
 		denied("after it has released")
 		p.need(b.release(), "release")
 		a.acquire()
-		a.isLost(1)
+		a.loseOnce(1)
 		p.pass(p.D)
 		b.acquire()
 		a.mend()
 		if p.can(CanShowRecords) {
-			a.denied("that another holds, at first after a loss") // a may first release the lease that it has lost
+			a.requireDenied("that another holds, at first after a loss") // a may first release the lease that it has lost
 		} else if _, ok, _ := a.tryAcquire(p.ctx); ok { // an error is correct after a loss
 			p.Errorf("the acquire of a lease that another holds is granted after a loss")
 		}
@@ -202,7 +203,7 @@ var boundRules = []rule{
 		granted("before it ever held")
 		p.need(a.release(), "release")
 		granted("after it has released")
-		a.isLost(1)
+		a.loseOnce(1)
 		p.pass(2 * p.D)
 		a.mend()
 		began := time.Now()
@@ -225,16 +226,16 @@ var boundRules = []rule{
 		began := time.Now()
 		w.revoke(p.D * 9 / 10)
 		p.pass(p.D/2 + p.Slack/4)
-		asked := len(a.requests.of(lease.ActionAcquire))
+		asked := len(a.requests.sentOf(lease.ActionAcquire))
 		if again := a.acquire(); again != tok {
 			p.Errorf("the token was %q, and is %q while the lease is breaking", tok, again)
 		}
-		if n := len(a.requests.of(lease.ActionAcquire)); n != asked {
+		if n := len(a.requests.sentOf(lease.ActionAcquire)); n != asked {
 			p.Errorf("%d acquires were sent while the lease was breaking", n-asked)
 		}
 		p.pass(p.D*9/10 - time.Since(began) + p.Slack)
 		a.dead("when the break is over")
-		a.lostTimes(1)
+		a.requireLosses(1)
 	}},
 	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
@@ -263,7 +264,7 @@ var boundRules = []rule{
 		p.pass(p.D*3/4 - time.Since(began) + p.Slack)
 		a.dead("when the break is over")
 		b.acquire()
-		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
 		a.mend()
 		a.deadFor(p.D/2, "after the break")
 	}},
@@ -280,7 +281,7 @@ var boundRules = []rule{
 			a.acquire()
 			p.pass(p.D/2 + p.Slack)
 			a.dead("after its renewal was refused as " + code.String())
-			a.lostTimes(1)
+			a.requireLosses(1)
 		}
 	}},
 	{"H21/wait-ends-with-its-context", "a wait whose context is done, or ends, returns its error at once while another holds", hasWait, func(p *probe) {

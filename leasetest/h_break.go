@@ -29,7 +29,7 @@ var breakRules = []rule{
 			p.pass(p.D / 200)
 		}
 		a.dead("when the break is over")
-		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
 		p.pass(p.D)
 		a.lostSoFar(1)
 	}},
@@ -40,7 +40,7 @@ var breakRules = []rule{
 		w.revoke(0)
 		p.pass(p.D/2 + p.Slack)
 		a.dead("half a duration after an immediate break")
-		a.lostError(a.lostTimes(1), tok, w.revoked()...)
+		a.requireLostError(a.requireLosses(1), tok, w.revokeReasons()...)
 	}},
 	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once", CanUseAuthority | CanBreak, func(p *probe) {
 		w := p.world()
@@ -54,7 +54,7 @@ var breakRules = []rule{
 		w.revoke(p.D * 9 / 10)
 		p.pass(p.D/2 + p.Slack)
 		a.dead("after it learned of a break whose end is not shown")
-		a.lostError(a.lostTimes(1), tok, lease.ErrBroken)
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
 	}},
 	{"H13/a-broken-lease-is-not-renewed", "a break that ends before the belief ends the belief in time, if the holder can reach the authority", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
@@ -70,7 +70,7 @@ var breakRules = []rule{
 	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		warned := a.breaks()
+		warned := a.recordBreaks()
 		a.acquire()
 		began := time.Now()
 		w.revoke(p.D * 9 / 10)
@@ -91,7 +91,7 @@ var breakRules = []rule{
 		}
 		p.pass(p.D*17/20 + p.Slack - time.Since(began))
 		a.dead("when the break is over")
-		a.lostTimes(1)
+		a.requireLosses(1)
 	}},
 	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
@@ -110,7 +110,7 @@ var breakRules = []rule{
 		old := a.acquire()
 		p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
 		a.dead("after it handed over")
-		c.denied("that was handed to another")
+		c.requireDenied("that was handed to another")
 		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
 			p.Errorf("the receiver's token is %q, and the giver's was %q", tok, old)
 		}
@@ -139,11 +139,11 @@ var breakRules = []rule{
 		if err := a.giver().HandOver(ctx, b.giver().ID()); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		if n := len(a.requests.of(lease.ActionChange)); n != 0 {
+		if n := len(a.requests.sentOf(lease.ActionChange)); n != 0 {
 			p.Errorf("%d changes were sent", n)
 		}
 		if a.CheckAlive() {
-			b.denied("that was not handed over")
+			b.requireDenied("that was not handed over")
 			a.aliveFor(2*p.D, "after a hand-over under a done context that did not end it")
 		} else {
 			p.pass(p.D / 20)
@@ -181,9 +181,9 @@ var breakRules = []rule{
 	}},
 }
 
-// breaks registers a handler of OnBreaking. The returned function returns the arguments of all
-// calls of that handler so far.
-func (p *contender) breaks() (ends func() []time.Time) {
+// recordBreaks registers a handler of OnBreaking. The function that it returns lists the arguments
+// of all calls of that handler so far.
+func (p *contender) recordBreaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
 	var all []time.Time

@@ -42,7 +42,7 @@ var idRules = []rule{
 		a.abandon(p.D / 40)
 		gate.Open()
 		p.pass(p.D / 2)
-		if n := a.requests.atOnce(lease.ActionAcquire); n > 1 {
+		if n := a.requests.maxInFlight(lease.ActionAcquire); n > 1 {
 			p.Errorf("%d acquires were in flight at once", n)
 		}
 		a.acquire()
@@ -51,7 +51,7 @@ var idRules = []rule{
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
 		a.abandon(p.D / 20)
 		p.pass(2 * p.D)
-		undos := a.requests.of(lease.ActionRelease)
+		undos := a.requests.sentOf(lease.ActionRelease)
 		if len(undos) == 0 {
 			p.Fatalf("nothing was undone")
 		}
@@ -76,53 +76,53 @@ var idRules = []rule{
 		seen := map[lease.ID]bool{}
 		for range 4 {
 			a.acquire()
-			a.requests.fresh(p, seen)
+			a.requests.requireNewID(p, seen)
 			p.need(a.release(), "release")
 		}
 		a.acquire()
-		a.requests.fresh(p, seen)
-		a.isLost(1)
+		a.requests.requireNewID(p, seen)
+		a.loseOnce(1)
 		a.mend()
-		a.until(5, "after a loss")
-		a.requests.fresh(p, seen)
+		a.acquireWithin(5, "after a loss")
+		a.requests.requireNewID(p, seen)
 	}},
 	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
 		seen := map[lease.ID]bool{}
 		a.abandon(p.D / 20)
-		a.requests.fresh(p, seen)
+		a.requests.requireNewID(p, seen)
 		p.pass(p.D)
 		a.acquire()
-		a.requests.fresh(p, seen)
+		a.requests.requireNewID(p, seen)
 	}},
 	{"H6/a-queued-release-retires-the-ID", "an ID for which a release is queued is not proposed again", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRelease, leasefault.FailRequest))
 		seen := map[lease.ID]bool{}
 		a.acquire()
-		a.requests.fresh(p, seen)
+		a.requests.requireNewID(p, seen)
 		if a.release() == nil {
 			p.Errorf("a release that did not arrive returned nil")
 		}
-		a.until(5, "after a release that did not arrive")
-		a.requests.fresh(p, seen)
+		a.acquireWithin(5, "after a release that did not arrive")
+		a.requests.requireNewID(p, seen)
 	}},
 	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
-		a.fails(p.ctx, "whose answer was lost")
-		a.until(3, "after one whose answer was lost")
+		a.requireError(p.ctx, "whose answer was lost")
+		a.acquireWithin(3, "after one whose answer was lost")
 	}},
 	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer)), w.join(Holder{Owner: "b"})
 		seen := map[lease.ID]bool{}
-		a.fails(p.ctx, "whose answer was lost")
-		a.requests.fresh(p, seen)
+		a.requireError(p.ctx, "whose answer was lost")
+		a.requests.requireNewID(p, seen)
 		p.need(a.release(), "release")
 		w.unlocked("after a release that returned nil")
 		b.acquire()
 		p.need(b.release(), "release")
 		a.acquire()
-		a.requests.fresh(p, seen)
+		a.requests.requireNewID(p, seen)
 	}},
 	{"H7/a-lost-ID-does-not-exclude-its-holder", "an acquire right after a loss does not return that another holder has the lease", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -133,24 +133,24 @@ var idRules = []rule{
 			again <- ok || err != nil
 		})
 		a.acquire()
-		a.isLost(1)
+		a.loseOnce(1)
 		if !<-again {
 			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
 		}
-		a.until(3, "after a loss")
+		a.acquireWithin(3, "after a loss")
 	}},
 	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.releaseInVain()
 		a.dead("after a release that erred")
-		a.until(3, "after a release that erred")
+		a.acquireWithin(3, "after a release that erred")
 	}},
 	{"H8/owners-exclude-themselves", "without take-over, equal owners exclude each other", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same"})
 		a.acquire()
-		b.denied("that another of the same owner holds")
+		b.requireDenied("that another of the same owner holds")
 		a.aliveFor(p.D, "after one of the same owner tried")
 	}},
 	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
@@ -162,7 +162,7 @@ var idRules = []rule{
 		}
 		p.pass(p.D / 2)
 		a.dead("half a duration after it was taken over")
-		a.lostError(a.lostTimes(1), old, lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent)
+		a.requireLostError(a.requireLosses(1), old, lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent)
 		b.aliveFor(3*p.D, "after it has taken over")
 		a.dead("after it was taken over")
 		a.lostSoFar(1)
@@ -171,11 +171,11 @@ var idRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
-		if n := len(a.requests.of(lease.ActionChange)); n != 0 {
+		if n := len(a.requests.sentOf(lease.ActionChange)); n != 0 {
 			p.Errorf("%d changes of a lease that was free", n)
 		}
 		b.acquire()
-		all := slices.DeleteFunc(b.requests.of(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
+		all := slices.DeleteFunc(b.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
 		if len(all) != 3 || all[0].Action != lease.ActionAcquire || all[1].Action != lease.ActionChange || all[2].Action != lease.ActionAcquire {
 			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
 		}
@@ -184,7 +184,7 @@ var idRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
 		a.acquire()
-		b.denied("that another owner holds")
+		b.requireDenied("that another owner holds")
 		a.aliveFor(p.D, "after another owner tried")
 	}},
 	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", CanTakeOver | CanChange | canRevoke | CanBreak, func(p *probe) {
@@ -192,7 +192,7 @@ var idRules = []rule{
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
 		w.revoke(p.D / 2)
-		b.denied("that is breaking")
+		b.requireDenied("that is breaking")
 	}},
 	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", CanTakeOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
 		w := p.world()
@@ -214,7 +214,7 @@ var idRules = []rule{
 		})
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
-		if err := b.fails(p.ctx, "that cannot take over"); !errors.Is(err, errors.ErrUnsupported) {
+		if err := b.requireError(p.ctx, "that cannot take over"); !errors.Is(err, errors.ErrUnsupported) {
 			p.Errorf("the error is %v", err)
 		}
 	}},
@@ -222,8 +222,8 @@ var idRules = []rule{
 		w := p.world()
 		a, b, c := w.join(Holder{}), w.join(Holder{}), w.join(Holder{Owner: "c", TakeOver: true})
 		a.acquire()
-		b.denied("that a holder without an owner holds")
-		c.denied("that a holder without an owner holds")
+		b.requireDenied("that a holder without an owner holds")
+		c.requireDenied("that a holder without an owner holds")
 		a.aliveFor(p.D, "after others tried")
 	}},
 }
@@ -233,14 +233,14 @@ func (p *contender) abandon(d time.Duration) {
 	p.w.Helper()
 	ctx, cancel := context.WithTimeout(p.w.ctx, d)
 	defer cancel()
-	if err := p.fails(ctx, "that was abandoned"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.requireError(ctx, "that was abandoned"); !errors.Is(err, context.DeadlineExceeded) {
 		p.w.Errorf("%s: the error is %v", p.who, err)
 	}
 }
 
-// until calls Acquire up to n times, until it is granted. It requires that one call is granted, and
-// that no call returns false without an error.
-func (p *contender) until(n int, when string) {
+// acquireWithin calls Acquire until a call is granted, at most n times. It requires that a call is
+// granted, and that every earlier call returns an error.
+func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {
 		_, ok, err := p.tryAcquire(p.w.ctx)
@@ -256,8 +256,9 @@ func (p *contender) until(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// fresh requires that the ID in the last acquire is not in seen, and then adds that ID to seen.
-func (w *requests) fresh(p *probe, seen map[lease.ID]bool) {
+// requireNewID requires that the ID in the last acquire is not in seen, and then adds that ID to
+// seen.
+func (w *requests) requireNewID(p *probe, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()
 	if seen[id] {

@@ -28,14 +28,14 @@ var lossRules = []rule{
 			a.lose()
 			p.pass(p.D + p.Slack)
 			a.dead("a duration after its last renewal")
-			a.lostError(a.lostTimes(n+1), tok, w.losing()...)
+			a.requireLostError(a.requireLosses(n+1), tok, w.lossReasons()...)
 			p.pass(p.D)
 			a.lostSoFar(n + 1)
 			if m := len(other.all()); m != n+1 {
 				p.Errorf("the second handler was called %d times for %d losses", m, n+1)
 			}
 			a.mend()
-			a.until(3, "after a loss")
+			a.acquireWithin(3, "after a loss")
 			p.need(a.release(), "release")
 			p.pass(p.D)
 			a.lostSoFar(n + 1)
@@ -61,10 +61,10 @@ var lossRules = []rule{
 		a := w.join(Holder{Owner: "a"})
 		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, p.loseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
 		a.acquire()
-		b.denied("that another holds")
+		b.requireDenied("that another holds")
 		p.need(a.release(), "release")
 		b.orCut()
-		b.fails(p.ctx, "whose answer is lost")
+		b.requireError(p.ctx, "whose answer is lost")
 		p.pass(3 * p.D)
 		b.lostSoFar(0)
 	}},
@@ -74,7 +74,7 @@ var lossRules = []rule{
 		tok := a.acquire()
 		p.pass(p.D + p.Slack)
 		a.dead("a duration after it acquired")
-		a.lostError(a.lostSoFar(1), tok, lease.ErrExpired)
+		a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
 	}},
 	{"H15/not-before-the-acquire-is-decided", "an acquire that did not return true is not reported as lost, and one that did is", CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -111,7 +111,7 @@ var lossRules = []rule{
 			if a.granted.Load() {
 				want = 1
 			}
-			a.lostTimes(want)
+			a.requireLosses(want)
 			if p.Bubble && a.early.Load() != 0 {
 				p.Errorf("%s: a loss was reported before the acquire was decided", a.who)
 			}
@@ -147,7 +147,7 @@ var lossRules = []rule{
 		blocked := make(chan struct{})
 		p.Cleanup(func() { close(blocked) })
 		a.Lease.(breakNotifier).OnBreaking(func(time.Time) { <-blocked })
-		warned := a.breaks()
+		warned := a.recordBreaks()
 		a.acquire()
 		w.revoke(p.D * 3 / 4)
 		p.pass(p.D/2 + p.Slack/4)
@@ -156,7 +156,7 @@ var lossRules = []rule{
 		}
 		p.pass(p.D / 2)
 		a.dead("when the break is over")
-		a.lostTimes(1)
+		a.requireLosses(1)
 	}},
 	{"H16/handlers-run-in-goroutines-of-their-own", "a handler that blocks delays neither another handler nor a method", canLose, func(p *probe) {
 		blocked := make(chan struct{})
@@ -166,13 +166,13 @@ var lossRules = []rule{
 		a.OnLost(func(error) { <-blocked })
 		a.OnLost(late.handle)
 		a.acquire()
-		a.isLost(1)
+		a.loseOnce(1)
 		if n := len(late.all()); n != 1 {
 			p.Errorf("the handler after one that blocks was called %d times", n)
 		}
 		a.mend()
 		a.dead("after it was lost")
-		a.until(3, "while a handler blocks")
+		a.acquireWithin(3, "while a handler blocks")
 		p.need(a.release(), "release while a handler blocks")
 	}},
 	{"H16/every-method-may-be-called-inside", "a handler may call every method", canLose, func(p *probe) {
@@ -199,7 +199,7 @@ var lossRules = []rule{
 			if !ok {
 				p.Errorf("inside the handler CheckAlive was true, or Acquire was not granted")
 			}
-		case <-time.After(2*p.D + p.patience()):
+		case <-time.After(2*p.D + p.eventTimeout()):
 			p.Fatalf("the handler does not come to its end")
 		}
 		a.alive("after its handler has acquired again")
@@ -208,8 +208,8 @@ var lossRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		late := new(losses)
 		for n := range 2 {
-			a.until(3, "before a loss")
-			a.isLost(n + 1)
+			a.acquireWithin(3, "before a loss")
+			a.loseOnce(n + 1)
 			a.mend()
 			if n == 0 {
 				a.OnLost(late.handle)
@@ -228,7 +228,7 @@ var lossRules = []rule{
 			p.Errorf("stop must be true once")
 		}
 		a.acquire()
-		a.isLost(1)
+		a.loseOnce(1)
 		if n := len(gone.all()); n != 0 {
 			p.Errorf("a handler that was unregistered was called %d times", n)
 		}
@@ -242,7 +242,7 @@ var lossRules = []rule{
 		}
 		stops[1]()
 		a.acquire()
-		a.isLost(1)
+		a.loseOnce(1)
 		for i, want := range []int{1, 0, 1} {
 			if n := len(lostTimes[i].all()); n != want {
 				p.Errorf("the second of three handlers was unregistered, and handler %d was called %d times", i+1, n)
@@ -255,8 +255,8 @@ var lossRules = []rule{
 		var once sync.Once
 		a.OnLost(func(error) { once.Do(func() { a.OnLost(inner.handle) }) })
 		for n := range 2 {
-			a.until(5, "before a loss")
-			a.isLost(n + 1)
+			a.acquireWithin(5, "before a loss")
+			a.loseOnce(n + 1)
 			p.pass(p.D / 4)
 			if m := len(inner.all()); m != n {
 				p.Errorf("after %d losses, the handler that was registered inside the first was called %d times", n+1, m)
@@ -299,11 +299,12 @@ var lossRules = []rule{
 		if lost.Err() == nil {
 			p.Fatalf("the lease was lost, and the context has not ended")
 		}
-		a.lostError(context.Cause(lost), tok, append(w.losing(), lease.ErrStopWindow)...)
+		a.requireLostError(context.Cause(lost), tok, append(w.lossReasons(), lease.ErrStopWindow)...)
 	}},
 }
 
-// panicRules run last, because a panic ends the process if the lease does not recover from it.
+// panicRules run last, because the process ends if a lease does not recover from a panic of a
+// handler.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -311,11 +312,11 @@ var panicRules = []rule{
 		a.OnLost(func(error) { p.panic("a handler of OnLost") })
 		a.OnLost(after.handle)
 		a.acquire()
-		a.isLost(1)
+		a.loseOnce(1)
 		if n := len(after.all()); n != 1 {
 			p.Errorf("the handler after one that panics was called %d times", n)
 		}
 		a.mend()
-		a.until(3, "after a handler panicked")
+		a.acquireWithin(3, "after a handler panicked")
 	}},
 }

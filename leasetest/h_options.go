@@ -31,7 +31,7 @@ var waitRules = []rule{
 		select {
 		case err := <-waited:
 			p.need(err, "waiting for what was released")
-		case <-time.After(p.D + p.patience()):
+		case <-time.After(p.D + p.eventTimeout()):
 			p.Fatalf("the holder released, and wait does not return")
 		}
 		b.acquire()
@@ -47,14 +47,14 @@ var waitRules = []rule{
 			held := make(chan error, 1)
 			go func() { held <- b.waitUntilHeld() }()
 			p.pass(2 * p.D)
-			if n := len(b.requests.of(leasefault.Any)); n > 100 {
+			if n := len(b.requests.sentOf(leasefault.Any)); n > 100 {
 				p.Errorf("it asked %d times in two durations", n)
 			}
 			p.need(a.release(), "release")
 			select {
 			case err := <-held:
 				p.need(err, "waiting")
-			case <-time.After(p.D + p.patience()):
+			case <-time.After(p.D + p.eventTimeout()):
 				p.Fatalf("the holder released, and the one that waits has not got it")
 			}
 			b.alive("after it waited")

@@ -57,9 +57,9 @@ var releaseRules = []rule{
 			if err := a.release(); err == nil {
 				p.Errorf("a release that got no answer returned nil")
 			}
-			renewals := len(a.requests.of(lease.ActionRenew))
+			renewals := len(a.requests.sentOf(lease.ActionRenew))
 			a.deadFor(2*p.D, "after a release that erred")
-			if n := len(a.requests.of(lease.ActionRenew)); n != renewals {
+			if n := len(a.requests.sentOf(lease.ActionRenew)); n != renewals {
 				p.Errorf("%d renewals were sent after the release", n-renewals)
 			}
 			a.lostSoFar(0)
@@ -83,12 +83,12 @@ var releaseRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		p.need(a.release(), "release of what was never held")
 		b.acquire()
-		a.denied("that another holds")
+		a.requireDenied("that another holds")
 		p.need(a.release(), "release of what another holds")
 		b.aliveFor(p.D, "after another released nothing")
 		p.need(b.release(), "release")
 		p.need(b.release(), "second release")
-		if n := len(a.requests.of(lease.ActionRelease)); n != 0 {
+		if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
 			p.Errorf("%d releases of nothing were sent", n)
 		}
 	}},
@@ -121,7 +121,7 @@ var releaseRules = []rule{
 			_, ok, _ := a.tryAcquire(p.ctx)
 			acquired <- ok
 		}()
-		p.reach(gate)
+		p.waitReached(gate)
 		go func() { released <- a.release() }()
 		p.pass(p.D / 50)
 		gate.Open()
@@ -177,9 +177,9 @@ var releaseRules = []rule{
 		a.acquire()
 		p.pass(p.D)
 		p.need(a.release(), "release")
-		n := len(a.requests.of(leasefault.Any))
+		n := len(a.requests.sentOf(leasefault.Any))
 		p.pass(5 * p.D)
-		if m := len(a.requests.of(leasefault.Any)); m != n {
+		if m := len(a.requests.sentOf(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
 	}},
@@ -192,10 +192,10 @@ var releaseRules = []rule{
 		p.need(closer.Close(p.ctx), "close")
 		a.dead("after close")
 		w.unlocked("after close")
-		n := len(a.requests.of(leasefault.Any))
-		a.fails(p.ctx, "of what was closed")
+		n := len(a.requests.sentOf(leasefault.Any))
+		a.requireError(p.ctx, "of what was closed")
 		p.pass(5 * p.D)
-		if m := len(a.requests.of(leasefault.Any)); m != n {
+		if m := len(a.requests.sentOf(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
 		a.lostSoFar(0)
@@ -218,7 +218,7 @@ var releaseRules = []rule{
 					_, ok, _ := one.tryAcquire(p.ctx)
 					acquired <- ok
 				}()
-				p.reach(gate)
+				p.waitReached(gate)
 				go func() { p.Sleep(p.D / 50); cancel() }()
 			} else {
 				one.acquire()
@@ -233,7 +233,7 @@ var releaseRules = []rule{
 				p.Errorf("Acquire returned true after close was called")
 			}
 			one.deadFor(p.D+p.Slack, "after close")
-			one.fails(p.ctx, "of what was closed")
+			one.requireError(p.ctx, "of what was closed")
 			one.lostSoFar(0)
 			b.acquire()
 			p.need(b.release(), "release")

@@ -21,7 +21,7 @@ var renewalRules = []rule{
 				a.aliveFor(100*p.D, "with nothing in its way")
 			}
 			a.aliveFor(p.D, "with nothing in its way")
-			b.denied("that another holds")
+			b.requireDenied("that another holds")
 			if again := a.acquire(); again != tok {
 				p.Errorf("the token was %q, and is %q", tok, again)
 			}
@@ -33,7 +33,7 @@ var renewalRules = []rule{
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
 		p.pass(p.D * 3 / 2)
-		if n := a.requests.atOnce(lease.ActionRenew); n != 1 {
+		if n := a.requests.maxInFlight(lease.ActionRenew); n != 1 {
 			p.Errorf("%d renewals were in flight at once", n)
 		}
 	}},
@@ -91,7 +91,7 @@ var renewalRules = []rule{
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
 		a.dead("after its renewal was refused")
-		a.lostError(a.lostTimes(1), tok, append(w.revoked(), lease.ErrIDMismatch, lease.ErrOver)...)
+		a.requireLostError(a.requireLosses(1), tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrOver)...)
 		b.aliveFor(2*p.D, "after it followed another")
 		a.lostSoFar(1)
 	}},
@@ -122,7 +122,7 @@ var renewalRules = []rule{
 		p.pass(4 * p.D)
 		instants := map[time.Time]int{}
 		for _, a := range all {
-			renewals := a.requests.of(lease.ActionRenew)
+			renewals := a.requests.sentOf(lease.ActionRenew)
 			if len(renewals) < 8 {
 				p.Fatalf("%d renewals in 4 durations", len(renewals))
 			}
@@ -142,9 +142,9 @@ var renewalRules = []rule{
 			return leasefault.DelayRequest(p.D/7)(ctx, c) // the request arrives after the lease has ended
 		}))
 		a.acquire()
-		p.pass(p.D - time.Since(a.sent(lease.ActionAcquire, 1)))
+		p.pass(p.D - time.Since(a.sentAt(lease.ActionAcquire, 1)))
 		a.deadFor(p.D/2, "after it was lost")
-		a.lostTimes(1)
+		a.requireLosses(1)
 		p.pass(p.D / 4)
 		a.dead("after it was lost")
 		w.unlocked("after a renewal that came too late")
@@ -177,7 +177,7 @@ var renewalRules = []rule{
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
-		p.reach(gate)
+		p.waitReached(gate)
 		p.need(a.release(), "release")
 		a.acquire()
 		gate.Open()
@@ -189,7 +189,7 @@ var renewalRules = []rule{
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate))), w.join(Holder{Owner: "b"})
 		a.acquire()
-		p.reach(gate)
+		p.waitReached(gate)
 		p.need(a.release(), "release")
 		b.acquire()
 		gate.Open()
@@ -202,11 +202,11 @@ var renewalRules = []rule{
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
-		p.reach(gate)
+		p.waitReached(gate)
 		p.pass(p.D / 20)
 		p.need(a.release(), "release")
 		a.acquire()
-		sent := a.sent(lease.ActionAcquire, 2)
+		sent := a.sentAt(lease.ActionAcquire, 2)
 		p.pass(p.D / 2)
 		gate.Open()
 		p.pass(p.D - time.Since(sent))

@@ -42,13 +42,13 @@ func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next
 
 // String returns the last lines of the history.
 func (h *history) String() string {
-	text, _ := h.since(0)
+	text, _ := h.linesAfter(0)
 	return text
 }
 
-// since returns the lines that follow the first n lines of the history. If there are too many, it
-// returns only the last of them. It also returns the number of all lines.
-func (h *history) since(n int) (text string, all int) {
+// linesAfter returns the lines that follow the first n lines of the history. If there are too many
+// such lines, it returns only the last ones. It also returns the number of all lines.
+func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,8 +146,8 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText returns the outcome of a request. If MinRemaining and MaxRemaining differ, the text
-// also contains both values.
+// answerText returns the outcome of a request. If MinRemaining and MaxRemaining of the result
+// differ, the text also contains both values.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
 	if left := res.MaxRemaining(); res.MinRemaining != left {

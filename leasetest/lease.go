@@ -19,11 +19,11 @@ type Holder struct {
 }
 
 // TestLease tests a lease. It checks the clauses H of SPEC.md, with one subtest for each rule. It
-// also checks the clauses N, with functions that session.Run runs under the lease.
+// also checks the clauses N, by calling session.Run with the lease.
 //
 // Each subtest calls newLease to get a lease for the holder h. The lease must not be acquired yet.
 // The function newLease runs inside the bubble of the subtest, if there is one. The function
-// newLease should register a cleanup function on t that stops all goroutines of the lease. That
+// newLease should register a cleanup function on t that stops all goroutines of the lease. The
 // cleanup function must not use t.Context(), because t.Context() is canceled before cleanup
 // functions run.
 //
@@ -32,8 +32,8 @@ type Holder struct {
 // function newLease must be safe for concurrent use by multiple goroutines.
 //
 // If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority.
-// Holder.Authority is then nil, and the suite can only call the methods of the lease. With
-// [Options.Revoke] and [Options.Cut] the suite can test more of such a lease.
+// Holder.Authority is then nil, and the suite can only call the methods of the lease. If
+// [Options.Revoke] and [Options.Cut] are set, the suite can test more of such a lease.
 //
 // One rule registers a handler that panics. If the lease does not recover from that panic, the
 // process ends, and its last message names the rule. In a bubble this rule is the last one.

@@ -19,10 +19,10 @@ var machineRules = []rule{
 		for range 3 {
 			epoch := a.grant(acquire(p.id(), p.D)).Record.Epoch
 			if epoch <= last {
-				p.Errorf("epoch %d was granted after %d, and after %v", epoch, last, p.idle())
+				p.Errorf("epoch %d was granted after %d, and after %v", epoch, last, p.idleTime())
 			}
 			last = epoch
-			p.pass(p.idle())
+			p.pass(p.idleTime())
 		}
 	}},
 	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *probe) {
@@ -69,7 +69,7 @@ var machineRules = []rule{
 				{lease.ErrPeriod, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(-1)}},
 				{lease.ErrVersion, lease.Request{Action: lease.ActionRenew, ID: id, Version: 1}},
 			} {
-				if p.cannot(bad.req) {
+				if p.lacksAbility(bad.req) {
 					continue
 				}
 				_, err := a.ask(bad.req)
@@ -77,7 +77,7 @@ var machineRules = []rule{
 					p.Errorf("%s: %s must be refused with the code %v: %v", state, requestText(bad.req), bad.code, err)
 				}
 			}
-			if after := a.inspect(); !p.same(before.Record.At(after.Now), after.Record) {
+			if after := a.inspect(); !p.sameRecords(before.Record.At(after.Now), after.Record) {
 				p.Errorf("%s: bad requests changed the record from %s to %s", state, recordText(before.Record), recordText(after.Record))
 			}
 		}
@@ -106,7 +106,7 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules check times and epochs that a test of an authority cannot reach.
+// stepMachineRules check a machine with times and epochs that a test of an authority cannot reach.
 var stepMachineRules = []rule{
 	{"M4/the-epoch-has-a-limit", "at the epoch 2^63-1 a grant is refused, and changes nothing", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step
@@ -150,8 +150,8 @@ var stepMachineRules = []rule{
 }
 
 // TestStep tests a function that implements the transitions of a lease, like [lease.Step]. It runs
-// one subtest for each scenario and each cell of [Vectors]. It also checks times and epochs that a
-// test of an authority cannot reach.
+// one subtest for each scenario and each cell of [Vectors]. It also tests the function with times
+// and epochs that a test of an authority cannot reach.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)

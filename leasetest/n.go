@@ -47,7 +47,7 @@ var runRules = []rule{
 			a.lose()
 			select {
 			case <-ctx.Done():
-			case <-time.After(p.D + p.patience()):
+			case <-time.After(p.D + p.eventTimeout()):
 				p.Errorf("the lease is lost, and the context has not ended")
 			}
 			a.mend()
@@ -65,7 +65,7 @@ var runRules = []rule{
 		_ = session.Run(ctx, a, func(context.Context, lease.Token) error {
 			cancel()
 			a.aliveFor(2*p.D, "while the function runs on")
-			b.denied("under which a function runs")
+			b.requireDenied("under which a function runs")
 			return nil
 		}, silent)
 		a.dead("after the run")
@@ -98,7 +98,7 @@ var runRules = []rule{
 			select {
 			case err := <-turns:
 				p.need(err, "a turn")
-			case <-time.After(2*p.D + p.patience()):
+			case <-time.After(2*p.D + p.eventTimeout()):
 				p.Fatalf("%d of %d had their turn, and then no other", n, len(crowd))
 			}
 		}

@@ -20,12 +20,13 @@ type Options struct {
 	// CanBreak. Default: Everything.
 	Can Ability
 
-	// Bubble runs every subtest in a synctest bubble. Use Bubble for implementations in this process
-	// that read the time from package time. The time of a bubble stands still while a goroutine
-	// waits for anything except a channel or a timer of that bubble. For example, the goroutine may
-	// wait for I/O, or for a sync.Mutex that another goroutine holds during a request. If a rule
-	// takes more than a minute of real time, the process ends, and the message names the rule. With
-	// the flag -timeout 0 the rule blocks forever instead.
+	// Bubble runs every subtest in a synctest bubble. Use it for an implementation that runs in
+	// this process and reads the time from package time. The time of a bubble stands still while a
+	// goroutine waits for anything except a channel or a timer of that bubble. For example, time
+	// stands still while a goroutine waits for I/O, or for a sync.Mutex that another goroutine
+	// holds during a request. If a rule takes more than a minute of real time, the process ends,
+	// and its last message names the rule. With the flag -timeout 0 the rule blocks forever
+	// instead.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The leases of the suite last about ten
@@ -34,9 +35,9 @@ type Options struct {
 
 	// Slack is the longest delay of answers and timers that the suite tolerates. The tick of the
 	// clock must not be longer than Slack either. If Slack is not zero, rules that need exact times
-	// are skipped. On a busy machine, Slack may have to be longer than a Unit. If the implementation
-	// always answers later than a Unit, some scenarios fail, and a longer Unit is needed. Default: 0
-	// in a bubble, otherwise a Unit.
+	// are skipped. On a busy machine, Slack may have to be longer than a Unit. If every answer
+	// takes longer than a Unit, some scenarios fail. Set a longer Unit in that case. Default: 0 in
+	// a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
@@ -44,8 +45,8 @@ type Options struct {
 
 	// Limits contains the bounds of the durations and periods that the implementation grants. The
 	// suite uses durations within these bounds, and requires that the implementation refuses all
-	// other durations. For a store that is a [lease.Limiter], Limits need not be set. Default: no
-	// limits.
+	// other durations. If a store is a [lease.Limiter], the suite calls its Limits method, and this
+	// field need not be set. Default: no limits.
 	Limits lease.Limits
 
 	// Authority makes the authority that the leases of TestLease use. Default: an authority over
@@ -54,43 +55,43 @@ type Options struct {
 
 	// Revoke ends the named lease as an operator would, for example by deleting its key. The holder
 	// of the lease takes no part in that. The lease stays locked for the given period. Without
-	// CanBreak the period is 0. Revoke is for leases without CanUseAuthority and for authorities
-	// without CanBreak.
+	// CanBreak the period is 0. Set Revoke if the lease lacks CanUseAuthority or if the authority
+	// lacks CanBreak.
 	Revoke func(t testing.TB, name string, period time.Duration)
 
 	// Cut makes the requests of the lease l fail or block until mend is called. It is for leases
 	// without CanUseAuthority.
 	Cut func(t testing.TB, l lease.Lease) (mend func())
 
-	// Reopen closes the store s, and opens it again over the same data.
+	// Reopen closes the store s and opens it again with the same data.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
 
-	// ReopenAuthority closes the authority a, and opens it again over the same data.
+	// ReopenAuthority closes the authority a and opens it again with the same data.
 	ReopenAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Another makes a second client of the store s, like the client of another process. Both clients
-	// use the same data, but share no memory.
+	// Another makes a second client of the store s, as another process would. Both clients use the
+	// same data, but share no memory.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
-	// AnotherAuthority makes a second client of the authority a, like the client of another process.
+	// AnotherAuthority makes a second client of the authority a, as another process would.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Forget makes the store s forget all records that it may forget at this time. Forget returns
-	// how long a record must have been expired or broken before the store may forget it.
+	// Forget makes the store s forget all records that it is allowed to forget now. It returns how
+	// long a record must have been expired or broken before the store may forget it.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
-	// Corrupt replaces the record of the named lease by data that is not a valid record, like an
-	// edit by hand.
+	// Corrupt replaces the record of the named lease by data that is not a valid record, as a wrong
+	// edit by hand would.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
 	// Seed is the seed of all random choices of the suite. The message of a failure contains the
-	// seed. Default: the number in the environment variable LEASETEST_SEED, or a new random number
-	// in every run if that variable is empty.
+	// seed. Default: the number in the environment variable LEASETEST_SEED, or a random number if
+	// that variable is empty.
 	Seed uint64
 }
 
-// withDefaults returns a copy of o with the defaults and the detected abilities. It panics if an
-// option is invalid.
+// withDefaults returns a copy of o with default values for its zero fields and with the detected
+// abilities. It panics if an option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {

@@ -16,7 +16,7 @@ func (s *suite) violations(t *testing.T, name string) (messages []string) {
 	if missing := s.rules[i].needs &^ (s.options.Can | methods); missing != 0 {
 		t.Fatalf("rule %s is skipped: it needs %v", name, missing)
 	}
-	defer s.watch(t, s.rules[i])()
+	defer s.startWatchdog(t, s.rules[i])()
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		r.run(func() { s.check(r, s.rules[i]) })

@@ -28,7 +28,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	// Calls that block return when this context ends.
 	bound := 100 * p.D
 	if p.Bubble {
-		bound = s.forever()
+		bound = s.timeLimit()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)
@@ -36,8 +36,8 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	return p
 }
 
-// A probe is the testing.TB of one rule. Its error messages contain the violated clause and the
-// history.
+// A probe is the testing.TB of one rule. An error message of a probe contains the violated clause
+// and the history.
 type probe struct {
 	testing.TB
 	Options
@@ -67,8 +67,8 @@ func (p *probe) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-// violation returns the message of a violation, with the part of the history that no earlier
-// message contains.
+// violation returns the message for a violated rule. The message contains the lines of the history
+// that no earlier message contains.
 func (p *probe) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -79,7 +79,7 @@ func (p *probe) violation(what string) string {
 	if len(p.said) > 0 {
 		when += " since what was violated before"
 	}
-	history, shown := p.history.since(p.shownLines)
+	history, shown := p.history.linesAfter(p.shownLines)
 	p.shownLines = shown
 	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
 		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()))
@@ -87,8 +87,8 @@ func (p *probe) violation(what string) string {
 	return text
 }
 
-// panic is called by functions of the suite that panic on purpose. If no code recovers from that
-// panic, the process ends, and the value of the panic explains why.
+// panic panics with a message for the user. The message explains why the process has ended, if the
+// implementation does not recover from the panic.
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
@@ -104,10 +104,10 @@ func (p *probe) need(err error, what string) {
 	}
 }
 
-// made checks the value v that a constructor of the test has returned. If v is nil or a nil
-// pointer, made ends the rule with a failure. If v lacks a method that the rule needs, made skips
-// the rule.
-func (p *probe) made(v any, by string) {
+// checkMade checks the value v that a constructor of the test has returned. If v is nil or a nil
+// pointer, checkMade ends the rule with a failure. If v lacks a method that the rule needs,
+// checkMade skips the rule.
+func (p *probe) checkMade(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
 		p.TB.Fatalf("leasetest: %s of this test returned nil; rule %s was not checked", by, p.rule.name)
@@ -118,7 +118,7 @@ func (p *probe) made(v any, by string) {
 	}
 }
 
-// pass sleeps for d. In a bubble, pass then waits until all other goroutines of that bubble are
+// pass sleeps for d. In a bubble, it then waits until all other goroutines of the bubble are
 // blocked.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)

@@ -88,7 +88,7 @@ var storeRecordRules = []rule{
 			old := s.load(name)
 			r.Epoch = max(r.Epoch, old.Record.Epoch+1)
 			s.put(name, old, r)
-			s.shows(name, r)
+			s.requireRecord(name, r)
 		}
 	}},
 }
@@ -114,7 +114,7 @@ var authorityRecordRules = []rule{
 			{acquire(id, p.D)},
 		} {
 			for _, req := range requests {
-				if p.cannot(req) {
+				if p.lacksAbility(req) {
 					continue
 				}
 				valid(a.grant(req))
@@ -136,7 +136,7 @@ var authorityRecordRules = []rule{
 		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), ""} {
 			requests := []lease.Request{{Action: lease.ActionAcquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(id)}
 			for _, req := range requests {
-				if p.cannot(req) {
+				if p.lacksAbility(req) {
 					continue
 				}
 				a.grant(req)
@@ -151,7 +151,7 @@ var authorityRecordRules = []rule{
 		for _, h := range badNames {
 			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.ActionRead}, {Action: lease.ActionWrite},
 				{Action: lease.ActionChange, ID: p.id(), Proposed: p.id()}, {Action: lease.ActionBreak}} {
-				if p.cannot(req) {
+				if p.lacksAbility(req) {
 					continue
 				}
 				if _, err := a.Do(p.ctx, h.name, req); lease.CodeOf(err) != lease.ErrName {
@@ -162,7 +162,7 @@ var authorityRecordRules = []rule{
 	}},
 }
 
-// stepRecordRules check the records of a function like lease.Step.
+// stepRecordRules check the records that a function like lease.Step returns.
 var stepRecordRules = []rule{
 	{"R1/records-are-in-UTC", "whatever zone the time is told in, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A recorder is a testing.TB that stores the messages of failures, and does not fail a test.
+// A recorder is a testing.TB that stores the messages of failures, but does not let the test fail.
 type recorder struct {
 	testing.TB // implements all other methods
 

@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// requests records the requests that a lease under test sends to its authority. It stays empty
+// A requests value is an authority that records the requests of a lease under test. It stays empty
 // without CanUseAuthority.
 type requests struct {
 	lease.Authority
@@ -64,9 +64,9 @@ func (w *requests) inFlight(a lease.Action) (n int) {
 	return n
 }
 
-// The method of returns all requests of the given action that were sent so far. The action
-// leasefault.Any stands for all actions.
-func (w *requests) of(a lease.Action) []sent {
+// sentOf returns all requests of the given action that were sent so far. The action leasefault.Any
+// stands for all actions.
+func (w *requests) sentOf(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var found []sent
@@ -78,8 +78,9 @@ func (w *requests) of(a lease.Action) []sent {
 	return found
 }
 
-// atOnce returns the most requests of the given action that were in flight at the same time.
-func (w *requests) atOnce(a lease.Action) int {
+// maxInFlight returns the largest number of requests of the given action that were in flight at the
+// same time.
+func (w *requests) maxInFlight(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.most[a]
@@ -87,7 +88,7 @@ func (w *requests) atOnce(a lease.Action) int {
 
 // proposed returns the ID in the last acquire that was sent.
 func (w *requests) proposed() lease.ID {
-	acquires := w.of(lease.ActionAcquire)
+	acquires := w.sentOf(lease.ActionAcquire)
 	if len(acquires) == 0 {
 		return lease.ID{}
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// keepRules check that a store keeps records and epochs as long as it must.
+// keepRules check that a store does not forget records and epochs too early.
 var keepRules = []rule{
 	{"S3/reopening-keeps-what-was-acknowledged", "every acknowledged record is still there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.reopen()
-		seen := s.shows(s.name, put.Record)
+		seen := s.requireRecord(s.name, put.Record)
 		s.put(s.name, seen, s.leased(seen, 100*s.D))
 	}},
 	{"S3/epoch-outlives-release", "an available record keeps its epoch", 0, func(p *probe) {
@@ -45,10 +45,10 @@ var keepRules = []rule{
 		ended := s.put(s.name+"/ended", s.load(s.name+"/ended"), s.leased(s.load(s.name+"/ended"), s.Unit))
 		released := s.put(s.name+"/released", s.load(s.name+"/released"), s.leased(s.load(s.name+"/released"), 100*s.D))
 		s.put(s.name+"/released", released, lease.Record{Epoch: released.Record.Epoch})
-		s.pass(s.idle())
+		s.pass(s.idleTime())
 		for name, epoch := range map[string]uint64{s.name + "/ended": ended.Record.Epoch, s.name + "/released": released.Record.Epoch} {
 			if seen := s.load(name); seen.Record.Epoch < epoch {
-				s.Errorf("after %v the epoch of %q is %d, and was %d", s.idle(), name, seen.Record.Epoch, epoch)
+				s.Errorf("after %v the epoch of %q is %d, and was %d", s.idleTime(), name, seen.Record.Epoch, epoch)
 			}
 		}
 	}},
@@ -64,10 +64,10 @@ var keepRules = []rule{
 			s.put(s.name+"/infinite", s.load(s.name+"/infinite"), infinite)
 		}
 		s.forget()
-		s.shows(s.name+"/leased", leased)
-		s.shows(s.name+"/breaking", breaking)
+		s.requireRecord(s.name+"/leased", leased)
+		s.requireRecord(s.name+"/breaking", breaking)
 		if s.can(CanBeInfinite) {
-			s.shows(s.name+"/infinite", infinite)
+			s.requireRecord(s.name+"/infinite", infinite)
 		}
 	}},
 	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", hasForget, func(p *probe) {
@@ -95,7 +95,7 @@ var keepRules = []rule{
 		}
 		keeps := func(states []lease.State) {
 			for _, state := range states {
-				s.shows(s.name+"/"+state.String(), put[state])
+				s.requireRecord(s.name+"/"+state.String(), put[state])
 			}
 		}
 		s.forget()
@@ -108,8 +108,8 @@ var keepRules = []rule{
 	}},
 }
 
-// idle returns a time after which an implementation might forget an unused record.
-func (p *probe) idle() time.Duration {
+// idleTime returns a time after which an implementation might forget an unused record.
+func (p *probe) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
 	}

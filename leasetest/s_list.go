@@ -34,7 +34,7 @@ var listRules = []rule{
 			for _, prefix := range []string{s.name + "/", s.name, ""} {
 				entries := s.list(s.bare, prefix)
 				for name, r := range held {
-					if e, ok := entries[name]; !ok || !s.same(e.Record, r) {
+					if e, ok := entries[name]; !ok || !s.sameRecords(e.Record, r) {
 						s.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(r))
 					}
 				}
@@ -248,9 +248,10 @@ var authorityListRules = []rule{
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
 				e, ok := entries[name]
-				// A long list takes longer than a lease lasts, which may end between the two answers.
+				// The lease may have ended between the two answers, because a long list takes
+				// longer than a lease lasts.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
-				if !ok || p.can(CanShowRecords) && !p.same(e.Record, res.Record) && !over {
+				if !ok || p.can(CanShowRecords) && !p.sameRecords(e.Record, res.Record) && !over {
 					p.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(res.Record))
 				}
 			}
@@ -290,7 +291,8 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 }
 
 // list returns the entries of a list by name. The list must contain no error for a lease of this
-// rule, and no name twice. Each record must have the state that it has at the time of its entry.
+// rule, and no name twice. A lease that has ended by the time of its entry must be listed as
+// expired or broken, and not as locked.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

@@ -11,7 +11,7 @@ import (
 var nameRules = []rule{
 	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		s.increment(both[:], s.name+"/a", s.name+"/b")
 	}},
 	{"S6/different-names-are-different-leases", "two names never share a record; a name that cannot be kept is refused", 0, func(p *probe) {
@@ -28,7 +28,7 @@ var nameRules = []rule{
 			if _, err := s.swap(pair.a, a, mine); err != nil {
 				continue
 			}
-			s.shows(pair.a, mine)
+			s.requireRecord(pair.a, mine)
 			if b := s.load(pair.b); b.Record.ID == mine.ID {
 				s.Errorf("%s: what is leased as %.80q is leased as %.80q too", pair.what, pair.a, pair.b)
 			}
@@ -40,8 +40,8 @@ var nameRules = []rule{
 		mine, yours := s.leased(a, 100*s.D), s.leased(b, 100*s.D)
 		s.put(s.name+"/a", a, mine)
 		s.put(s.name+"/b", b, yours)
-		s.shows(s.name+"/a", mine)
-		s.shows(s.name+"/b", yours)
+		s.requireRecord(s.name+"/a", mine)
+		s.requireRecord(s.name+"/b", yours)
 		s.increment([]storeProbe{s}, s.name+"/a", s.name+"/b")
 	}},
 	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *probe) {
@@ -63,7 +63,7 @@ var authorityNameRules = []rule{
 	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
 		a := p.authority()
 		for i, pair := range similarNames {
-			// Add a random prefix to the names, unless that would make a name too long.
+			// Add a random prefix to both names, if neither becomes too long.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
 			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
 				second = first[:n] + pair.b

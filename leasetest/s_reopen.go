@@ -8,15 +8,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A stateOf is a state of a record, with a function that returns a record in that state.
+// A stateOf is a state of a record and a function that returns a record in that state.
 type stateOf struct {
 	what   string
 	record func(s storeProbe, on lease.Snapshot) lease.Record
 	needs  Ability
 }
 
-// states contains all states that a store can keep. A finite lock in it lasts for a hundred
-// durations.
+// states contains all states that a store can keep. A finite lock of such a record lasts for a
+// hundred durations.
 var states = []stateOf{
 	{"released", func(s storeProbe, on lease.Snapshot) lease.Record {
 		return lease.Record{ID: s.id(), Owner: "leasetest", Duration: s.D, Epoch: on.Record.Epoch + 1}
@@ -36,12 +36,12 @@ var states = []stateOf{
 		r.State, r.Duration = lease.Breaking, lease.Infinite
 		return r
 	}, CanBreak | CanBeInfinite},
-	{"expired", func(s storeProbe, on lease.Snapshot) lease.Record { return s.over(on, lease.Expired) }, 0},
-	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.over(on, lease.Broken) }, CanBreak},
+	{"expired", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Expired) }, 0},
+	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
 }
 
-// over returns a record whose lock has ended, in the given state.
-func (s storeProbe) over(on lease.Snapshot, state lease.State) lease.Record {
+// endedRecord returns the record of a lease that has ended, in the given state, such as Expired.
+func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
 	return r
@@ -56,8 +56,8 @@ func (s storeProbe) eachState(f func(name string, state stateOf)) {
 	}
 }
 
-// raise swaps the record of the named lease, and increases its epoch by the given number.
-func (s storeProbe) raise(name string, by uint64) lease.Snapshot {
+// raiseEpoch swaps the record of the named lease, and adds the given number to its epoch.
+func (s storeProbe) raiseEpoch(name string, by uint64) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
 	next := s.leased(snap, 100*s.D)
@@ -71,12 +71,12 @@ var reopenRules = []rule{
 		s := p.store()
 		put := map[string]lease.Snapshot{}
 		s.eachState(func(name string, state stateOf) {
-			put[name] = s.put(name, s.raise(name, 5), state.record(s, s.load(name)))
+			put[name] = s.put(name, s.raiseEpoch(name, 5), state.record(s, s.load(name)))
 		})
 		for range 2 {
 			s.reopen()
 			for name, snap := range put {
-				seen := s.shows(name, snap.Record)
+				seen := s.requireRecord(name, snap.Record)
 				put[name] = s.put(name, seen, snap.Record)
 			}
 		}
@@ -94,7 +94,7 @@ var reopenRules = []rule{
 						s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
 					}
 				}
-				now = s.put(name, s.shows(name, now.Record), state.record(s, now))
+				now = s.put(name, s.requireRecord(name, now.Record), state.record(s, now))
 			}
 		})
 	}},
@@ -130,16 +130,16 @@ var reopenRules = []rule{
 	}},
 	{"S3/the-highest-forgotten-epoch-counts", "the epoch of a name that is not known is no lower than the highest that was forgotten, whichever was forgotten last, and whatever its state was", hasForget, func(p *probe) {
 		s := p.store()
-		s.unknownNamesBeginAt(s.forgotten(s.forgetAll()), "")
+		s.unknownNamesBeginAt(s.forgottenNames(s.forgetAll()), "")
 	}},
 	{"S3/forgotten-epochs-outlive-reopening", "the epoch of a name that is not known does not fall when the store is opened again", hasForget | hasReopen, func(p *probe) {
 		s := p.store()
 		epochs := s.forgetAll()
-		gone := s.forgotten(epochs)
+		gone := s.forgottenNames(epochs)
 		for range 2 {
 			s.reopen()
 			s.unknownNamesBeginAt(gone, ", after the store was opened again")
-			s.unknownNamesBeginAt(s.forgotten(epochs), ", after the store was opened again")
+			s.unknownNamesBeginAt(s.forgottenNames(epochs), ", after the store was opened again")
 			s.forget()
 		}
 	}},
@@ -147,7 +147,7 @@ var reopenRules = []rule{
 		s := p.store()
 		epochs := map[string]uint64{}
 		s.eachState(func(name string, state stateOf) {
-			epochs[name] = s.put(name, s.raise(name, 9), state.record(s, s.load(name))).Record.Epoch
+			epochs[name] = s.put(name, s.raiseEpoch(name, 9), state.record(s, s.load(name))).Record.Epoch
 		})
 		s.pass(s.Unit)
 		s.reopen()
@@ -176,7 +176,7 @@ var reopenRules = []rule{
 		}
 		s.reopen()
 		for name, r := range put {
-			s.shows(name, r)
+			s.requireRecord(name, r)
 		}
 	}},
 	{"S7/a-watch-of-a-reopened-store-signals", "a watch that begins after the store was opened again signals", hasReopen | hasWatch, func(p *probe) {
@@ -202,7 +202,7 @@ var reopenRules = []rule{
 		s.reopen()
 		s.forget()
 		for name, r := range locked {
-			s.shows(name, r)
+			s.requireRecord(name, r)
 		}
 	}},
 	{"S10/a-reopened-store-lists-what-is-held", "a list of a store that was opened again shows every lock", hasReopen | hasList, func(p *probe) {
@@ -216,7 +216,7 @@ var reopenRules = []rule{
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 2*s.D))
 		s.pass(s.D)
 		s.reopen()
-		seen := s.shows(s.name, put.Record)
+		seen := s.requireRecord(s.name, put.Record)
 		if left := seen.Record.Remaining(seen.Now); left > s.D+s.Slack {
 			s.Errorf("%v are left of a lease of %v, of which %v have passed", left, 2*s.D, s.D)
 		}
@@ -228,13 +228,13 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks requires that a list of the given client contains every record of eachState that is
-// locked. The listed record must be equal to the loaded record.
+// listsLocks requires that the given client lists every locked record of eachState. The listed
+// record must be equal to the loaded record.
 func (s storeProbe) listsLocks(client storeProbe) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)
 	s.eachState(func(name string, state stateOf) {
-		if r := s.load(name).Record; r.State.Locked() && !s.same(entries[name].Record, r) {
+		if r := s.load(name).Record; r.State.Locked() && !s.sameRecords(entries[name].Record, r) {
 			s.Errorf("%s is listed as %s, and is %s", state.what, recordText(entries[name].Record), recordText(r))
 		}
 	})
@@ -266,7 +266,7 @@ func (s *storeProbe) forgetAll() map[string]uint64 {
 	for i := range rounds {
 		for _, state := range over {
 			name := fmt.Sprint(s.name, "/", i, state)
-			r := s.over(snaps[name], state)
+			r := s.endedRecord(snaps[name], state)
 			r.Epoch = snaps[name].Record.Epoch
 			epochs[name] = s.put(name, snaps[name], r).Record.Epoch
 		}
@@ -276,8 +276,9 @@ func (s *storeProbe) forgetAll() map[string]uint64 {
 	return epochs
 }
 
-// forgotten returns the names whose IDs the store has forgotten, with their epochs.
-func (s storeProbe) forgotten(epochs map[string]uint64) map[string]uint64 {
+// forgottenNames returns those of the given names whose IDs the store has forgotten, with their
+// epochs.
+func (s storeProbe) forgottenNames(epochs map[string]uint64) map[string]uint64 {
 	s.Helper()
 	gone := map[string]uint64{}
 	for name, epoch := range epochs {
@@ -288,8 +289,8 @@ func (s storeProbe) forgotten(epochs map[string]uint64) map[string]uint64 {
 	return gone
 }
 
-// unknownNamesBeginAt requires that the epoch of an unknown name is at least the highest epoch in
-// gone.
+// unknownNamesBeginAt requires that the epoch of a name without a record is at least the highest
+// epoch in gone.
 func (s storeProbe) unknownNamesBeginAt(gone map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

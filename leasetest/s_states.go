@@ -29,13 +29,13 @@ var storeStateRules = []rule{
 					continue
 				}
 				name := name + "/" + before.what
-				was := s.put(name, s.raise(name, 9), before.record(s, s.load(name)))
+				was := s.put(name, s.raiseEpoch(name, 9), before.record(s, s.load(name)))
 				next := state.record(s, was)
 				put := s.put(name, was, next)
-				if !s.same(put.Record, next) {
+				if !s.sameRecords(put.Record, next) {
 					s.Errorf("from %s to %s: the swap returned %s, and not %s", before.what, state.what, recordText(put.Record), recordText(next))
 				}
-				if seen := s.shows(name, next); seen.Version != put.Version {
+				if seen := s.requireRecord(name, next); seen.Version != put.Version {
 					s.Errorf("from %s to %s: the swap returned version %q, and a load %q", before.what, state.what, put.Version, seen.Version)
 				}
 			}
@@ -97,7 +97,7 @@ var storeStateRules = []rule{
 	}},
 	{"S8/no-load-is-stale-for-another-client-in-any-state", "a load that begins after the answer to another client's swap returns the new record, whatever the states before and after", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		s.eachState(func(name string, state stateOf) {
 			for i := range 2 * len(states) {
 				before := states[i/2]
@@ -107,16 +107,16 @@ var storeStateRules = []rule{
 				writes, reads := both[i%2], both[1-i%2]
 				name := fmt.Sprint(name, "/", i)
 				first := writes.put(name, writes.load(name), before.record(writes, writes.load(name)))
-				_ = reads.shows(name, first.Record)
+				_ = reads.requireRecord(name, first.Record)
 				second := writes.put(name, first, state.record(writes, first))
-				_ = reads.shows(name, second.Record)
-				_ = writes.shows(name, second.Record)
+				_ = reads.requireRecord(name, second.Record)
+				_ = writes.requireRecord(name, second.Record)
 			}
 		})
 	}},
 	{"S2/versions-of-two-clients-never-recur", "no two states of a name have the same version, whichever client wrote them", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		s.eachState(func(name string, state stateOf) {
 			seen := map[string]bool{}
 			for i := range 8 {
@@ -131,7 +131,7 @@ var storeStateRules = []rule{
 	}},
 	{"S10/another-client-lists-what-is-held", "a list by one client shows every lock that another has written", hasAnother | hasList, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		_ = s.list(both[1].bare, s.name)
 		s.eachState(func(name string, state stateOf) { s.put(name, s.load(name), state.record(s, s.load(name))) })
 		s.listsLocks(both[1])
@@ -150,7 +150,7 @@ var storeStateRules = []rule{
 			epochs := map[string]uint64{}
 			for i := range 3 {
 				name := fmt.Sprint(name, "/", i)
-				snap := s.raise(name, by)
+				snap := s.raiseEpoch(name, by)
 				next := state.record(s, snap)
 				epochs[name] = s.put(name, snap, next).Record.Epoch
 			}
@@ -159,7 +159,7 @@ var storeStateRules = []rule{
 			if state.what == "forgotten ID" { // the test cannot detect whether the store still knows this name
 				return
 			}
-			s.unknownNamesBeginAt(s.forgotten(epochs), ", "+state.what)
+			s.unknownNamesBeginAt(s.forgottenNames(epochs), ", "+state.what)
 		})
 	}},
 }

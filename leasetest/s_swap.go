@@ -28,10 +28,10 @@ var swapRules = []rule{
 		old := s.load(s.name)
 		next := s.leased(old, 100*s.D)
 		put := s.put(s.name, old, next)
-		if !s.same(put.Record, next) {
+		if !s.sameRecords(put.Record, next) {
 			s.Errorf("the swap returned %s, and not %s", recordText(put.Record), recordText(next))
 		}
-		if seen := s.shows(s.name, next); seen.Version != put.Version {
+		if seen := s.requireRecord(s.name, next); seen.Version != put.Version {
 			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
 		}
 		// The snapshot of a swap can be swapped like the snapshot of a load.
@@ -47,10 +47,10 @@ var swapRules = []rule{
 			if !errors.Is(err, lease.ErrConflict) {
 				s.Errorf("the second swap of %s: %v", what, err)
 			}
-			if snap.Version != "" && (snap.Version != now.Version || !s.same(snap.Record, first)) {
+			if snap.Version != "" && (snap.Version != now.Version || !s.sameRecords(snap.Record, first)) {
 				s.Errorf("the conflict came with version %q, %s", snap.Version, recordText(snap.Record))
 			}
-			s.shows(s.name, first)
+			s.requireRecord(s.name, first)
 		}
 	}},
 	{"S1/version-decides-not-record", "a swap conflicts if the record was changed since the load, even if it was changed back", 0, func(p *probe) {
@@ -86,7 +86,7 @@ var swapRules = []rule{
 			case 0: // every swap had a spurious conflict, but retries of a single swap must succeed
 				s.put(s.name, old, s.leased(old, 100*s.D))
 			case 1:
-				s.shows(s.name, *won.Load())
+				s.requireRecord(s.name, *won.Load())
 			default:
 				s.Fatalf("%d of 8 swaps of version %q committed", n, old.Version)
 			}
@@ -117,7 +117,7 @@ var swapRules = []rule{
 	}},
 	{"S1/another-client's-swap-conflicts", "a swap of a version that another client has replaced is a conflict, and certainly not applied", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		for i := range 6 {
 			first, second := both[i%2], both[1-i%2]
 			old := second.load(s.name)
@@ -125,12 +125,12 @@ var swapRules = []rule{
 			if _, err := second.Swap(s.ctx, s.name, old, second.leased(old, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
 				s.Errorf("a swap of what another client has replaced: %v", err)
 			}
-			second.shows(s.name, put.Record)
+			second.requireRecord(s.name, put.Record)
 		}
 	}},
 	{"S1/clients-at-once-lose-no-update", "each swap starts from what the one before committed, whichever client makes it", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		s.increment(both[:], s.name)
 	}},
 	{"S2/no-version-recurs", "no two states of a name have the same version, even if their records are equal", 0, func(p *probe) {
@@ -222,18 +222,18 @@ var swapRules = []rule{
 		s.put(s.name, s.load(s.name), next)
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if snap, err := s.Load(ctx, s.name); err == nil && !s.same(snap.Record, next) {
+		if snap, err := s.Load(ctx, s.name); err == nil && !s.sameRecords(snap.Record, next) {
 			s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(next))
 		}
 	}},
 	{"S8/no-load-is-stale-for-another-client", "a load that begins after the answer to another client's swap returns the new record", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		for i := range 20 {
 			writes, reads := both[i%2], both[1-i%2]
 			_ = reads.load(s.name) // the client has loaded the previous record
 			put := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
-			if seen := reads.shows(s.name, put.Record); seen.Version != put.Version {
+			if seen := reads.requireRecord(s.name, put.Record); seen.Version != put.Version {
 				s.Errorf("one client committed version %q, and another loads %q", put.Version, seen.Version)
 			}
 		}
@@ -249,8 +249,8 @@ func (p *probe) together(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment increases the epochs of the named leases with concurrent swaps, and requires that no
-// swap is lost. The goroutines use the clients and the names in turn.
+// increment makes concurrent swaps that increase the epochs of the named leases, and requires that
+// the effect of every swap is kept. The goroutines use the clients and the names in turn.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
@@ -292,19 +292,19 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	}
 }
 
-// pauseNowAndThen is called in every round of a loop that may take no time, and sleeps in every
-// fiftieth round. The pauses become longer with the number of rounds, so that the loop does not use
-// too much processor time.
+// pauseNowAndThen sleeps in every fiftieth round of a loop whose rounds may take no time. The
+// pauses become longer with the number of rounds, so that the loop does not use too much processor
+// time.
 func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)
 	}
 }
 
-// both returns two clients of the same store.
-func (s storeProbe) both() [2]storeProbe {
+// twoClients returns two clients of the same store.
+func (s storeProbe) twoClients() [2]storeProbe {
 	s.Helper()
 	other := s.Options.Another(s.probe.TB, s.bare)
-	s.made(other, "Options.Another")
+	s.checkMade(other, "Options.Another")
 	return [2]storeProbe{s, {s.probe, s.history.store(other), other}}
 }

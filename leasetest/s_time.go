@@ -12,7 +12,7 @@ import (
 var timeRules = []rule{
 	{"S4/clients-have-one-time", "the store's time does not decrease from an answer to one client to an answer to another", hasAnother | CanTellTime, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		for i := range 20 {
 			put := both[i%2].put(s.name, both[i%2].load(s.name), s.leased(both[i%2].load(s.name), 100*s.D))
 			if seen := both[1-i%2].load(s.name); seen.Now.Before(put.Now) {
@@ -138,8 +138,8 @@ var timeRules = []rule{
 			if _, err := s.Swap(s.ctx, s.name, old, renewed); !errors.Is(err, lease.ErrConflict) {
 				s.Errorf("%v until %s, loaded at %s, swapped after that: %v", state, timeText(next.Until), timeText(old.Now), err)
 			}
-			s.shows(s.name, next)
-			// The conflict is not permanent, because a record that is loaded now can be swapped.
+			s.requireRecord(s.name, next)
+			// After the conflict, a new load and a swap of its snapshot must succeed.
 			old = s.load(s.name)
 			s.put(s.name, old, s.leased(old, s.D))
 		}

@@ -11,7 +11,7 @@ import (
 var watchRules = []rule{
 	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
 		s := p.store()
-		both := s.both()
+		both := s.twoClients()
 		for i := range both {
 			writes, reads := both[i], both[1-i]
 			snap := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
@@ -182,7 +182,7 @@ var watchRules = []rule{
 		ends := s.watch(ctx, s.bare, s.name)
 		newer := s.watch(s.ctx, s.bare, s.name)
 		cancel()
-		s.closed(ends)
+		s.requireClosed(ends)
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 		if !s.signalled(older) || !s.signalled(newer) {
@@ -208,10 +208,10 @@ var watchRules = []rule{
 		defer cancel()
 		signals := s.watch(ctx, s.bare, s.name)
 		cancel()
-		s.closed(signals)
-		// With a context that is already done, Watch returns an error or a channel that is closed.
+		s.requireClosed(signals)
+		// If its context is already done, Watch must return an error or a closed channel.
 		if signals, err := s.bare.(lease.Watcher).Watch(ctx, s.name); err == nil {
-			s.closed(signals)
+			s.requireClosed(signals)
 		}
 	}},
 }
@@ -235,7 +235,7 @@ var authorityWatchRules = []rule{
 			if c.req.Action == lease.ActionRelease && !p.can(CanChange) {
 				c.req.ID = id
 			}
-			if p.cannot(c.req) {
+			if p.lacksAbility(c.req) {
 				continue
 			}
 			watch.ready()
@@ -247,14 +247,14 @@ var authorityWatchRules = []rule{
 		watch.requireSignal()
 		watch.ready()
 		cancel()
-		p.closed(watch.signals)
+		p.requireClosed(watch.signals)
 	}},
 }
 
-// closed requires that the channel of a watch is closed.
-func (p *probe) closed(signals <-chan struct{}) {
+// requireClosed requires that the channel of a watch is closed.
+func (p *probe) requireClosed(signals <-chan struct{}) {
 	p.Helper()
-	deadline := time.After(p.patience())
+	deadline := time.After(p.eventTimeout())
 	for {
 		select {
 		case _, open := <-signals:
@@ -267,8 +267,8 @@ func (p *probe) closed(signals <-chan struct{}) {
 	}
 }
 
-// patience returns how long the suite waits for an event that should happen at once.
-func (p *probe) patience() time.Duration { return p.D + 10*p.Slack }
+// eventTimeout returns how long the suite waits for an event that should happen at once.
+func (p *probe) eventTimeout() time.Duration { return p.D + 10*p.Slack }
 
 func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {
 	p.Helper()
@@ -282,7 +282,7 @@ func (p *probe) signalled(signals <-chan struct{}) bool {
 	select {
 	case _, open := <-signals:
 		return open
-	case <-time.After(p.patience()):
+	case <-time.After(p.eventTimeout()):
 		return false
 	}
 }

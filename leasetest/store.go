@@ -12,14 +12,14 @@ import (
 // TestStore tests a store. It checks the clauses R and S of SPEC.md, with one subtest for each
 // rule.
 //
-// Each subtest calls newStore to get a store. The store must have no record under the lease names
+// Each subtest calls newStore to get a store. The store must have no record yet for the lease names
 // that the subtest uses. The function newStore runs inside the bubble of the subtest, if there is
 // one, and may register cleanup functions on t. Without [Options.Bubble] the function newStore must
 // be safe for concurrent use by multiple goroutines.
 //
-// The options Reopen, Forget, Corrupt and Another of [Options] are for stores. If the store is a
-// [lease.Watcher] or a [lease.Lister], the suite also tests its watches or its lists. If the store
-// is a [lease.Limiter], the suite uses durations within the limits of the store.
+// The fields Reopen, Forget, Corrupt and Another of [Options] apply only to stores. If the store is
+// a [lease.Watcher] or a [lease.Lister], the suite also tests its watches or its lists. If the
+// store is a [lease.Limiter], the suite uses durations within the limits of the store.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
@@ -37,7 +37,7 @@ type storeProbe struct {
 
 func (p *probe) store() storeProbe {
 	s := p.suite.newStore(p.TB)
-	p.made(s, "newStore")
+	p.checkMade(s, "newStore")
 	if l, ok := s.(lease.Limiter); ok {
 		p.Limits = l.Limits()
 		p.D = p.leaseDuration()
@@ -45,11 +45,11 @@ func (p *probe) store() storeProbe {
 	return storeProbe{p, p.history.store(s), s}
 }
 
-// reopen closes the store, and opens it again over the same data.
+// reopen closes the store and opens it again with the same data.
 func (s *storeProbe) reopen() {
 	s.history.printf("the store is reopened")
 	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
-	s.made(s.bare, "Options.Reopen")
+	s.checkMade(s.bare, "Options.Reopen")
 	s.Store = s.history.store(s.bare)
 }
 
@@ -80,7 +80,7 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 // After maxSpurious conflicts in a row, a rule assumes that the conflicts are not spurious.
 const maxSpurious = 10
 
-// put swaps the current version, and requires that the swap commits.
+// put swaps the snapshot old for the record next, and requires that the swap succeeds.
 func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
 	s.Helper()
 	snap, err := s.swap(name, old, next)
@@ -88,7 +88,7 @@ func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) leas
 	return snap
 }
 
-// leased returns the record of a lease that was acquired for d at the time of the snapshot.
+// leased returns the record of a lease that is acquired for d at the time of the given snapshot.
 func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
@@ -97,11 +97,11 @@ func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return r
 }
 
-// shows requires that a load of the named lease returns the record r.
-func (s storeProbe) shows(name string, r lease.Record) lease.Snapshot {
+// requireRecord loads the named lease and requires that its record is r.
+func (s storeProbe) requireRecord(name string, r lease.Record) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
-	if !s.same(snap.Record.At(snap.Now), r.At(snap.Now)) {
+	if !s.sameRecords(snap.Record.At(snap.Now), r.At(snap.Now)) {
 		s.Errorf("the store shows %s, and not %s", recordText(snap.Record), recordText(r))
 	}
 	return snap

@@ -20,9 +20,9 @@ type rule struct {
 	check func(*probe)
 }
 
-// panicking contains the rules in which a function of the suite panics. If the implementation does
-// not recover from the panic, the process ends, and the messages of earlier failures are lost.
-// Therefore these rules are skipped if another rule has failed.
+// panicking contains the rules in which a function of the suite panics. If another rule has failed,
+// these rules are skipped, because a panic may end the process before the messages of earlier
+// failures are printed.
 var panicking = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
@@ -66,8 +66,8 @@ func (s *suite) test(t *testing.T) {
 			case panicking[r.name] && t.Failed():
 				sub.Skipf("another rule has failed, and the panic of this one may end the process")
 			case s.options.Bubble:
-				defer s.watch(sub, r)()
-				s.bubble(sub, r)
+				defer s.startWatchdog(sub, r)()
+				s.runInBubble(sub, r)
 			default:
 				rulePace.enter(s.options.Unit / 5)
 				defer rulePace.leave()
@@ -77,8 +77,8 @@ func (s *suite) test(t *testing.T) {
 	}
 }
 
-// A pace keeps the starts of rules apart while many run. If hundreds of rules started at once, a real
-// engine would answer their first requests later than the rules expect.
+// A pace delays the start of a rule while many other rules run. If hundreds of rules started at
+// once, a real engine would answer their first requests later than the rules expect.
 type pace struct {
 	mu      sync.Mutex
 	running int

@@ -13,7 +13,7 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns a file system with test vectors, for implementations in any language. Its text
+// Vectors returns a file system with test vectors, for implementations in any language. The text
 // files contain every cell of the outcome tables, the list of changes, edge cases, and scenarios of
 // several steps. The file README.md in it describes the format. [TestAuthority] and [TestStep] use
 // these vectors.
@@ -42,8 +42,8 @@ var needs = map[string]Ability{
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
-// scenarios returns all scenarios and cells of Vectors. The records of some cells cannot be made
-// with requests. These cells are returned only if machine is true.
+// scenarios returns all scenarios and cells of Vectors. The record of some cells cannot be made
+// with requests. Such cells are returned only if machine is true.
 func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
@@ -86,12 +86,12 @@ func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	for i := range s.setup {
 		s.setup[i].At += s.begins
 	}
-	s.needs = s.inferred()
+	s.needs = s.inferAbilities()
 	return s, ok
 }
 
-// inferred returns the abilities that the steps of the scenario need.
-func (s scenario) inferred() (a Ability) {
+// inferAbilities returns the abilities that the steps of the scenario need.
+func (s scenario) inferAbilities() (a Ability) {
 	for _, step := range append(s.setup[:len(s.setup):len(s.setup)], s.steps...) {
 		req := step.Request
 		switch {
@@ -117,6 +117,6 @@ func (s scenario) inferred() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is a positive time that is not a multiple of a millisecond. Only an
-// exact clock can measure such a time.
+// fraction reports whether d is a positive time that is not a multiple of a millisecond. To measure
+// such a time, an exact clock is needed.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }

@@ -11,7 +11,8 @@ import (
 )
 
 // vectorRules returns a rule for every scenario and every cell of Vectors. If machine is true, the
-// rules pass the record of a cell to the machine. Otherwise they make the record with requests.
+// rules pass the record of a cell to the machine. Otherwise the rules make requests that lead to
+// that record.
 func vectorRules(machine bool) []rule {
 	all, err := vectors.Parse(Vectors())
 	if err != nil {
@@ -52,7 +53,7 @@ func (s scenario) check(p *probe) {
 	} else {
 		for _, step := range s.setup {
 			if step.At > 0 {
-				r.until(step.At)
+				r.waitUntil(step.At)
 				waited = r.scale(step.At)
 			}
 			if _, err := r.do(step); err != nil {
@@ -60,22 +61,22 @@ func (s scenario) check(p *probe) {
 			}
 		}
 		if s.begins > 0 {
-			r.until(s.begins)
+			r.waitUntil(s.begins)
 			waited = r.scale(s.begins)
 		}
 	}
 	r.began = time.Time{}
-	r.until(0)
+	r.waitUntil(0)
 	r.took = r.clock().Sub(began) - waited
 	r.first = r.inspect().Record.Epoch
 	for _, step := range s.steps {
-		r.until(step.At)
+		r.waitUntil(step.At)
 		r.step(step)
 	}
 }
 
-// until waits until the time t of the scenario. The first call defines time 0.
-func (r *run) until(t time.Duration) {
+// waitUntil waits until the time t of the scenario. The first call defines time 0.
+func (r *run) waitUntil(t time.Duration) {
 	t = r.scale(t)
 	if m, ok := r.bare.(*stepper); ok {
 		r.began = m.passTo(r.began, t)
@@ -131,7 +132,8 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// The duration may have started at the time of the answer, so shift time 0 by the delay.
+		// Shift time 0 by the delay of the answer, because the duration may have started as late as
+		// the answer.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
@@ -147,7 +149,7 @@ func (r *run) step(s vectors.Step) {
 	}
 	if s.Want.Code != 0 {
 		after := r.inspect()
-		if was, is := before.Record.At(after.Now), after.Record; !r.same(was, is) {
+		if was, is := before.Record.At(after.Now), after.Record; !r.sameRecords(was, is) {
 			wrong("the record after the refusal", recordText(is), recordText(was))
 		}
 		if !s.Want.Code.Refusal() || res.Now.IsZero() && !r.can(CanShowRecords) {

@@ -30,7 +30,7 @@ func TestVectorsAreComplete(t *testing.T) {
 			t.Errorf("%s: %q is the name of %s too", s.where, s.name, other)
 		}
 		names[s.name] = s.where
-		if missing := s.inferred() &^ s.needs; missing != 0 {
+		if missing := s.inferAbilities() &^ s.needs; missing != 0 {
 			t.Errorf("%s: %s needs %v", s.where, s.name, missing)
 		}
 		for i, step := range s.steps {

@@ -36,8 +36,8 @@ func (l *watcher) ready() {
 	}
 }
 
-// signalsChange waits for the signal of a change, and reports whether the change was noticed. If
-// the watch is lost, signalsChange starts it again and returns true.
+// signalsChange waits for the signal that follows a change, and reports whether it arrived. If the
+// watch is lost, signalsChange starts the watch again and returns true.
 func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {
@@ -48,7 +48,7 @@ func (l *watcher) signalsChange() bool {
 			l.again()
 		}
 		return true
-	case <-time.After(l.p.patience()):
+	case <-time.After(l.p.eventTimeout()):
 		return false
 	}
 }
@@ -59,8 +59,8 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that at least one change was signalled. Otherwise the watch was lost at
-// every change.
+// requireSignal requires that at least one expected signal arrived. If none arrived, the watch was
+// lost at every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A world is the authority that the leases of a rule share. Without CanUseAuthority the suite has
-// no access to that authority.
+// A world is the authority that the leases of a rule share. If the leases lack CanUseAuthority, the
+// suite has no access to their authority.
 type world struct {
 	*probe
 	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
@@ -24,7 +24,7 @@ func (p *probe) world() *world {
 		return p.worldOver(memory.New(nil))
 	}
 	a := p.Options.Authority(p.TB)
-	p.made(a, "Options.Authority")
+	p.checkMade(a, "Options.Authority")
 	return &world{p, a}
 }
 
