@@ -28,7 +28,7 @@ type alarm struct {
 	timer *time.Timer
 }
 
-// NewClock returns a Clock that shows the time of package time and runs at the same rate.
+// NewClock returns a Clock that shows the same time as package time and runs at the same rate.
 func NewClock() *Clock { return new(Clock) }
 
 // lock locks the mutex of the clock. The first call of lock also starts the clock.
@@ -77,8 +77,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. If the duration of an After has passed during the Pause, Resume sends the
-// time on the channel of that After.
+// Resume ends a Pause. If a channel of After became due during the Pause, Resume sends the time on
+// that channel.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }

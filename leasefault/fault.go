@@ -12,8 +12,8 @@ import (
 // distinguish injected errors from other errors.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault decides what happens to one call of an authority or a store. The Fault executes the call
-// with [Call.Send], once or several times. A Fault that never calls Send drops the call.
+// A Fault decides what happens to one call of an authority or a store. A Fault may execute the call
+// once or several times, with [Call.Send]. A Fault that never calls Send drops the call.
 //
 // If the Fault returns nil, the caller gets the result of the last Send, even if that result is an
 // error. If the Fault returns an error, the caller gets only that error, and does not know whether

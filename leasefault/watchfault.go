@@ -14,8 +14,8 @@ import (
 // the watch. A WatchFault returns the channel from which the watcher receives signals. It must
 // close the returned channel when ctx is done, and when the watch is lost.
 //
-// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to a watch, pass
-// the result of one Lossy to another Lossy.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to a watch, call
+// Lossy again with the result of the first Lossy.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
 // Lossy returns an authority that passes calls on to the authority a and applies the fault f to
