@@ -44,12 +44,12 @@
 //
 // # Bounds
 //
-// The search of promise 1 has 2 servers, 2 IDs and 3 grants. The search of promise 2 has 2 holders
-// and leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At any time, 2 or 3 IDs are
-// in use. An ID that is no longer in use may be drawn again as a new ID. The search of promise 3
-// has 3 holders of 2 sections each.
+// The search of promise 1 uses 2 servers, 2 IDs and 3 grants. The search of promise 2 uses 2
+// holders and leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At any time, 2 or 3
+// IDs are in use. An ID that is no longer in use may be drawn again as a new ID. The search of
+// promise 3 uses 3 holders of 2 sections each.
 //
-// In lease.pml all leases are finite. The searches of hand-over and take-over have 2 IDs, and with
+// In lease.pml all leases are finite. The searches of hand-over and take-over use 2 IDs, and with
 // the flag -long also 3 IDs. A holder that retries a hand-over with an unknown outcome sends the
 // same request twice.
 //

@@ -16,10 +16,10 @@ const (
 )
 
 // A Recorder records the changes of a store and the actions of its holders. To record all changes
-// of the record, wrap the innermost store with [Recorder.Store]. To record the requests of a holder
-// and their answers, wrap the outermost authority with [Recorder.Authority]. The code between these
-// two wrappers is the code under test, such as an authority behind a network with faults. That code
-// must pass the context of a request on to the store.
+// of the stored records, wrap the innermost store with [Recorder.Store]. To record the requests of
+// a holder and their answers, wrap the outermost authority with [Recorder.Authority]. The code
+// between these two wrappers is the code under test, such as an authority behind a network with
+// faults. That code must pass the context of a request on to the store.
 //
 // The zero Recorder is ready to use. A Recorder is safe for concurrent use by multiple goroutines.
 // A Recorder makes one call of the store at a time, and calls of the store must not block.

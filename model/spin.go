@@ -57,7 +57,7 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 }
 
 // verify searches the states of a model until an assertion is violated or all states have been
-// searched. It returns an error if the search ended for any other reason.
+// searched. It returns an error if the search was not complete and found no violation.
 func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {
