@@ -11,10 +11,10 @@
 // owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. Both methods save round trips to NATS, because the Store remembers the last version of
-// each lease. An authority from [lease.NewAuthority] over a Store is just as safe, but needs three
-// round trips for each renewal instead of one. Make one Store for each client and keep it, because
-// a new Store remembers no leases.
+// change it. Both Lease and Authority save round trips to NATS, because the Store remembers the
+// last version of each lease. An authority from [lease.NewAuthority] over a Store is just as safe,
+// but needs three round trips for each renewal instead of one. Make one Store for each client and
+// keep it, because a new Store remembers no leases.
 //
 // # Promises and their limits
 //
@@ -105,15 +105,16 @@
 //
 // Each watch uses a NATS consumer, which lives in the memory of one server. If the server of the
 // consumer or the connection to NATS fails, the watch is closed within 5 s. A signal is sent as
-// soon as the server of the consumer has received the change. If that server is cut off from the
-// leader but not from its clients, it sends no signals. A waiter then notices a release only when
-// the lease would have expired.
+// soon as the server of the consumer has received the change. If the server of the consumer is cut
+// off from the leader but not from its clients, it sends no signals. A waiter then notices a
+// release only when the lease would have expired.
 //
 // # Round trips
 //
 // A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store
 // has already seen the current version of the lease, and three otherwise. A refused request takes
 // two round trips, because the Store reads the lease again and confirms the read. Inspecting a
-// lease takes two round trips for the same reason. Waiting for a lease takes no round trips, but
-// needs one consumer for each name. A list takes three round trips, and two more for each lease.
+// lease takes two round trips, because the Store confirms that read too. Waiting for a lease takes
+// no round trips, but needs one consumer for each name. A list takes three round trips, and two
+// more for each lease.
 package natslease

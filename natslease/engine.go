@@ -136,8 +136,8 @@ func (m message) absent() bool {
 // the request again. No server answers a request that arrives while there is no leader.
 const attemptTimeout = time.Second
 
-// read returns the last message under a key. The answer comes from the leader of the stream. It may
-// be stale, because a server that is no longer the leader may still answer.
+// read returns the last message under a key. The answer comes from the leader of the stream. The
+// answer may be stale, because a server that is no longer the leader may still answer.
 func (e *engine) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -199,10 +199,10 @@ func parse(key string, answer []byte) (message, error) {
 }
 
 // confirm returns nil if the given revision of the key was current at some time during the call. If
-// that is not certain, it returns [lease.ErrConflict]. For this, confirm writes to confirmKey, on
-// the condition that the given revision is still the last revision of the key. Only a leader that a
-// majority of servers follows can acknowledge the write, and such a leader has received every
-// earlier revision.
+// that is not certain, it returns [lease.ErrConflict]. To find out, confirm writes to confirmKey,
+// on the condition that the given revision is still the last revision of the key. Only a leader
+// that a majority of servers follows can acknowledge the write, and such a leader has received
+// every earlier revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err

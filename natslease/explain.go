@@ -54,9 +54,9 @@ func silent(err error) bool {
 }
 
 // missingPermission checks whether the request got no answer because the user has no permission for
-// it. In that case, it returns advice that names the permission, and the error that the server
-// reported. NATS does not answer such a request, but reports the missing permission as an error of
-// the connection.
+// it. If a permission is missing, it returns advice that names the permission, and the error that
+// the server reported. NATS reports a missing permission as an error of the connection, and does
+// not answer the request.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -129,8 +129,8 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// slow is the longest acceptable time until a client detects a silently dead connection. If the
-// ping interval of a client is too long for that, the error recommends the options of
+// slow is the longest acceptable time until a client detects a silently dead connection. If a
+// client needs longer because of its ping interval, the error recommends the options of
 // ConnectOptions.
 const slow = 15 * time.Second
 

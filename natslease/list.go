@@ -20,8 +20,8 @@ import (
 //
 // The remaining time of a listed lease is an upper bound, because a Store starts to count when it
 // sees a lease for the first time. List may therefore report a lease as leased although its holder
-// is dead. Once this Store has known an unrenewed lease for the whole duration of that lease, List
-// reports the lease as expired. To find out which leases are still renewed, wait for the longest
+// is dead. List reports a lease as expired if it has not been renewed for its whole duration since
+// this Store first saw it. To find out which leases are still renewed, wait for the longest
 // duration and call List again.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
