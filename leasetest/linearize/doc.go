@@ -18,8 +18,8 @@
 //
 // # Time
 //
-// A lease expires without a request. Therefore an order of the requests is not enough. Each answer
-// must also be possible at the time of its request.
+// A lease expires by itself, without any request. Therefore an order of the requests is not enough.
+// Each answer must also be possible at the time of its request.
 //
 // If the authority has a clock of its own, every answer contains the time of that clock in
 // [lease.Result.Now]. In a valid order, these times do not decrease. If an answer contains the end
@@ -27,8 +27,8 @@
 // any time between the last write and the answer, because an authority may decide a request before
 // it commits the result.
 //
-// If the authority has no clock of its own, the recorder uses the recorder's clock. The recorder
-// then assumes that each request was executed between its call and its return, give or take
+// If the authority has no clock of its own, the recorder uses package time. The recorder then
+// assumes that each request was executed between its call and its return, give or take
 // [Options.Epsilon]. So the end of a lease is known only as an interval, and an error within that
 // interval is not found. Epsilon should be less than a hundredth of the durations.
 //

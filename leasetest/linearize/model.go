@@ -275,8 +275,8 @@ func (r *Recorder) matches(s *state, out *output) bool {
 	return true
 }
 
-// outlasts reports whether the lock can last for the MinRemaining of the answer. This time counts
-// from the earliest time at which the request may have been sent.
+// outlasts reports whether the lock can last for the MinRemaining of the answer. MinRemaining
+// counts from the earliest time at which the request may have been sent.
 func (s *state) outlasts(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

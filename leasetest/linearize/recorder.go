@@ -18,12 +18,12 @@ import (
 // Options configure a [Recorder]. A nil *Options and zero fields stand for the defaults.
 type Options struct {
 	// Set Observed if the authority measures times with more than one clock, so that the times in
-	// its answers cannot be compared. The Recorder then uses only the Recorder's clock. Default:
-	// the authority has a clock of its own.
+	// its answers cannot be compared. The Recorder then uses only package time. Default: the
+	// authority has a clock of its own.
 	Observed bool
 
-	// Epsilon is the largest difference between the clock of the Recorder and the clocks of the
-	// authority. Epsilon is used only with Observed. Default: 0.
+	// Epsilon is the largest difference between package time and the clocks of the authority.
+	// Epsilon is used only with Observed. Default: 0.
 	Epsilon time.Duration
 }
 
