@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// ClientConfig returns the configuration of a client that holds leases. You may change the
-// configuration, but keep these settings:
+// ClientConfig returns a configuration for a [clientv3.Client] that holds leases. You may change
+// the configuration, but keep these settings:
 //
 //   - Keepalive. Without it, a client does not notice a connection that dies silently, for
 //     example in a firewall, and never recovers. With it, the client sends a ping every 10 s, which

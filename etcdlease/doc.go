@@ -4,11 +4,12 @@
 //	store, err := etcdlease.New(client, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] is for everything
-// else, such as breaking a lease with a grace period, infinite leases, and taking over by owner.
-// Both start a request from the record that the Store observed last, so a renewal is one exchange.
-// With [lease.NewAuthority], a renewal is two exchanges. Make one Store for each client and keep
-// it, because a new Store has observed nothing yet.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority
+// for all other requests, such as breaking a lease with a grace period, acquiring an infinite
+// lease, or taking over by owner. Each request starts from the record that the Store observed last,
+// so a renewal is one exchange with etcd. With [lease.NewAuthority], a renewal is two exchanges.
+// Use one Store for the whole life of a client, because a new Store must first observe each lease
+// again.
 //
 // [ClientConfig] sets the keepalive and the back-off that leases need. With the defaults of
 // clientv3, a client never recovers from a connection that died silently.
@@ -32,11 +33,11 @@
 // # Time
 //
 // etcd has no clock that clients can read, and the clocks of clients differ. So a key does not
-// store when its lease ends. Instead, a key stores how much time its lease had left when the key
-// was written, rounded up to milliseconds. A process counts this time by its own monotonic clock,
-// from its first observation of the written version. The clocks need not show the right time, but
-// they must run at nearly the same rate: see [Options.MaxClockDrift]. This has several
-// consequences:
+// store when its lease ends. A key stores how much time its lease had left when the key was
+// written, rounded up to milliseconds. When a process first observes this version of the key, it
+// starts to count down the remaining time with its own monotonic clock. The clocks of the processes
+// need not show the right time, but they must run at nearly the same rate: see
+// [Options.MaxClockDrift]. This has several consequences:
 //
 //   - If a contender is waiting when a holder crashes, it takes over as soon as the duration is
 //     over. A contender that comes later first waits for a whole duration.
@@ -52,19 +53,20 @@
 //
 // # Tokens
 //
-// A token is newer than every token that was granted before under the same name, for as long as the
-// cluster keeps its revisions. Tokens still rise if a key is deleted or restored from an old copy.
-// Tokens also rise after restarts of etcd and changes of its leader. The epoch of a grant is never
-// below the revision that created the key, and no two grants have the same revision.
+// A token is newer than every token that was granted before under the same name, as long as the
+// cluster keeps its revisions. Tokens keep rising even if a key is deleted or restored from an old
+// copy. They also keep rising if etcd restarts or changes its leader. Tokens rise because the epoch
+// of a grant is never below the revision at which its key was created.
 //
-// There are two exceptions. First, "etcdctl snapshot restore" takes the cluster and its tokens back
-// in time. To avoid that, call it with --bump-revision. Second, if a value is written by hand over
-// an existing key, the Store accepts the epoch in that value, even a lower one. To free a lease,
-// delete its key instead.
+// There are two exceptions. The first one is "etcdctl snapshot restore", which takes the cluster
+// and its tokens back in time. To avoid that, call it with --bump-revision. The second one is a
+// value that was written by hand over an existing key. The Store accepts the epoch in a value that
+// was written by hand, even if it is lower than before. To free a lease, delete its key. Do not
+// overwrite the key.
 //
 // # Exchanges
 //
 // An exchange is one request to etcd and its answer. A renewal, a release or a refusal is one
-// exchange. An acquire is one exchange if the Store has observed the current version of the key,
-// and otherwise two. A waiter uses a watch and needs no exchanges.
+// exchange. An acquire is one exchange if the Store has already observed the current version of the
+// key, and two exchanges otherwise. A waiter uses a watch and needs no exchanges.
 package etcdlease

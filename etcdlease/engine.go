@@ -17,14 +17,14 @@ import (
 type engine struct {
 	client  *clientv3.Client
 	prefix  string
-	silence silence
+	silence silenceLogger
 }
 
-// nobody is the value of a new key. It has no epoch of its own: see [floor]. An acquire never
-// creates a key with a lease in it, because a slow client could then grant an old token. Such a
-// client could see that the key does not exist, and pause while other clients create, use and
+// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. If an acquire
+// created the key together with its lease, a slow client could grant an old token. For example, a
+// client could see that the key does not exist, and then pause while other clients create, use and
 // delete the key.
-var nobody = observe.Kept{}
+var emptyValue = observe.Kept{}
 
 // Load reads the key. If the key does not exist, Load creates it.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
@@ -50,7 +50,7 @@ func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*
 // Open is like Load, but it is one exchange even if the key does not exist. For etcd, it is a
 // write.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
-	found, _, err := e.put(ctx, e.prefix+name, 0, nobody)
+	found, _, err := e.writeIf(ctx, e.prefix+name, 0, emptyValue)
 	return found, err
 }
 
@@ -61,17 +61,17 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	if err != nil || revision <= 0 {
 		return observe.Entry{}, fmt.Errorf("etcdlease: version %q is not of this store", old)
 	}
-	found, swapped, err := e.put(ctx, e.prefix+name, revision, next)
+	found, swapped, err := e.writeIf(ctx, e.prefix+name, revision, next)
 	if err == nil && !swapped {
 		err = lease.ErrConflict
 	}
 	return found, err
 }
 
-// put writes next if the key was last modified at the given revision. If revision is 0, put writes
-// next if the key does not exist. It returns the current entry of the key, and whether it wrote the
-// key.
-func (e *engine) put(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
+// writeIf writes a value if the key was last modified at the given revision. If the revision is 0,
+// writeIf writes the value if the key does not exist. It returns the current entry of the key, and
+// reports whether it wrote the value.
+func (e *engine) writeIf(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
 		return observe.Entry{}, false, err
@@ -89,7 +89,7 @@ func (e *engine) put(ctx context.Context, key string, revision int64, next obser
 	if res.Succeeded {
 		now := res.Header.Revision
 		if revision == 0 {
-			next.Record.Epoch = floor(now)
+			next.Record.Epoch = firstEpoch(now)
 		}
 		return observe.Entry{Kept: next, Version: strconv.FormatInt(now, 10), Revision: now}, true, nil
 	}
@@ -107,12 +107,12 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	if err := e.UnmarshalJSON(kv.Value); err != nil {
 		return observe.Entry{}, fmt.Errorf("etcdlease: key %q: %w; put it right with etcdctl put, or free the lease with etcdctl del", kv.Key, err)
 	}
-	e.Record.Epoch = max(e.Record.Epoch, floor(kv.CreateRevision))
+	e.Record.Epoch = max(e.Record.Epoch, firstEpoch(kv.CreateRevision))
 	return e, nil
 }
 
-// floor returns the first epoch of a key that was created at the revision created. Each epoch of
-// the key is below the revision of its grant. The first grant has a higher revision than the
-// creation of the key. Each further grant raises the epoch by one and the revision by at least one.
-// If a key is deleted and created again, all its earlier epochs are therefore below its new floor.
-func floor(created int64) uint64 { return uint64(created) - 1 }
+// firstEpoch returns the epoch of a new key that was created at the given revision. The epoch of a
+// key is always below the revision of its last write, because each grant raises the epoch by one
+// and the revision by at least one. So if a key is deleted and created again, its new first epoch
+// is above all its earlier epochs.
+func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

@@ -14,23 +14,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain wraps an error of etcd with its key and with advice. If no retry can succeed, it marks
-// the error with [lease.Permanent].
+// explain wraps an error of etcd with the name of the key and with advice. If no retry can succeed,
+// explain marks the error with [lease.Permanent].
 func (e *engine) explain(what, key string, err error) error {
 	advice := e.advice(err)
 	if advice != "" {
 		advice = "; " + advice
 	}
 	explained := fmt.Errorf("etcdlease: %s key %q: %w%s", what, key, err, advice)
-	if slices.ContainsFunc(permanent, func(target error) bool { return errors.Is(err, target) }) {
+	if slices.ContainsFunc(permanentErrors, func(target error) bool { return errors.Is(err, target) }) {
 		return lease.Permanent(explained)
 	}
 	return explained
 }
 
-// permanent lists the errors that last until the client gets another user, or the user gets another
-// role.
-var permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
+// permanentErrors lists the errors that every retry returns again, until the client uses another
+// user or the user gets another role.
+var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {
 	switch {

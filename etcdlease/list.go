@@ -14,16 +14,16 @@ import (
 // List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
 // keys in each exchange, with linearizable reads. See [lease.Lister].
 //
-// The time that a lease has left is an upper bound, because a Store counts it from its first
-// observation of the lease. So if a holder crashes, List reports its lease as leased until this
-// Store has observed the lease for its whole duration. To see which leases are being renewed, call
-// List again after that time.
+// List reports an upper bound of the time that a lease has left, because the Store counts this time
+// from its first observation of the lease. So if a holder has crashed, List reports its lease as
+// leased until this Store has observed the lease for its whole duration. To see which leases are
+// still being renewed, call List again after the longest duration.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// page is the number of keys that List reads in one exchange.
-const page = 500
+// pageSize is the number of keys that List reads in one exchange.
+const pageSize = 500
 
 // List reads the keys in order, page by page. It skips keys that are not valid names of leases.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
@@ -31,7 +31,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 		key := e.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(key)
 		for {
-			res, err := e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page))
+			res, err := e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
 			if err != nil {
 				yield(observe.NamedEntry{}, e.explain("list from", key, err))
 				return

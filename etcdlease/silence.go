@@ -12,9 +12,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// silence logs a warning if etcd does not answer any request for a certain time. It logs one
-// warning for each such period.
-type silence struct {
+// A silenceLogger logs a warning if etcd does not answer any request for a certain time. It logs
+// one warning for each such period.
+type silenceLogger struct {
 	after  time.Duration
 	logger *slog.Logger
 
@@ -24,7 +24,7 @@ type silence struct {
 }
 
 // sending records that a request is being sent.
-func (s *silence) sending() {
+func (s *silenceLogger) sending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() {
@@ -33,7 +33,7 @@ func (s *silence) sending() {
 }
 
 // ended records the result of a request. An error that etcd itself sent counts as an answer.
-func (s *silence) ended(client *clientv3.Client, err error) {
+func (s *silenceLogger) ended(client *clientv3.Client, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil || errors.As(err, new(rpctypes.EtcdError)) && !errors.Is(err, context.DeadlineExceeded) {

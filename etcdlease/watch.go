@@ -7,18 +7,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// confirmation is the maximum time that etcd may take to confirm a watch.
-const confirmation = 5 * time.Second
+// confirmTimeout is how long Watch waits until etcd has confirmed the watch.
+const confirmTimeout = 5 * time.Second
 
-// Watch returns once etcd has confirmed the watch. From then on, the client receives every revision
-// of the key, even if it has to reconnect.
+// Watch returns once etcd has confirmed the watch. After the confirmation, the client receives
+// every later revision of the key, even if it has to reconnect.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := context.WithCancel(ctx)
-	// A member of etcd that has lost its leader gets no new revisions. With this option it cancels
-	// the watch.
+	// A member of etcd that has lost its leader gets no new revisions, so WithRequireLeader makes
+	// it cancel the watch.
 	events := e.client.Watch(clientv3.WithRequireLeader(watching), key, clientv3.WithCreatedNotify())
-	timer := time.NewTimer(confirmation)
+	timer := time.NewTimer(confirmTimeout)
 	defer timer.Stop()
 	err := context.DeadlineExceeded
 	select {

@@ -1,6 +1,6 @@
 // Package controllerruntime runs the leader elections of controller-runtime and client-go over any
-// [lease.Authority], for example in PostgreSQL or etcd. With such an authority, the controllers of
-// several clusters can have one common leader.
+// [lease.Authority], for example in PostgreSQL or etcd. The controllers of several clusters can
+// elect one common leader, if all of them can reach the authority.
 //
 // The package offers two ways.
 //
@@ -13,9 +13,9 @@
 //	})
 //
 // Two weaknesses of the elector remain. A process that was suspended notices the end of its lease
-// only after it resumes. With LeaderElectionReleaseOnCancel the elector releases the lease before
-// its work has stopped. A Lock fixes two other weaknesses. A Lock rejects an answer that arrives
-// too late, and never releases the lease of another elector.
+// only after it resumes. If LeaderElectionReleaseOnCancel is set, the elector releases the lease
+// before the work of the leader has stopped. A Lock fixes two other weaknesses. A Lock rejects an
+// answer of the authority that arrives too late, and never releases the lease of another elector.
 //
 // A [Runnable] is the safe way. A Runnable runs a function while its Session holds the lease. Turn
 // off the leader election of the manager:

@@ -23,14 +23,14 @@ import (
 // resourcelock.Interface. Each elector needs its own Lock. Only one goroutine at a time may call
 // Create or Update. Any number of goroutines may call the other methods.
 //
-// The authority grants the lease to one elector at a time and ends the lease after the
-// LeaseDuration. But an elector counts from the arrival of an answer, and then leads for up to its
-// RenewDeadline plus its RetryPeriod. If the lease may end before the elector stops leading, Update
-// returns an error. An elector can only release a lease that the authority granted to its own Lock.
+// The authority grants the lease to one elector at a time. It ends a lease that is not renewed
+// within the LeaseDuration. After each answer, an elector may lead for up to its RenewDeadline plus
+// its RetryPeriod. Update returns an error if the lease could end while the elector still leads. An
+// elector can only release a lease that the authority granted to its own Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
-	goesOn         time.Duration // how long an elector leads after the last answer
+	leadsFor       time.Duration // how long an elector leads after the last answer
 
 	mu    sync.Mutex
 	grant grant
@@ -44,8 +44,8 @@ type grant struct {
 	token     lease.Token   // the token of the last granted acquire
 }
 
-// LockOptions repeat settings of the elector that uses the Lock. A nil *LockOptions and zero fields
-// mean the defaults of controller-runtime.
+// LockOptions must have the same values as the settings of the elector that uses the Lock. A nil
+// *LockOptions or a zero field means the default of controller-runtime.
 type LockOptions struct {
 	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
 	RetryPeriod   time.Duration // the elector's RetryPeriod. Default: 2 s
@@ -74,8 +74,8 @@ func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, e
 			return nil, &lease.FieldError{Field: "LockOptions." + field, Value: value.String(), Bound: "must not be negative", Code: lease.ErrOption}
 		}
 	}
-	goesOn := cmp.Or(c.RenewDeadline, 10*time.Second) + cmp.Or(c.RetryPeriod, 2*time.Second)
-	return &Lock{authority: a, name: name, identity: identity, goesOn: goesOn}, nil
+	leadsFor := cmp.Or(c.RenewDeadline, 10*time.Second) + cmp.Or(c.RetryPeriod, 2*time.Second)
+	return &Lock{authority: a, name: name, identity: identity, leadsFor: leadsFor}, nil
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
@@ -99,8 +99,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector restarts its count when these bytes change, so the bytes include the part of the
-	// record that every renewal changes.
+	// The elector notices a renewal only if the raw bytes change. So the raw bytes include the
+	// whole record of the authority, which every renewal changes.
 	raw, err := json.Marshal([]any{record, r})
 	return record, raw, err
 }
@@ -115,8 +115,9 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.Update(ctx, record)
 }
 
-// Update acquires, renews or releases the lease, depending on the record. If the authority refuses
-// the request, Update returns a conflict error of package k8s.io/apimachinery/pkg/api/errors.
+// If the record names this elector as the holder, Update acquires or renews the lease. If the
+// record names no holder, Update releases the lease. If the authority refuses the request, Update
+// returns a conflict error of package k8s.io/apimachinery/pkg/api/errors.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -145,8 +146,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// acquire proposes an ID. If the outcome is unknown, the next acquire proposes the same ID again.
-// If an authority has granted an ID, it also grants a second acquire with the same ID.
+// acquire proposes an ID. If the outcome of an acquire is unknown, the next acquire proposes the
+// same ID. An authority that has granted an ID also grants a repeated acquire with the same ID.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
@@ -157,7 +158,7 @@ func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 		return err
 	}
 	g.held, g.requested, g.token = true, d, res.Record.Token()
-	return l.inTime(sent, res)
+	return l.checkInTime(sent, res)
 }
 
 func (l *Lock) renew(ctx context.Context, id lease.ID) error {
@@ -166,7 +167,7 @@ func (l *Lock) renew(ctx context.Context, id lease.ID) error {
 	if err != nil {
 		return err
 	}
-	return l.inTime(sent, res)
+	return l.checkInTime(sent, res)
 }
 
 func (l *Lock) release(ctx context.Context, g *grant) error {
@@ -181,19 +182,19 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 	return err
 }
 
-// inTime returns an error if the elector would lead for longer than the lease lasts after this
-// answer.
-func (l *Lock) inTime(sent time.Time, res lease.Result) error {
+// checkInTime returns an error if the lease could end while the elector still leads. The request
+// was sent at the time sent.
+func (l *Lock) checkInTime(sent time.Time, res lease.Result) error {
 	took := time.Since(sent)
-	if left := res.MinRemaining - took; left < l.goesOn {
+	if left := res.MinRemaining - took; left < l.leadsFor {
 		return fmt.Errorf("controllerruntime: lease %q is certain for %v after an answer that took %v, and an elector goes on for %v, its RenewDeadline and RetryPeriod: tell NewLock what they are, or choose a longer LeaseDuration",
-			l.name, left, took, l.goesOn)
+			l.name, left, took, l.leadsFor)
 	}
 	return nil
 }
 
 // Token returns the fencing token of the last grant. Token returns the empty token if the last
-// request was refused or released the lease. Send the token with each write.
+// request released the lease or was refused. Send the token with each write.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,9 +15,10 @@ import (
 // A Runnable runs a function while it holds a lease. Add it to a manager whose own leader election
 // is off. A Runnable implements manager.Runnable and manager.LeaderElectionRunnable.
 //
-// The function gets a context and the fencing token of the lease. The context is canceled before
-// another process can acquire the lease, at least one stop window earlier. By default, a Runnable
-// that has lost its lease waits for the lease again. The manager keeps running in the meantime.
+// The function gets a context and the fencing token of the lease. The context is canceled at least
+// one StopWindow of the Session before another process can acquire the lease. By default, a
+// Runnable that has lost its lease waits until it can acquire the lease again. The manager keeps
+// running while the Runnable waits.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error
@@ -29,9 +30,10 @@ type Runnable struct {
 }
 
 // NewRunnable returns a Runnable. The options are passed to session.Run, and nil means the
-// defaults. If Again is nil, the Runnable waits for the lease again after a loss. Any other error
-// of f ends the Runnable and the manager. The Runnable closes the Session when it ends. NewRunnable
-// returns a [*lease.FieldError] if the Session or the function is nil.
+// defaults. If the option Again is nil, a Runnable that has lost the lease waits until it can
+// acquire the lease again. Any other error of f ends the Runnable and the manager. The Runnable
+// closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the Session or the
+// function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	for field, missing := range map[string]bool{"NewRunnable.l": l == nil, "NewRunnable.f": f == nil} {
 		if missing {
@@ -48,9 +50,9 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 	return r, nil
 }
 
-// Start waits for the lease and runs the function while the lease is held. After a loss, Start
-// waits for the lease again, until ctx is done. Start returns once the function has returned and
-// the lease is released. It must be called only once.
+// Start waits for the lease and runs the function while the lease is held. If the lease is lost,
+// Start waits for the lease again, until ctx is done. Start returns only after the function has
+// returned and the lease was released. It must be called only once.
 func (r *Runnable) Start(ctx context.Context) error {
 	err := session.Run(ctx, r.lease, r.run, &r.o)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -68,7 +70,7 @@ const closeTimeout = 10 * time.Second
 func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 	r.set(true, time.Time{})
 	defer r.set(false, time.Time{})
-	stop := context.AfterFunc(ctx, func() { r.stop() })
+	stop := context.AfterFunc(ctx, func() { r.noteCanceled() })
 	defer stop()
 	return r.f(ctx, tok)
 }
@@ -79,8 +81,9 @@ func (r *Runnable) set(leads bool, stopped time.Time) {
 	r.leads, r.stopped = leads, stopped
 }
 
-// stop records the time at which the context was canceled, if the function has not returned yet.
-func (r *Runnable) stop() {
+// noteCanceled records the time at which the context was canceled, if the function is still
+// running.
+func (r *Runnable) noteCanceled() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.leads {
@@ -91,8 +94,8 @@ func (r *Runnable) stop() {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if the lease is no
-// longer held but the function still runs after its context was canceled. Another process may then
+// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if the function still
+// runs although its context was canceled and the lease is no longer held. Another process may then
 // work at the same time. A kubelet restarts the container when the check fails.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
