@@ -10,14 +10,14 @@
 // owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. With both methods, a request starts from the state that the Store saw last, which
-// saves exchanges with the API server. An authority that [lease.NewAuthority] makes of a Store is
-// just as safe, but each of its renewals takes two exchanges. Make one Store for each client and
-// keep it, because a new Store has not seen any lease yet.
+// change it. Both methods save exchanges with the API server, because a request starts from the
+// last state of the lease that the Store has seen. An authority of [lease.NewAuthority] is just as
+// safe, but needs two exchanges for each renewal. Use one Store for the whole life of a client,
+// because a new Store has not seen any lease yet.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a
-// client sends at most 5 requests a second and delays the others. Such a client also needs 45 s to
-// detect a connection that has died silently.
+// client sends at most 5 requests a second and delays the others. It also takes 45 s to detect a
+// dead connection.
 //
 // # Objects
 //
@@ -49,23 +49,23 @@
 // object. Even a call that only inspects a lease creates the object of the lease. Labels, other
 // annotations and owner references are preserved.
 //
-// If Kubernetes allows the name of a lease, the object has the same name. Kubernetes allows names
-// with lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is escaped.
-// For example, the lease "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name that is
-// too long is rejected.
+// If Kubernetes allows the name of a lease as the name of an object, the object has that name.
+// Kubernetes allows names with lower-case letters, digits, "-" and ".", and at most 253 bytes. Any
+// other name is escaped. For example, the lease "jobs/nightly" is stored in the object
+// "x--jobs-2fnightly". A name that is too long is rejected.
 //
-// A program needs the verbs get, create, update, watch and list on leases in the namespace. The
-// file rbac.yaml in the folder of this package defines a Role with these verbs. An object with
-// spec.strategy or spec.preferredHolder is rejected, because the API server elects the holder of
-// such an object.
+// An object with spec.strategy or spec.preferredHolder is rejected, because the API server elects
+// the holder of such an object. A program needs the verbs get, create, update, watch and list on
+// leases in the namespace. The file rbac.yaml in the folder of this package defines a Role with
+// these verbs.
 //
 // # Time
 //
-// The API server cannot report its time, and the clocks of two clients may differ. So an object
-// never stores the time at which a lease ends. Instead, the object stores the duration that was
-// left at the write, rounded up to milliseconds. When a Store sees a version of an object for the
-// first time, the Store starts to count the remaining duration on its own monotonic clock. So no
-// clock has to show the right time of day. The rates of the clocks may differ by
+// Clients cannot ask the API server for its time, and the clocks of two clients may differ. So an
+// object never stores the time at which a lease ends. An object stores how much time the lease had
+// left when the object was written, rounded up to milliseconds. When a Store sees a version of an
+// object for the first time, it starts to count down the remaining time with its own monotonic
+// clock. So no clock has to show the right time of day. The rates of the clocks may differ by
 // [Options.MaxClockDrift]. There are four consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
@@ -83,15 +83,15 @@
 // # Tokens
 //
 // A token is newer than every token that was granted before under the same name. Tokens keep rising
-// even if the object is deleted or restored from an old copy, or if the API server restarts. Tokens
-// also keep rising if an elector created the object, or if other programs have held the lease in
-// between.
+// even if the object is deleted or restored from an old copy, or if the API server restarts. They
+// also keep rising if an elector of client-go created the object, or if other programs held the
+// lease between two grants.
 //
-// A new object has no record. The first grant is an update of exactly that version of the object,
-// and all tokens are above the resourceVersion of that version. Since version 1.35, Kubernetes
-// guarantees that the resourceVersions of one resource are rising numbers. Older API servers over
-// etcd also use rising numbers, but without a guarantee. If a resourceVersion is not a number, the
-// Store returns an error.
+// A new object has no record. The first grant is an update of the new object, and its token is
+// above the resourceVersion of the new object. Since version 1.35, Kubernetes guarantees that the
+// resourceVersions of one resource are rising numbers. API servers before 1.35 that use etcd also
+// have rising numbers, but do not guarantee this. If a resourceVersion is not a number, the Store
+// returns an error.
 //
 // These events break the promises:
 //
@@ -104,19 +104,22 @@
 //
 // # Other programs
 //
-// Electors of client-go can contend for the same object. Managers of controller-runtime use such
-// electors. A rolling update can therefore move a program from client-go to this package. A session
-// sees the release of an elector at once, and an elector sees the release of a session at its next
-// read. If a session or an elector dies, the other one takes over after the duration of the lease.
+// Electors of client-go can contend with a Session for the same object. Managers of
+// controller-runtime use such electors. A rolling update can therefore move a program from
+// client-go to this package. If an elector releases the lease, a waiting Session notices the
+// release at once. If a Session releases the lease, a waiting elector notices the release when it
+// next reads the object. If the holder dies, a waiting Session or elector takes over after the
+// duration of the lease.
 //
-// A lease that another program holds is reported as leased. The Store counts the
-// leaseDurationSeconds of such a lease from the time at which the Store first saw the object.
-// Without leaseDurationSeconds the lease never ends by itself. The reported owner begins with
-// [ForeignOwner], and no request may use the reported ID. A lease of another program has no fencing
-// token, so nothing protects data from late writes of its holder. A request that would end or
-// change the lease fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
-// programs. When the lease of another program has ended, the next grant of this package has a newer
-// token than the last grant of this package.
+// A lease that another program holds is reported as leased. Such a lease ends when its
+// leaseDurationSeconds have passed since the Store first saw that version of the object. If the
+// other program has not set leaseDurationSeconds, its lease never ends by itself. The owner that is
+// reported for such a lease begins with [ForeignOwner]. No request may use the ID that is reported
+// for the lease of another program. A lease of another program has no fencing token, so nothing
+// protects data from late writes of its holder. A request that would end or change the lease of
+// another program fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
+// programs. Leases of other programs do not interrupt the order of the tokens: the next grant of
+// this package has a newer token than its last grant.
 //
 // At any time, at most one session or elector leads. The exceptions are these weaknesses of
 // client-go's elector, which also exist without this package:
@@ -138,6 +141,6 @@
 // A renewal takes one exchange with the API server, and so does a release. An acquire takes one
 // exchange if the Store has already seen the current state of the lease. Otherwise it takes two,
 // and three if the name is new. A refusal takes one exchange. A contender waits with a watch, and
-// renewals do not wake the contender. The contender reads the lease again when the duration of the
-// last renewal has passed.
+// the renewals of the holder do not wake it. A contender reads the lease again when a whole
+// duration has passed since the last renewal.
 package kubelease

@@ -24,9 +24,9 @@ type engine struct {
 
 // Load reads the object. If the object does not exist, Load creates it.
 //
-// A new object never contains a lease. Suppose that a client finds no object and then creates one
-// with a lease. Between these two steps, another client may create the object, grant tokens and
-// delete the object. The token of the first client would then not be newer. Load therefore creates
+// A new object never contains a lease. If an acquire created the object together with its lease, a
+// slow client could grant an old token. For example, a client could find no object, and then pause
+// while other clients create the object, grant tokens and delete the object. Load therefore creates
 // an object without a record, and a grant is an update of that object.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key, err := objectName(name)
@@ -48,23 +48,24 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	}
 }
 
-// Open is the same as Load, because only an exchange can show whether the object exists.
+// Open is the same as Load, because the engine must always ask the API server whether the object
+// exists.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry decodes an object and stores the object in the memory.
+// entry decodes the lease in an object, and remembers the object for the next update.
 func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	found, err := read(object)
 	if err != nil {
 		return observe.Entry{}, e.explainObject(object.Name, err)
 	}
-	e.memory.keep(object, found.Revision)
+	e.memory.remember(object, found.Revision)
 	return found, nil
 }
 
-// get reads an object from etcd. get sets no resourceVersion, because the API server may answer a
-// request with a resourceVersion from a cache.
+// get reads an object. The request has no resourceVersion, so that the API server reads from etcd
+// and not from its cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
 	return object, e.explain("get", key, err)
@@ -79,9 +80,10 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
-// The client must not retry the request by itself. The API server adds Retry-After to some errors
-// although the write may have been applied. A retry of an applied write would fail with a conflict,
-// and the caller would conclude that nothing was written.
+// The client must not retry the request by itself. The API server sends some errors with a
+// Retry-After header although it may have applied the write. If the client retried a write that was
+// applied, the retry would fail with a conflict, and the caller would conclude that nothing was
+// written.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
@@ -119,8 +121,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. reload returns lease.ErrConflict if the object does not exist or
-// has another version.
+// reload reads the object again. It returns lease.ErrConflict if the object does not exist or has
+// another version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {
@@ -137,8 +139,8 @@ func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry
 }
 
 // refuseForeign returns lease.ErrForeign for a request that would end or change the lease of
-// another program. refuseForeign reads the object first, because the other program may have
-// released the lease. If the version has changed, it returns lease.ErrConflict.
+// another program. It first reads the object again, because the other program may have released the
+// lease. It returns lease.ErrConflict if the version of the object has changed.
 func (e *engine) refuseForeign(ctx context.Context, key, version string) (observe.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain wraps an error of the API server with the name of its lease and with advice. explain
-// marks the error with lease.Permanent if no retry can succeed. Package errors of apimachinery
-// still recognizes the reason of the wrapped error.
+// explain wraps an error of the API server with the name of the lease and with advice. If no retry
+// can succeed, explain marks the error with lease.Permanent. Functions such as IsForbidden of
+// package k8s.io/apimachinery/pkg/api/errors still recognize the wrapped error.
 func (e *engine) explain(verb, key string, err error) error {
 	if err == nil {
 		return nil

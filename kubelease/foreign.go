@@ -17,25 +17,25 @@ import (
 // Owner with this prefix.
 const ForeignOwner = "foreign:"
 
-// foreignMark is the prefix of the ID of a lease that another program holds. A hash of the
+// foreignIDPrefix is the prefix of the ID of a lease that another program holds. A hash of the
 // holderIdentity follows the prefix. A request must not use an ID with this prefix.
-const foreignMark = "foreign\x00"
+const foreignIDPrefix = "foreign\x00"
 
-func isForeign(id lease.ID) bool { return string(id[:len(foreignMark)]) == foreignMark }
+func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }
 
-// foreign returns the record of a lease that another program holds under the given identity. A
-// lease of another program has no token, so the record keeps the last epoch that this library
+// foreignRecord returns the record of a lease that another program holds under the given identity.
+// A lease of another program has no token, so the record keeps the last epoch that this library
 // granted.
-func foreign(identity string, seconds *int32, epoch uint64) observe.Kept {
+func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
-	copy(id[copy(id[:], foreignMark):], hash[:])
+	copy(id[copy(id[:], foreignIDPrefix):], hash[:])
 	owner := ForeignOwner + strings.ReplaceAll(strings.ToValidUTF8(identity, "\uFFFD"), "\x00", "\uFFFD")
 	for len(owner) > lease.MaxLabel {
 		_, n := utf8.DecodeLastRuneInString(owner)
 		owner = owner[:len(owner)-n]
 	}
-	// Without a duration the lease counts as infinite, so its holder is not replaced.
+	// A lease without a duration counts as infinite, so that nobody replaces its holder.
 	k := observe.Kept{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
 	if seconds != nil && *seconds > 0 {
 		k.Left = time.Duration(*seconds) * time.Second
@@ -76,8 +76,8 @@ func checkOwner(field, owner string) error {
 		Bound: "must not begin with " + strconv.Quote(ForeignOwner) + ", which marks holders that do not use this library"}
 }
 
-// checkSwap returns an error if another program still holds the lease in old. checkSwap also
-// returns an error if the Owner of next begins with ForeignOwner.
+// checkSwap returns an error if another program still holds the lease. It also returns an error if
+// the Owner of the new record begins with ForeignOwner.
 func checkSwap(old lease.Snapshot, next lease.Record) error {
 	if isForeign(old.Record.ID) && old.Record.At(old.Now).State.Locked() {
 		return lease.ErrForeign

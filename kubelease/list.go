@@ -15,27 +15,27 @@ import (
 // List returns the leases whose names begin with prefix. It reads all objects of the namespace, 500
 // at a time. The result includes the leases of other programs.
 //
-// The remaining time of a listed lease is an upper bound, because a Store starts to count when it
-// sees a lease for the first time. List may therefore report a lease as leased although its holder
-// is dead. List reports such a lease as expired once a whole duration has passed since this Store
-// first saw the lease. To find out which leases are renewed, call List a second time after the
-// longest duration.
+// List reports an upper bound of the time that a lease has left, because the Store starts to count
+// when it first sees the lease. List may therefore report a lease as leased although its holder is
+// dead. The lease of a dead holder is reported as expired once this Store has seen the lease for
+// its whole duration. To find out which leases are still being renewed, call List a second time
+// after the longest duration.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// page is the number of objects that List reads in one request.
-const page = 500
+// pageSize is the number of objects that List reads in one request.
+const pageSize = 500
 
-// List reads the objects in pages. All pages are from one snapshot, which the API server takes at
-// the first page. If the list takes so long that the server has dropped that snapshot, the
-// remaining pages are from a newer one.
+// List reads the objects in pages. All pages are from the snapshot that the API server takes for
+// the first page. If the list takes so long that the API server drops this snapshot, the remaining
+// pages are from a newer snapshot.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
-		o := metav1.ListOptions{Limit: page}
+		o := metav1.ListOptions{Limit: pageSize}
 		for {
 			objects, err := e.client.Leases(e.namespace).List(ctx, o)
-			if token := continuation(err); token != "" && token != o.Continue {
+			if token := continueToken(err); token != "" && token != o.Continue {
 				o.Continue = token
 				continue
 			}
@@ -64,9 +64,9 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// continuation returns the token with which a list can continue after the server has dropped its
-// snapshot. continuation returns the empty string for nil and for any other error.
-func continuation(err error) string {
+// continueToken returns the token in err with which a list can continue after the API server has
+// dropped the snapshot. If err has no such token, continueToken returns the empty string.
+func continueToken(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {
 		return ""

@@ -21,9 +21,9 @@ type remembered struct {
 	revision int64
 }
 
-// keep stores an object if the memory has no newer version of it. If the memory is full, keep
-// removes another object.
-func (m *memory) keep(object *coordinationv1.Lease, revision int64) {
+// remember stores an object if the memory has no newer version of the object. If the memory is
+// full, remember removes another object.
+func (m *memory) remember(object *coordinationv1.Lease, revision int64) {
 	object.ManagedFields = nil // The server keeps these fields. They are the largest part of an object.
 	m.mu.Lock()
 	defer m.mu.Unlock()

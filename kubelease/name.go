@@ -8,24 +8,25 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escaped is the prefix of the object's name if the name of the lease had to be escaped. If the
-// name of a lease itself begins with this prefix, that name is escaped too.
-const escaped = "x--"
+// escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name
+// that begins with "x--" is escaped too, so that it differs from every escaped name.
+const escapedPrefix = "x--"
 
 // maxObjectName is the maximum length of an object's name in bytes.
 const maxObjectName = 253
 
-// objectName returns the name of the object for a lease. If Kubernetes allows the name of the
-// lease, the object has the same name. In any other name, every byte except a-z and 0-9 is written
-// as a hyphen and two hexadecimal digits. Two different leases never share an object.
+// objectName returns the name of the object for a lease. If Kubernetes allows the name of the lease
+// as the name of an object, the object has that name. Any other name is escaped: it gets a prefix,
+// and every byte except a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two
+// different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err
 	}
 	object := name
-	if !isObjectName(name) || strings.HasPrefix(name, escaped) {
+	if !isObjectName(name) || strings.HasPrefix(name, escapedPrefix) {
 		var b strings.Builder
-		b.WriteString(escaped)
+		b.WriteString(escapedPrefix)
 		for i := range len(name) {
 			if c := name[i]; isAlphanumeric(c) {
 				b.WriteByte(c)
@@ -47,7 +48,7 @@ func objectName(name string) (string, error) {
 // lease has that object.
 func leaseName(object string) (string, bool) {
 	name := object
-	if text, ok := strings.CutPrefix(object, escaped); ok {
+	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {
 		var b strings.Builder
 		for len(text) > 0 {
 			plain, rest, more := strings.Cut(text, "-")

@@ -21,8 +21,8 @@ import (
 const Annotation = "fencedlease.github.io/record"
 
 // saved is the content of the annotation. Besides the record, the annotation has copies of some
-// fields of the spec. If the spec differs from these copies, another program has changed the spec
-// since the last write of this library.
+// fields of the spec. If the spec differs from the copies in the annotation, another program has
+// changed the spec since the last write of this library.
 type saved struct {
 	Record      observe.Kept `json:"record"`
 	Holder      string       `json:"holder,omitempty"` // spec.holderIdentity
@@ -62,10 +62,10 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 // read decodes the lease in an object.
 //
 // If the object has no record of this library, the epoch of the lease is the resourceVersion of the
-// object. A grant is a write that raises the epoch by one, so the epoch is never above the
-// resourceVersion after the write. The resourceVersion keeps rising even if the object is deleted
-// and created again. So the resourceVersion of a new object is above all epochs of earlier objects
-// with the same name.
+// object. Each grant raises the epoch by one and the resourceVersion by at least one, so the epoch
+// is never above the resourceVersion. The resourceVersion keeps rising even if the object is
+// deleted and created again. So the resourceVersion of a new object is above all epochs of earlier
+// objects with the same name.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -87,10 +87,10 @@ func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	holder := value(spec.HolderIdentity)
 	switch {
 	case holder != "" && (ours == nil || holder != ours.Holder):
-		e.Foreign, e.Kept = true, foreign(holder, spec.LeaseDurationSeconds, e.Record.Epoch)
+		e.Foreign, e.Kept = true, foreignRecord(holder, spec.LeaseDurationSeconds, e.Record.Epoch)
 	case holder == "" && ours != nil && ours.Holder != "" && value(spec.LeaseTransitions) > ours.Transitions:
-		// Another program has held the lease since the last write of this library, and has
-		// released it.
+		// Since the last write of this library, another program has acquired the lease and released
+		// it.
 		e.Kept = observe.Kept{Record: lease.Record{Epoch: e.Record.Epoch}}
 	}
 	return e, nil
@@ -101,8 +101,8 @@ func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in an object. The annotation is for this library, and the spec is for other
-// programs.
+// write stores a record in an object. It writes the annotation for this library, and the spec for
+// other programs.
 func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -113,7 +113,7 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 	spec.HolderIdentity, spec.LeaseDurationSeconds = &s.Holder, new(int32(1))
 	if r.State.Locked() {
 		s.Holder = identity(r)
-		*spec.LeaseDurationSeconds = seconds(next)
+		*spec.LeaseDurationSeconds = secondsLeft(next)
 	}
 	now = now.UTC()
 	if r.State == lease.Leased && (before == nil || r.Epoch != before.Record.Record.Epoch) {
@@ -123,7 +123,7 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 		}
 	}
 	spec.LeaseTransitions = &s.Transitions
-	spec.RenewTime = &metav1.MicroTime{Time: renewed(spec.RenewTime, now)}
+	spec.RenewTime = &metav1.MicroTime{Time: nextRenewTime(spec.RenewTime, now)}
 	text, err := json.Marshal(&s)
 	if err != nil {
 		return err
@@ -135,9 +135,9 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 	return nil
 }
 
-// identity returns the holderIdentity for a record. The identity includes a part of the random
-// lease ID, so that no elector has the same identity. An elector would treat a record with its own
-// identity as its own lease.
+// identity returns the holderIdentity for a record. The holderIdentity includes a part of the
+// random lease ID, so that no elector has the same identity. An elector would treat a record with
+// its own identity as its own lease.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -146,9 +146,9 @@ func identity(r lease.Record) string {
 	return r.Owner + "_" + r.ID.String()[:part]
 }
 
-// seconds returns the time that a record has left, in whole seconds, rounded up. An elector waits
-// for that time after each change that it sees.
-func seconds(k observe.Kept) int32 {
+// secondsLeft returns the time that a lease has left, in whole seconds, rounded up. After each
+// change that an elector sees, it waits for this time before it tries to acquire the lease.
+func secondsLeft(k observe.Kept) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
 		left = lease.Infinite
@@ -160,10 +160,11 @@ func seconds(k observe.Kept) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// renewed returns the next renewTime. The next renewTime is now, but at least one second after the
-// stored renewTime. Electors compare whole seconds, so electors would not notice a smaller change.
-// An elector that missed a renewal could replace the holder up to a second before the lease ends.
-func renewed(stored *metav1.MicroTime, now time.Time) time.Time {
+// nextRenewTime returns the renewTime for a write. It is the current time, but at least one second
+// after the stored renewTime. Electors compare only the whole seconds of renewTime, so they would
+// not notice a smaller change. An elector that did not notice a renewal could replace the holder up
+// to a second before the lease ends.
+func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {
 		if least := stored.Add(time.Second); now.Before(least) && least.UTC().Year() <= lastYear {

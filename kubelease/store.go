@@ -16,20 +16,20 @@ import (
 // Options are the settings of a [Store]. A nil *Options means the default of every field. A zero
 // field has the default that its comment names.
 type Options struct {
-	// Limits bound the durations that an authority over this Store grants. If a record claims to
-	// have more than MaxDuration left, the Store assumes that MaxDuration was left when the Store
-	// first saw the record. All users of a namespace should set the same MaxDuration. Limits do
-	// not apply to leases of other programs. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record says
+	// that more than MaxDuration is left, the Store assumes that MaxDuration was left when the
+	// Store first saw the record. All users of a namespace should set the same MaxDuration. Limits
+	// do not apply to leases of other programs. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift is the largest error e of a clock's rate. The clocks of all clients must run
-	// at rates between 1-e and 1+e. Set it to the MaxClockDrift of the sessions. Default: 0.001.
+	// MaxClockDrift is the largest error of the rate of a client's clock. Each clock must run at a
+	// rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions. Default:
+	// 0.001.
 	MaxClockDrift float64
 
-	// Names is the number of names that the Store remembers. Each name takes about 2 kB. When the
-	// Store sees the lease of a forgotten name again, the duration of that lease is counted from
-	// the beginning. The Store never forgets the duration of a lease that is being watched.
-	// Default: 65,536.
+	// Names is the number of names that the Store remembers. Each name takes about 2 kB. If the
+	// Store has forgotten a name, it counts the time of that lease anew when it sees the lease
+	// again. The Store never forgets the time of a lease that is being watched. Default: 65,536.
 	Names int
 }
 
@@ -71,17 +71,18 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. An authority of [lease.NewAuthority] loads the
-// record before every swap, so this authority needs fewer exchanges with the API server. A request
-// starts from the record that the Store saw last. Before the authority refuses a request, the
-// authority reads the record again.
+// Authority returns an authority over the Store. This authority needs fewer exchanges with the API
+// server than an authority of [lease.NewAuthority], which loads the record before every swap. A
+// request starts from the record that the Store saw last. The authority reads the record again
+// before it refuses a request.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
 // Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, with the remaining time as this Store has observed it. Load
-// reads the object from etcd and not from a cache. If the object does not exist, Load creates it.
+// Load returns the record under name, with the time that the lease has left as counted by this
+// Store. Load reads the object from etcd and not from a cache. If the object does not exist, Load
+// creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
@@ -98,8 +99,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 
 // Watch returns a channel that signals changes of the object, as [lease.Watcher] describes.
 // Renewals send no signal. A watch takes one read and one request that stays open. The watch is
-// lost when the connection breaks. API servers end every watch after some time, and then the watch
-// is lost too.
+// lost when the connection breaks. The watch is also lost when the API server ends it, as API
+// servers do with every watch after some time.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// confirmation is the timeout for starting a watch.
-const confirmation = 5 * time.Second
+// confirmTimeout is the timeout for starting a watch.
+const confirmTimeout = 5 * time.Second
 
 // Watch returns once the server has confirmed a watch. The watch starts at the resourceVersion of a
-// list that Watch has just read. The server may already have dropped the resourceVersion of the
-// object itself.
+// new list, because the API server may no longer have the older resourceVersion of the object
+// itself.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
 		return nil, err
 	}
 	watching, cancel := context.WithCancel(ctx)
-	impatient := time.AfterFunc(confirmation, cancel)
+	impatient := time.AfterFunc(confirmTimeout, cancel)
 	defer impatient.Stop()
-	last, moment, err := e.begin(watching, name, key)
+	last, moment, err := e.readForWatch(watching, name, key)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -61,9 +61,9 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return signals, nil
 }
 
-// begin reads an object and returns the resourceVersion of the whole list at that time. If the
-// object does not exist, begin creates it.
-func (e *engine) begin(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
+// readForWatch lists only one object, and returns the object and the resourceVersion of the list.
+// If the object does not exist, readForWatch creates it.
+func (e *engine) readForWatch(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
 	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
 	case err != nil:
@@ -91,16 +91,16 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	}
 	before := *last
 	*last = next
-	e.memory.keep(object, next.Revision)
+	e.memory.remember(object, next.Revision)
 	e.note(name, next)
-	return !continues(before, next)
+	return !isRenewal(before, next)
 }
 
-// continues reports whether next differs from before only by a renewal. A waiter cannot do anything
-// with such a change.
-func continues(before, next observe.Entry) bool {
-	if before.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
-		before.Record.Epoch = next.Record.Epoch
+// isRenewal reports whether the two entries differ only by a renewal. A renewal is of no use to a
+// waiter.
+func isRenewal(before, after observe.Entry) bool {
+	if before.Foreign && after.Foreign { // In an object without our record the epoch is the resourceVersion.
+		before.Record.Epoch = after.Record.Epoch
 	}
-	return before.Record == next.Record && before.Record.State == lease.Leased && next.Left >= before.Left
+	return before.Record == after.Record && before.Record.State == lease.Leased && after.Left >= before.Left
 }

@@ -1,5 +1,5 @@
-// Elector26 runs an elector of client-go v0.26. An elector of that version ignores the duration in
-// the record and waits for its own LeaseDuration before it replaces a holder. The tests of
+// Elector26 runs an elector of client-go v0.26. An elector of client-go v0.26 ignores the duration
+// in the record, and waits for its own LeaseDuration before it replaces a holder. The tests of
 // kubelease run Elector26 as a separate program, because one program cannot contain two versions of
 // client-go. Elector26 prints "leads" and "stops", and exits when its standard input is closed.
 package main

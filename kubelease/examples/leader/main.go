@@ -79,7 +79,7 @@ func lead() error {
 
 // watch starts two copies and kills the one that leads.
 func watch() error {
-	first, err := start("first")
+	first, err := startCopy("first")
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  leads with token ", before)
-	second, err := start("second")
+	second, err := startCopy("second")
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns once the copy waits for the lease.
-func start(name string) (*child, error) {
+// startCopy starts a copy of this program, and returns once the copy waits for the lease.
+func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
