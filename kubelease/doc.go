@@ -118,8 +118,8 @@
 // for the lease of another program. A lease of another program has no fencing token, so nothing
 // protects data from late writes of its holder. A request that would end or change the lease of
 // another program fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
-// programs. Leases of other programs do not interrupt the order of the tokens: the next grant of
-// this package has a newer token than its last grant.
+// programs. If another program held the lease between two grants of this package, the second grant
+// still has a newer token than the first.
 //
 // At any time, at most one session or elector leads. The exceptions are these weaknesses of
 // client-go's elector, which also exist without this package:

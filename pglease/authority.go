@@ -14,24 +14,24 @@ type engine interface {
 	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 }
 
-// An authority decides like the authority of [lease.NewAuthority], but needs fewer exchanges. An
-// authority remembers the record that it committed last under each name. It computes a renewal, a
-// change or a release from that record, without loading the row first. This is safe for three
-// reasons:
+// An authority gives the same answers as an authority of [lease.NewAuthority], but needs fewer
+// exchanges. An authority remembers the record that it committed last under each name. It computes
+// a renewal, a change or a release from the remembered record, without loading the row first. This
+// is safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
 //   - A write succeeds only if the row is unchanged and has not reached its end.
 //
-// An authority loads the row before it refuses a request and before it returns a result without a
-// write. If a write conflicts, it loads the row and decides again.
+// An authority loads the row before it refuses a request, and before it grants a request that needs
+// no write. If a write conflicts, it loads the row and decides again.
 type authority struct {
-	store remembering
+	store rememberingStore
 	lease.Lister
 }
 
 func (s *rows) authority() authority {
-	return authority{remembering{s, s.memory}, lease.NewAuthority(s).(lease.Lister)}
+	return authority{rememberingStore{s, s.memory}, lease.NewAuthority(s).(lease.Lister)}
 }
 
 // Do carries out one request.
@@ -41,7 +41,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	}
 	switch req.Action {
 	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
-		snap, err := a.store.again(ctx, name, req)
+		snap, err := a.store.tryRemembered(ctx, name, req)
 		switch {
 		case err == nil:
 			return lease.Result{Record: snap.Record, Now: snap.Now, MinRemaining: snap.Record.Remaining(snap.Now)}, nil
@@ -52,16 +52,16 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return lease.NewAuthority(a.store).Do(ctx, name, req)
 }
 
-// A remembering store keeps the records that it commits in memory.
-type remembering struct {
+// A rememberingStore is an engine that remembers the records that it commits.
+type rememberingStore struct {
 	engine
 	memory *memory
 }
 
-// again computes the result of req from the remembered record, and commits it in one exchange. It
-// returns [lease.ErrConflict] if no record is remembered, if the request would be refused, if
-// nothing would be written, or if the row has changed.
-func (s remembering) again(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
+// tryRemembered computes the result of req from the remembered record, and commits the result in
+// one exchange. It returns [lease.ErrConflict] if no record is remembered, if the request would be
+// refused, if nothing would be written, or if the row has changed.
+func (s rememberingStore) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := s.memory.recall(name)
 	if !known || ctx.Err() != nil {
 		return lease.Snapshot{}, lease.ErrConflict
@@ -78,7 +78,7 @@ func (s remembering) again(ctx context.Context, name string, req lease.Request) 
 	return snap, err
 }
 
-func (s remembering) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+func (s rememberingStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.engine.Swap(ctx, name, old, next)
 	s.memory.note(name, snap, err)
 	return snap, err

@@ -18,8 +18,8 @@ type columns struct {
 	nanos    int64
 }
 
-// pointers returns pointers to the columns, as arguments of Scan. They are in the order of values.
-func (c *columns) pointers() []any {
+// scanArgs returns pointers to the columns for a call of Scan. They are in the order of values.
+func (c *columns) scanArgs() []any {
 	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
 }
 
@@ -36,24 +36,24 @@ func values(r lease.Record) []any {
 		duration = r.Duration.String()
 	}
 	if !r.Until.IsZero() {
-		until, nanos = whole(r.Until)
+		until, nanos = roundUp(r.Until)
 	}
 	return []any{r.State.String(), int64(r.Epoch), id, r.Owner, duration, until, nanos}
 }
 
 const infinite = "infinite"
 
-// whole rounds t up to a whole microsecond. It also returns how many nanoseconds it has added. The
-// clock of the server counts in microseconds, so it reaches t when it reaches the rounded time.
-func whole(t time.Time) (up time.Time, nanos int) {
+// roundUp rounds t up to a whole microsecond. It also returns how many nanoseconds it has added.
+// The clock of the server shows whole microseconds, so it reaches t and the rounded time at the
+// same moment.
+func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0
 	}
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record parses the columns. record checks every value, because the row may have been written by
-// hand.
+// record parses the columns. It checks every value, because the row may have been written by hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

@@ -47,8 +47,8 @@ type connectError struct{ err error }
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// explain wraps an error with the name of its lease and with advice. If no retry can succeed, it
-// marks the error with [lease.Permanent].
+// explain wraps an error with the name of the lease and with advice. If no retry can succeed,
+// explain marks the error with [lease.Permanent].
 func explain(what, name string, err error) error {
 	advice, permanent := advise(err)
 	if advice != "" {
@@ -61,8 +61,8 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns advice for an error. If permanent is true, every retry will fail until the cause
-// is removed.
+// advise returns advice for an error. It also reports whether every retry will fail until a person
+// removes the cause of the error.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:
@@ -91,7 +91,7 @@ func advise(err error) (advice string, permanent bool) {
 
 const poolerAdvice = "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec"
 
-// adviseSilence is like advise, for an error that the server did not send.
+// adviseSilence returns the same as advise, for an error that did not come from the server.
 func adviseSilence(err error) (advice string, permanent bool) {
 	var busy *busyError
 	var connect *connectError

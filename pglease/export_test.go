@@ -10,7 +10,7 @@ import (
 // through what the two functions make of them: a renewal in one exchange is the Swap of the
 // second.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-	return authority{remembering{through{exchanges(&s.rows), renewals(renewer{&s.rows}), s}, newMemory(defaultNames)}, nil}
+	return authority{rememberingStore{through{exchanges(&s.rows), renewals(renewer{&s.rows}), s}, newMemory(defaultNames)}, nil}
 }
 
 // Mute makes s notify nobody, as if its process ended after each commit.

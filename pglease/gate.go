@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A gate decides which request gets the next connection of a pool. Urgent requests go first. A late
-// renewal loses its lease, while a late acquire does no harm. Some connections are reserved for
-// urgent requests. A nil gate lets every request through at once.
+// A gate decides which request gets the next connection of a pool. Urgent requests go first.
+// Renewals are urgent, because a late renewal loses its lease and a late acquire does no harm. Some
+// connections are reserved for urgent requests. A nil gate lets every request through at once.
 type gate struct {
 	size, spare int // all connections, and those that are reserved for urgent requests
 
@@ -20,7 +20,7 @@ type gate struct {
 }
 
 // newGate returns a gate for a pool with size connections. It returns nil if size is not positive,
-// because such a pool has no limit.
+// because the number of connections is then not limited.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil
@@ -110,8 +110,8 @@ func (e *busyError) Error() string {
 
 func (e *busyError) Unwrap() error { return e.err }
 
-// unsent reports whether the request that failed with err was certainly not sent.
-func unsent(err error) bool {
+// wasNotSent reports whether it is certain that the request that failed with err was not sent.
+func wasNotSent(err error) bool {
 	var busy *busyError
 	return errors.As(err, &busy) && !busy.sent
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// page is the number of rows that List reads in one exchange.
-const page = 500
+// pageSize is the number of rows that List reads in one exchange.
+const pageSize = 500
 
-// listRows is the SQL that returns the next rows as one JSON array, so that every driver can read
-// them. Each row contains the time of the server at which it was read.
-const listRows = `
+// listSQL is the SQL that returns a page of rows. The rows are one JSON array, so that every driver
+// can read them. Each row contains the time of the server at which it was read.
+const listSQL = `
 select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
 	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
 	((extract(epoch from greatest(clock_timestamp(), r.changed)) * 1000000)::bigint)::text) order by r.name), '[]')::text,
@@ -25,8 +25,8 @@ select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coales
 from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
 
 // List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
-// rows in each exchange. If a row cannot be read, its entry has an error and the list continues.
-// See [lease.Lister].
+// rows in each exchange. If a row is not a valid record, List yields an error for the row and
+// continues with the next row. See [lease.Lister].
 //
 // Unlike Load, List locks no rows. If a lease is being renewed just before its end, List may report
 // the lease as expired.
@@ -53,19 +53,19 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 					return
 				}
 			}
-			if len(listed) < page {
+			if len(listed) < pageSize {
 				return
 			}
 		}
 	}
 }
 
-// nextRows reads the page of rows that follow the name after. If first is true, the page also
-// includes the row with that name.
+// nextRows reads the page of rows that follow a name. If first is true, the page also includes the
+// row of the name itself.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings
-	if err := s.askAgain(ctx, s.sql.list, []any{after, first, page}, []any{&text, &d.schema, &d.database, &d.client}); err != nil {
+	if err := s.retryQueryRow(ctx, s.sql.list, []any{after, first, pageSize}, []any{&text, &d.schema, &d.database, &d.client}); err != nil {
 		return nil, err
 	}
 	if err := d.check(); err != nil {
@@ -91,26 +91,26 @@ func (r listedRow) entry() (lease.Entry, error) {
 	}{{r[2], &c.epoch}, {r[7], &c.nanos}, {r[8], &micros}} {
 		var err error
 		if *number.to, err = strconv.ParseInt(number.text, 10, 64); err != nil {
-			return lease.Entry{Name: r[0]}, unreadable(r[0], err)
+			return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
 		}
 	}
 	if r[6] != "" {
 		until, err := strconv.ParseInt(r[6], 10, 64)
 		if err != nil {
-			return lease.Entry{Name: r[0]}, unreadable(r[0], err)
+			return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
 		}
 		end := time.UnixMicro(until)
 		c.until = &end
 	}
 	record, err := c.record()
 	if err != nil {
-		return lease.Entry{Name: r[0]}, unreadable(r[0], err)
+		return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
 	}
 	now := time.UnixMicro(micros).UTC()
 	return lease.Entry{Name: r[0], Record: record.At(now), Now: now}, nil
 }
 
-// unreadable returns the error for a row that is not a valid record.
-func unreadable(name string, err error) error {
+// unreadableError returns the error for a row that is not a valid record.
+func unreadableError(name string, err error) error {
 	return fmt.Errorf("pglease: row %q: %w; put it right, or delete it to free the lease", name, err)
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that receives the signals of [lease.Watcher]. Changes by this library and
-// changes by hand are both signalled. The signal comes as soon as the change is committed.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
+// channel receives a signal for each change by this library and for each change by hand. The signal
+// comes as soon as the change is committed.
 //
 // A process may end after it has committed a change and before it has sent the notification. To
-// find such changes, the Store reads the watched rows itself, up to 10,000 of them each second. The
-// signal then comes within a second. If more than 10,000 names are watched through the Store, each
-// further 10,000 names can delay the signal by another second. A change of the table behind the
-// view may send no signal at all.
+// find changes without a notification, the Store reads up to 10,000 of the watched rows each
+// second. The signal of such a change comes within a second. If more than 10,000 names are watched
+// through the Store, each further 10,000 names can delay such a signal by another second. A direct
+// write to lease_row, the table behind the view, may cause no signal at all.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // Close closes it. If the connection is lost, all watches are lost, and the next call of Watch
@@ -72,7 +73,7 @@ func (s *Store) Close() {
 	s.close()
 }
 
-// A listener owns a connection that receives notifications, and signals the watches.
+// A listener receives notifications over a connection of its own, and signals the watches.
 type listener struct {
 	conn   *pgx.Conn
 	query  string // the SQL of a sweep
@@ -93,7 +94,7 @@ type watched struct {
 
 // listen starts a listener that uses conn.
 func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error) {
-	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err
 	}
 	var micros int64
@@ -114,7 +115,8 @@ func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error
 	return l, nil
 }
 
-// run forwards notifications to the watches and sweeps once a second, until the connection is lost.
+// run forwards notifications to the watches until the connection is lost. Once a second, it looks
+// for changes without a notification.
 func (l *listener) run(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
@@ -138,7 +140,7 @@ func (l *listener) wait(ctx context.Context, due time.Time) bool {
 		return ctx.Err() == nil && bounded.Err() != nil && !l.conn.IsClosed()
 	}
 	micros, name := parsePayload(n.Payload)
-	l.signal(name, micros)
+	l.signalWatches(name, micros)
 	return true
 }
 
@@ -180,8 +182,9 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// signal signals every watch of a name after a change at the server time micros.
-func (l *listener) signal(name string, micros int64) {
+// signalWatches signals every watch of a name. The time of the change at the server was micros, in
+// microseconds.
+func (l *listener) signalWatches(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.watched[name]

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource for use in the transaction tx. The mark is the newest fencing
-// token that the resource has seen. The mark is stored in the table lease_mark, in the same
+// Mark returns the mark of a resource, for use in the transaction tx. The mark is the newest
+// fencing token that the resource has seen. The mark is stored in the table lease_mark, in the same
 // database as the data. Call [fencing.Advance] at the beginning of every transaction that reads or
 // writes the resource under a lease:
 //
@@ -42,7 +42,7 @@ type mark struct {
 }
 
 // Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as
-// strings, because valid tokens sort as strings.
+// strings, because a newer valid token is also the greater string.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	const raise = `
 insert into lease_mark as m (name, token) values ($1, $2)

@@ -30,7 +30,7 @@ func (m *memory) recall(name string) (snap lease.Snapshot, known bool) {
 // note records the result of a swap. If there are too many names, note forgets another name. If the
 // swap was not sent, note changes nothing.
 func (m *memory) note(name string, snap lease.Snapshot, err error) {
-	if unsent(err) {
+	if wasNotSent(err) {
 		return
 	}
 	m.mu.Lock()

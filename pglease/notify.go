@@ -10,35 +10,37 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// channel is the name of the PostgreSQL channel for notifications. A payload is the time of a
-// change in microseconds, a space, and the name of a lease.
-const channel = "lease"
+// notifyChannel is the name of the PostgreSQL channel for notifications. The payload of a
+// notification is the time of a change in microseconds, a space, and the name of a lease.
+const notifyChannel = "lease"
 
-// notify is the SQL that notifies the watches of names. A commit that notifies locks the whole
-// database until it is on the disk, so such commits run one after the other. Therefore the
-// statements that change a lease do not notify. This statement is sent after them, for many names
-// at once. The statement changes no table, so its commit does not wait for the disk.
-const notify = `select count(pg_notify('` + channel + `', p)) from json_array_elements_text($1::json) p`
+// notifySQL is the SQL that notifies the watches of names. A transaction that notifies locks the
+// whole database until its commit is on the disk, so such transactions commit one after the other.
+// Therefore the statements that change a lease do not notify. A statement that only notifies is
+// sent after them, for many names at once. It changes no table, so its commit does not wait for the
+// disk.
+const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
-// notifyWithin is the timeout of one attempt to notify. If the attempt fails, the sweep of a
-// [listener] finds the change.
-const notifyWithin = 5 * time.Second
+// notifyTimeout is the timeout of one attempt to notify. If the attempt to notify fails, the sweep
+// of a [listener] finds the change.
+const notifyTimeout = 5 * time.Second
 
-// mustSignal reports whether the change of a record from was to next must be signalled. See SPEC
+// mustSignal reports whether the waiters must be signalled after next has replaced old. See SPEC
 // S7.
-func mustSignal(was, next lease.Record) bool {
+func mustSignal(old, next lease.Record) bool {
 	switch {
-	case next.State == lease.Breaking && was.State != lease.Breaking:
+	case next.State == lease.Breaking && old.State != lease.Breaking:
 		return true
-	case !was.State.Locked():
+	case !old.State.Locked():
 		return false
-	case !next.State.Locked(), next.ID != was.ID, next.Owner != was.Owner:
+	case !next.State.Locked(), next.ID != old.ID, next.Owner != old.Owner:
 		return true
 	}
-	return endsEarlier(next.Until, was.Until)
+	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether the end a comes before the end b. A zero time means no end.
+// endsEarlier reports whether a lease that ends at a ends before a lease that ends at b. A zero
+// time means that the lease never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }
@@ -53,15 +55,15 @@ type notifier struct {
 	sending bool
 }
 
-// A batch is a set of names that are notified in one statement.
+// A batch is a set of changed names whose watches are notified in one statement.
 type batch struct {
 	names map[string]time.Time // the time of the last change, by name
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds a name and the time of its change to the next batch. notify returns after the attempt
-// to send the batch, even if the attempt failed. If ctx is done first, notify returns early, and
-// the batch is still sent.
+// notify adds a name and the time of its change to the next batch. It returns after the attempt to
+// send the batch, even if the attempt failed. If ctx is done before that, notify returns at once,
+// and the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {
@@ -95,7 +97,7 @@ func (n *notifier) run() {
 			payloads = append(payloads, fmt.Sprint(changed.UnixMicro(), " ", name))
 		}
 		text, _ := json.Marshal(payloads) // cannot fail for strings
-		ctx, cancel := context.WithTimeout(context.Background(), notifyWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 		_ = n.send(ctx, string(text)) // if it fails, the sweep of a listener finds the changes
 		cancel()
 		close(b.sent)

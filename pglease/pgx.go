@@ -13,8 +13,8 @@ import (
 )
 
 // A Store keeps leases in PostgreSQL, through a pgx pool. It is a [lease.Store] that uses the clock
-// of the server. It is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe
-// for use by several goroutines at once.
+// of the server. A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is
+// safe for use by several goroutines at once.
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
@@ -26,8 +26,8 @@ type Store struct {
 	closed   bool
 }
 
-// New returns a Store that uses pool. It sends no request. It returns a [*lease.FieldError] if pool
-// is nil or an option is out of range.
+// New returns a Store that uses pool. It sends no request. New returns a [*lease.FieldError] if
+// pool is nil or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, lease.Missing("New.pool")
@@ -44,18 +44,19 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
-// options of a [session.Session].
+// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
+// the default options of package session.
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
-// The authority needs fewer exchanges than the one of [lease.NewAuthority], which loads the record
-// before every swap. The authority computes a renewal, a change or a release from the record that
-// the Store committed last under the name. If that record is out of date, the authority loads the
-// current record and decides again. It never refuses a request because of an outdated record.
+// This authority needs fewer exchanges than an authority of [lease.NewAuthority], which loads the
+// record before every swap. This authority computes a renewal, a change or a release from the
+// record that the Store committed last under the name. If the remembered record is out of date, the
+// authority loads the current record and decides again. It never refuses a request because of an
+// outdated record.
 func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
 
 type watchingAuthority struct {
@@ -66,8 +67,8 @@ type watchingAuthority struct {
 // A pgxDatabase is a database that uses a pgx pool. Its requests return when their context is done.
 type pgxDatabase struct{ pool *pgxpool.Pool }
 
-func (d pgxDatabase) ask(ctx context.Context, leave func(), sql string, args, dest []any) error {
-	defer leave()
+func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {
+	defer done()
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
@@ -79,13 +80,13 @@ func (d pgxDatabase) ask(ctx context.Context, leave func(), sql string, args, de
 	return conn.QueryRow(ctx, sql, args...).Scan(dest...)
 }
 
-func (d pgxDatabase) again(n int, err error) bool {
-	return n <= int(d.pool.Config().MaxConns) && broken(err)
+func (d pgxDatabase) canRetry(n int, err error) bool {
+	return n <= int(d.pool.Config().MaxConns) && connectionBroke(err)
 }
 
-// broken reports whether err means that an existing connection broke. After a restart of the
-// server, a pool returns each of its old connections once before it replaces them.
-func broken(err error) bool {
+// connectionBroke reports whether err means that an existing connection broke. After a restart of
+// the server, a pool returns each of its broken connections once before it opens new connections.
+func connectionBroke(err error) bool {
 	var connect *connectError
 	var busy *busyError
 	switch state := sqlState(err); {

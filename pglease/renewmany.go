@@ -10,14 +10,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renewMany is like [renew], for many leases in one statement. It reads the time once, after it has
-// locked all rows. It skips a row that another transaction has locked. That lease is then renewed
-// by a load and a swap.
+// renewManySQL is the SQL that renews many leases in one statement. It reads the time once, after
+// it has locked all rows. It skips a row that another transaction has locked. The lease in a
+// skipped row is renewed by a load and a swap.
 //
-// The planner does not know how many leases there are. The statement is written so that every plan
-// looks up each row by itself. The plan uses the index to find and lock a row, and the ctid of the
-// row to update the row. The ctid of a locked row does not change.
-const renewMany = `
+// The planner does not know how many leases there are. So the statement is written so that every
+// query plan looks up one row at a time. The plan finds and locks a row through the index, and then
+// updates it through its ctid. The ctid of a locked row does not change.
+const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
 ), locked as materialized (
@@ -51,10 +51,10 @@ type renewal struct {
 	Until   time.Time `json:"until"`  // the until that the row must have
 }
 
-// renewals sends each renewal in a statement of its own, as long as few are under way. Under load
-// it collects renewals while others are being sent, and sends them in one statement. If every
-// renewal had a statement of its own, no connections would be left for other requests.
-type renewals struct {
+// A renewalSender sends each renewal in a statement of its own, as long as few statements are under
+// way. Under load it collects further renewals, and sends them in one statement. If every renewal
+// had a statement of its own, no connections would be left for other requests.
+type renewalSender struct {
 	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
 	size  int // connections of the pool; 0 if unknown
@@ -71,7 +71,7 @@ type waitingRenewal struct {
 	renewal
 	ctx    context.Context // of the caller; the renewal is not sent after ctx is done
 	answer chan renewalAnswer
-	late   func(now time.Time) // called if the renewal is granted after ctx is done
+	onLate func(now time.Time) // called if the renewal is granted after ctx is done
 }
 
 type renewalAnswer struct {
@@ -79,10 +79,11 @@ type renewalAnswer struct {
 	err error
 }
 
-// do sends a renewal and returns its time. If ctx is done first, do returns an error, and the
-// server may still grant the renewal. If the renewal was sent together with others, late is then
-// called. [unsent] reports whether the renewal was certainly not sent.
-func (r *renewals) do(ctx context.Context, one renewal, late func(now time.Time)) (time.Time, error) {
+// submit sends a renewal and returns its time. If ctx is done first, submit returns an error,
+// although the server may still grant the renewal. If the server then grants the renewal together
+// with others, onLate is called with its time. For an error of submit, [wasNotSent] reports whether
+// the renewal was certainly not sent.
+func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
 		r.running++
@@ -90,7 +91,7 @@ func (r *renewals) do(ctx context.Context, one renewal, late func(now time.Time)
 		defer r.sent()
 		return r.one(ctx, one)
 	}
-	w := &waitingRenewal{one, ctx, make(chan renewalAnswer), late}
+	w := &waitingRenewal{one, ctx, make(chan renewalAnswer), onLate}
 	r.waiting = append(r.waiting, w)
 	if r.running == 0 {
 		r.running++
@@ -112,7 +113,7 @@ func (r *renewals) do(ctx context.Context, one renewal, late func(now time.Time)
 }
 
 // sent is called after a statement. If renewals are waiting, it starts the next statement.
-func (r *renewals) sent() {
+func (r *renewalSender) sent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) == 0 {
@@ -123,7 +124,7 @@ func (r *renewals) sent() {
 }
 
 // run sends renewals until none is waiting.
-func (r *renewals) run() {
+func (r *renewalSender) run() {
 	for {
 		r.mu.Lock()
 		n := min(len(r.waiting), mostRenewals)
@@ -140,14 +141,14 @@ func (r *renewals) run() {
 	}
 }
 
-// send sends renewals in one statement and answers their callers.
-func (r *renewals) send(all []*waitingRenewal) {
+// send sends renewals in one statement and passes the results to their callers.
+func (r *renewalSender) send(all []*waitingRenewal) {
 	all = slices.DeleteFunc(all, func(w *waitingRenewal) bool { return w.ctx.Err() != nil })
 	if len(all) == 0 {
 		return
 	}
-	// Canceling a statement closes its connection and leaves its outcome unknown. So the statement
-	// has one and a half times the timeout of its callers.
+	// Canceling a statement closes its connection and leaves its outcome unknown. To avoid that,
+	// the timeout of the statement is one and a half times the timeout of its callers.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
@@ -169,15 +170,15 @@ func (r *renewals) send(all []*waitingRenewal) {
 		case w.answer <- answer:
 		case <-w.ctx.Done():
 			if answer.err == nil {
-				w.late(answer.now)
+				w.onLate(answer.now)
 			}
 		}
 	}
 }
 
-// unboundedRenewal is the timeout of a renewal that is sent with others and whose context has no
-// deadline.
-const unboundedRenewal = 30 * time.Second
+// defaultRenewalTimeout is the timeout of a renewal that waits to be sent with others and whose
+// context has no deadline.
+const defaultRenewalTimeout = 30 * time.Second
 
 // lastDeadline returns the latest deadline of the callers.
 func lastDeadline(all []*waitingRenewal) time.Time {
@@ -185,7 +186,7 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	for _, w := range all {
 		deadline, ok := w.ctx.Deadline()
 		if !ok {
-			deadline = time.Now().Add(unboundedRenewal)
+			deadline = time.Now().Add(defaultRenewalTimeout)
 		}
 		if deadline.After(last) {
 			last = deadline
@@ -194,8 +195,8 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany sends renewals in one statement. It returns the time of each renewal. The time is zero
-// if the row has changed, has reached its end, or is locked by another transaction.
+// renewMany sends renewals in one statement. It returns the time of each renewal. The time of a
+// renewal is zero if its row has changed, has reached its end, or is locked by another transaction.
 func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
 	type numbered struct {
 		I int `json:"i"`
@@ -210,7 +211,7 @@ func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error
 		return nil, err
 	}
 	var renewed string
-	if err := s.ask(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&renewed}); err != nil {
+	if err := s.queryRow(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&renewed}); err != nil {
 		return nil, err
 	}
 	var pairs [][2]int64 // the index of a renewal, and its time in microseconds

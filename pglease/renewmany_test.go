@@ -16,7 +16,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		going, together := make(chan struct{}), make(chan []string, 10)
 		at := time.Now()
-		r := &renewals{size: 4, most: 1, tasks: new(tasks),
+		r := &renewalSender{size: 4, most: 1, tasks: new(tasks),
 			one: func(context.Context, renewal) (time.Time, error) { <-going; return at, nil },
 			many: func(_ context.Context, all []renewal) (times []time.Time, err error) {
 				var names []string
@@ -34,7 +34,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 		answers, late := make(chan answer, 10), make(chan string, 10)
 		do := func(ctx context.Context, name string) {
 			go func() {
-				_, err := r.do(ctx, renewal{Name: name}, func(now time.Time) { late <- fmt.Sprint(name, now.Equal(at)) })
+				_, err := r.submit(ctx, renewal{Name: name}, func(now time.Time) { late <- fmt.Sprint(name, now.Equal(at)) })
 				answers <- answer{name, err}
 			}()
 			synctest.Wait()
@@ -47,7 +47,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 		do(after, "given up after")
 		do(t.Context(), "b")
 		giveUpBefore()
-		if a := <-answers; a.name != "given up before" || !unsent(a.err) || !errors.Is(a.err, context.Canceled) {
+		if a := <-answers; a.name != "given up before" || !wasNotSent(a.err) || !errors.Is(a.err, context.Canceled) {
 			t.Errorf("%v", a)
 		}
 		going <- struct{}{}
@@ -58,7 +58,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 			t.Errorf("%q are sent together", names)
 		}
 		giveUpAfter()
-		if a := <-answers; a.name != "given up after" || unsent(a.err) || !errors.Is(a.err, context.Canceled) {
+		if a := <-answers; a.name != "given up after" || wasNotSent(a.err) || !errors.Is(a.err, context.Canceled) {
 			t.Errorf("%v", a)
 		}
 		going <- struct{}{}

@@ -18,7 +18,8 @@ type settings struct {
 }
 
 // check returns an error if leases cannot be kept under these settings. In an encoding other than
-// UTF8, two drivers can read one name as two names. Each of the two would be a lease of its own.
+// UTF8, two drivers can read the same name as two different names. Each of these names would be a
+// lease of its own.
 func (s settings) check() error {
 	switch {
 	case s.schema < schemaVersion:

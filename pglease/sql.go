@@ -11,14 +11,14 @@ import (
 
 // An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store], but it has no
 // Watch method. Its changes wake the waiters of every [Store]. The driver must accept placeholders
-// such as $1, as pgx and lib/pq do. Requests return when their context is done, even if the driver
+// such as $1, as pgx and lib/pq do. A request returns when its context is done, even if the driver
 // does not return. If the driver never returns from a request, its connection stays in use. An
 // SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
-// NewSQL returns an SQLStore that uses db. It sends no request. It returns a [*lease.FieldError] if
-// db is nil or an option is out of range. Call db.SetMaxOpenConns first, because NewSQL reserves a
-// part of the connections for renewals.
+// NewSQL returns an SQLStore that uses db. It sends no request. NewSQL returns a
+// [*lease.FieldError] if db is nil or an option is out of range. Call db.SetMaxOpenConns before
+// NewSQL, because NewSQL reserves a part of the connections for renewals.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
 		return nil, lease.Missing("NewSQL.db")
@@ -31,14 +31,14 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
-// options of a [session.Session].
+// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
+// the default options of package session.
 func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. Unlike the authority of a [Store], it is not a
-// [lease.Watcher].
+// Authority returns an authority over the store. Unlike the authority of a [Store], this authority
+// is not a [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return s.authority() }
 
 // Close blocks until the notifications of all releases and breaks have been sent. Load and Swap
@@ -48,11 +48,11 @@ func (s *SQLStore) Close() { s.close() }
 // An sqlDatabase is a database that uses database/sql. Its driver may ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
-func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, dest []any) error {
+func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args, dest []any) error {
 	waited := d.db.Stats().WaitCount
 	answer := make(chan error, 1)
 	go func() {
-		defer leave()
+		defer done()
 		defer func() {
 			if p := recover(); p != nil { // a panic in this goroutine would end the process
 				answer <- &panicError{p}
@@ -71,11 +71,11 @@ func (d sqlDatabase) ask(ctx context.Context, leave func(), query string, args, 
 	return ctx.Err()
 }
 
-// A panicError reports that the driver panicked. lib/pq panics if it receives the answer to another
-// statement.
+// A panicError reports that the driver panicked. For example, lib/pq panics if it receives the
+// answer to another statement.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }
 
-// again returns false, because database/sql itself tries other connections.
-func (d sqlDatabase) again(int, error) bool { return false }
+// canRetry returns false, because database/sql itself retries on another connection.
+func (d sqlDatabase) canRetry(int, error) bool { return false }

@@ -18,22 +18,22 @@ import (
 //go:embed schema.sql
 var Schema string
 
-// Options are the settings of a [Store] or an [SQLStore]. If the *Options is nil or a field is
-// zero, the default applies.
+// Options are the settings of a [Store] or an [SQLStore]. A nil *Options or a zero field means the
+// default.
 type Options struct {
-	// Schema is the PostgreSQL schema of the tables. By default, the server finds the tables
-	// through its search path.
+	// Schema is the PostgreSQL schema of the tables. If Schema is empty, the server finds the
+	// tables through its search_path.
 	Schema string
 
-	// Limits bounds the durations that an authority over the store grants. Default: no limits.
+	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the number of names for which the store remembers the record that it committed last.
-	// Each name takes about 300 bytes. If a name was forgotten, the next request for it may need
-	// one more exchange. Default: 65,536.
+	// Names is the maximum number of names whose last committed record the store remembers. Each
+	// name takes about 300 bytes. If the store has forgotten a name, the next request for the name
+	// may need one more exchange. Default: 65,536.
 	Names int
 
-	// Listen configures the connection on which a [Store] receives notifications. Set it if the
+	// Listen configures the connection on which a [Store] receives notifications. Set Listen if the
 	// pool connects through a pooler, because a pooler does not forward notifications. Default: the
 	// configuration of the pool.
 	Listen *pgx.ConnConfig
@@ -44,14 +44,14 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// ask runs a statement and scans its row into dest. It returns when ctx is done. ask calls
-	// leave when the connection is free, which may be after ask has returned. If ask returns an
-	// error, it may still write to dest later.
-	ask(ctx context.Context, leave func(), sql string, args, dest []any) error
+	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. It calls
+	// done when the connection is free, which may be after queryRow has returned. If queryRow
+	// returns an error, it may still write to dest later.
+	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
-	// again reports whether to try a failed statement on another connection. again is called only
-	// for statements that may be repeated. n is the number of failed attempts so far.
-	again(n int, err error) bool
+	// canRetry reports whether to retry a statement that has failed n times with the last error
+	// err. It is called only for statements that may be repeated.
+	canRetry(n int, err error) bool
 }
 
 // rows implements [lease.Store] over a database.
@@ -61,25 +61,25 @@ type rows struct {
 	limits   lease.Limits
 	memory   *memory
 	notifier notifier
-	renewals renewals
+	renewals renewalSender
 	tasks    tasks
 	sql      struct{ load, put, putNew, renew, renewMany, sweep, list string }
 }
 
-// ask runs one statement as soon as the gate lets the request through.
-func (s *rows) ask(ctx context.Context, sql string, args, dest []any) error {
+// queryRow runs one statement as soon as the gate lets the request through.
+func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
 	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
 		return err
 	}
-	return s.db.ask(ctx, s.gate.leave, sql, args, dest)
+	return s.db.queryRow(ctx, s.gate.leave, sql, args, dest)
 }
 
-// askAgain is like ask, for a statement that may be repeated. It retries the statement if a
-// connection broke.
-func (s *rows) askAgain(ctx context.Context, sql string, args, dest []any) error {
+// retryQueryRow runs a statement that may be repeated. It retries the statement if a connection
+// broke.
+func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
 	for n := 1; ; n++ {
-		err := s.ask(ctx, sql, args, dest)
-		if err == nil || ctx.Err() != nil || !s.db.again(n, err) {
+		err := s.queryRow(ctx, sql, args, dest)
+		if err == nil || ctx.Err() != nil || !s.db.canRetry(n, err) {
 			return err
 		}
 	}
@@ -106,26 +106,27 @@ func (s *rows) init(o *Options) error {
 	}
 	s.notifier.send = func(ctx context.Context, payloads string) error {
 		var n int
-		return s.askAgain(urgently(ctx), notify, []any{payloads}, []any{&n})
+		return s.retryQueryRow(urgently(ctx), notifySQL, []any{payloads}, []any{&n})
 	}
 	in := ""
 	if o.Schema != "" {
 		in = `"` + strings.ReplaceAll(o.Schema, `"`, `""`) + `".`
 	}
 	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor")
-	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(load), name.Replace(put), name.Replace(putNew), name.Replace(listRows)
-	s.sql.renew, s.sql.renewMany, s.sql.sweep = name.Replace(renew), name.Replace(renewMany), name.Replace(sweep)
+	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(loadSQL), name.Replace(putSQL), name.Replace(putNewSQL), name.Replace(listSQL)
+	s.sql.renew, s.sql.renewMany, s.sql.sweep = name.Replace(renewSQL), name.Replace(renewManySQL), name.Replace(sweepSQL)
 	return nil
 }
 
 // close blocks until no background request is under way.
 func (s *rows) close() { s.tasks.wait() }
 
-// load is the SQL that reads a row and the time. If the row has reached its end, load reads it
-// again under a lock. Without the lock, a swap could be decided before the end of a lease and
-// committed after the end. Such a swap would change a lease that another load has already reported
-// as expired. A standby refuses every load, because a server in recovery cannot lock rows.
-const load = `
+// loadSQL is the SQL that reads a row and the time. If the lease in the row has reached its end,
+// the statement reads the row again under a lock. Without the lock, a swap could check the clock
+// before the end of a lease and commit after the end. Such a swap would change a lease that a load
+// has already reported as expired. A standby refuses every load, because a server in recovery
+// cannot lock rows.
+const loadSQL = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
 ), over as materialized (
@@ -141,13 +142,13 @@ select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, '
 	f.schema, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
-// absent is the prefix of the version of a name without a row.
-const absent = "absent-"
+// absentPrefix is the prefix of the version of a name without a row.
+const absentPrefix = "absent-"
 
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record under name and the time of the server.
+// Load returns the record under name, and the time of the server.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -156,8 +157,8 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	var d settings
 	var version int64
 	var now time.Time
-	dest := append(c.pointers(), &version, &now, &d.schema, &d.database, &d.client)
-	if err := s.askAgain(ctx, s.sql.load, []any{name}, dest); err != nil {
+	dest := append(c.scanArgs(), &version, &now, &d.schema, &d.database, &d.client)
+	if err := s.retryQueryRow(ctx, s.sql.load, []any{name}, dest); err != nil {
 		return lease.Snapshot{}, explain("load", name, err)
 	}
 	if err := d.check(); err != nil {
@@ -165,12 +166,12 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	}
 	snap := lease.Snapshot{Version: strconv.FormatInt(version, 10), Now: now.UTC()}
 	if c.state == "" {
-		snap.Version, snap.Record.Epoch = absent+snap.Version, uint64(c.epoch)
+		snap.Version, snap.Record.Epoch = absentPrefix+snap.Version, uint64(c.epoch)
 		return snap, nil
 	}
 	var err error
 	if snap.Record, err = c.record(); err != nil {
-		return lease.Snapshot{}, unreadable(name, err)
+		return lease.Snapshot{}, unreadableError(name, err)
 	}
 	return snap, nil
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// put is the SQL that swaps an existing row. The statement sets the column changed itself, so that
-// the trigger does not notify: see [notify]. It reads the clock once, after it has locked the row.
-// The statement compares that time with the end of the old record, and returns it as the time of
-// the swap.
-const put = `
+// putSQL is the SQL that swaps an existing row. The statement sets the column "changed" itself, so
+// that the trigger does not notify: see [notifySQL]. It reads the clock once, after it has locked
+// the row. The statement compares the time of the clock with the end of the old lease, and returns
+// this time as the time of the swap.
+const putSQL = `
 with old as materialized (
 	select l.name, l.changed from {row} l where l.name = $1 and l.version = $2 for update
 ), at as materialized (
@@ -27,18 +27,18 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNew is the SQL that inserts the first row of a name. It locks lease_floor until the insert has
-// been committed. The lock prevents the deletion of rows, which would change the version of a
-// missing row.
-const putNew = `
+// putNewSQL is the SQL that inserts the first row of a name. It locks lease_floor until the insert
+// has been committed. While lease_floor is locked, no row can be deleted, so the version of a
+// missing row cannot change.
+const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
 from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap replaces old.Record by next. It returns [lease.ErrConflict] if the row has changed since the
-// load of old, or if the lease has reached its Until since then.
+// Swap replaces old.Record by next. It returns [lease.ErrConflict] if the row has changed since old
+// was loaded, or if the lease has reached its Until in the meantime.
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -50,7 +50,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	if err := next.Validate(); err != nil {
 		return lease.Snapshot{}, err
 	}
-	digits, wasAbsent := strings.CutPrefix(old.Version, absent)
+	digits, wasAbsent := strings.CutPrefix(old.Version, absentPrefix)
 	version, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("pglease: version %q is not of this store", old.Version)
@@ -58,11 +58,11 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	query, args := s.sql.putNew, append([]any{name, version}, values(next)...)
 	signal := mustSignal(old.Record.At(old.Now), next)
 	if !wasAbsent {
-		query, args = s.sql.put, append(args, ahead(old), signal)
+		query, args = s.sql.put, append(args, swapDeadline(old), signal)
 	}
 	var now time.Time
-	if err := s.ask(ctx, query, args, []any{&version, &now}); err != nil {
-		return lease.Snapshot{}, refused("swap", name, err)
+	if err := s.queryRow(ctx, query, args, []any{&version, &now}); err != nil {
+		return lease.Snapshot{}, swapError("swap", name, err)
 	}
 	if signal {
 		s.notifier.notify(ctx, name, now)
@@ -70,19 +70,19 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// ahead returns the end of the old record if that end is after old.Now, and otherwise nil. The swap
-// must happen before this end.
-func ahead(old lease.Snapshot) *time.Time {
+// swapDeadline returns the time before which a swap must happen. This is the end of the old lease,
+// or nil if that end is not after old.Now.
+func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
 	}
-	end, _ := whole(old.Record.Until)
+	end, _ := roundUp(old.Record.Until)
 	return &end
 }
 
-// refused returns the error of a failed swap. It returns [lease.ErrConflict] if the swap was
-// certainly not applied, because of another transaction or because of the time.
-func refused(what, name string, err error) error {
+// swapError returns the error of a failed swap. It returns [lease.ErrConflict] if another
+// transaction or the end of the lease has certainly prevented the swap.
+func swapError(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:
 		return lease.ErrConflict

@@ -16,10 +16,10 @@ const (
 	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweep is the SQL of one sweep. One row of its result has an empty name and the time of the
-// server. Every other row is a watched name that had a change to signal after the time given for
-// the name. All times are in microseconds.
-const sweep = `
+// sweepSQL is the SQL of one sweep, which finds the changes of watched names. One row of the result
+// has an empty name and the time of the server. Every other row has a watched name and the time of
+// its last change, if this time is after the given time. All times are in microseconds.
+const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
 union all
 select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
@@ -32,9 +32,9 @@ type sweptName struct {
 	After int64  `json:"after"`
 }
 
-// sweep reads the rows of watched names and signals the changes that were not notified. A change is
-// not notified if its process ends between the commit and the notification. sweep also reports
-// whether the connection still works.
+// sweep reads the rows of watched names, and signals the changes for which no notification has
+// arrived. A notification is missing if a process ends between its commit and its notification. The
+// result is false if the connection is lost.
 func (l *listener) sweep(ctx context.Context) bool {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
@@ -54,7 +54,7 @@ func (l *listener) sweep(ctx context.Context) bool {
 		if name == "" {
 			l.setTime(micros, sent)
 		} else {
-			l.signal(name, micros)
+			l.signalWatches(name, micros)
 		}
 	}
 	return rows.Err() == nil
@@ -88,8 +88,8 @@ type serverTime struct {
 // now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime stores the time of the server from an answer that has just arrived. sent is the local
-// time at which the request was sent.
+// setTime stores the time of the server from an answer that has just arrived. The request was sent
+// at the local time sent.
 func (l *listener) setTime(micros int64, sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,10 +1,10 @@
 //go:build unix
 
-// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself,
-// which count in a table under a lease. Guard stops the copy that holds the lease, and the other
-// copy takes over and continues to count. Then Guard continues the first copy in the middle of its
-// work. The write of the first copy is refused, because its token is older than the mark in the
-// database. No count is lost.
+// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself.
+// While a copy holds the lease, it increments a counter in a table. Guard stops the copy that holds
+// the lease, and the other copy takes over and continues to count. Then Guard continues the first
+// copy in the middle of its work. The write of the first copy is refused, because the second copy
+// has written with a newer token. No count is lost.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	go run ./examples/guard -url "$DATABASE_URL"
@@ -47,7 +47,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Otherwise a copy that is stopped inside a transaction would block the other copy.
+	// Without this timeout, a copy that is stopped inside a transaction would block the other copy.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "300ms"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -128,7 +128,7 @@ func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, table); err != nil {
 		return err
 	}
-	first, err := start("first")
+	first, err := startCopy("first")
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func watch(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	fmt.Println("first  is stopped")
-	second, err := start("second")
+	second, err := startCopy("second")
 	if err != nil {
 		return err
 	}
@@ -153,12 +153,12 @@ func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	first.rest()
+	first.drain()
 	fmt.Println("first  wakes up, goes on, and is refused:", first.last)
 	if err := second.Process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	second.rest()
+	second.drain()
 	var n int
 	if err := pool.QueryRow(ctx, "select n from examples_guard").Scan(&n); err != nil {
 		return err
@@ -179,7 +179,7 @@ type child struct {
 	last    string
 }
 
-func start(copyOf string) (*child, error) {
+func startCopy(copyOf string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", copyOf)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -200,8 +200,8 @@ func (c *child) counts(n int) error {
 	return nil
 }
 
-// rest reads the rest of the output, and waits until the copy has ended.
-func (c *child) rest() {
+// drain reads the rest of the output, and waits until the copy has ended.
+func (c *child) drain() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()
 	}

@@ -1,6 +1,6 @@
-// Guarded runs on every machine, and one machine at a time counts in a table. The mark of the guard
-// is in the same database as the table. Each transaction compares its fencing token with the mark
-// before it counts.
+// Guarded runs on every machine, and the machine that holds the lease increments a counter in a
+// table. The mark of the guard, which is the newest fencing token, is in the same database as the
+// table. Each transaction compares its token with the mark before it increments the counter.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table counter as select 0 as n'
@@ -29,7 +29,8 @@ func check(err error) {
 	}
 }
 
-// count adds one. If the mark is newer than tok, count writes nothing and returns an error.
+// count adds one. If the database has a newer token than tok, count writes nothing and returns an
+// error.
 func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "counter"), tok); err != nil {

@@ -1,7 +1,7 @@
-// Job makes a daily report. A scheduler starts it on every machine, and one of the machines does
-// the work. The report of a day is stored in a table, with the mark of the guard in the same
-// database. A machine that starts later finds the report and does nothing. If a machine crashes at
-// work, there is no report, and the next start makes it.
+// Job makes a daily report. A scheduler starts the program on every machine, and one of the
+// machines makes the report. The report of a day is stored in a table. The newest fencing token is
+// stored in the same database. A machine that starts later finds the report and does nothing. If a
+// machine crashes before it has stored the report, the next start of the program makes the report.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'
@@ -29,8 +29,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// guarded runs f in a transaction. If the mark is newer than tok, guarded returns an error and does
-// not run f.
+// guarded runs f in a transaction. If the database has a newer token than tok, guarded returns an
+// error and does not run f.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
