@@ -5,8 +5,9 @@
 //	defer store.Close()
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] is for everything
-// else, such as breaking a lease with a grace period, infinite leases, and taking over by owner.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority
+// for all other requests, such as breaking a lease with a grace period, acquiring an infinite
+// lease, or taking over by owner.
 //
 // # What Redis does not promise
 //
@@ -50,37 +51,36 @@
 //	 version  2ocdeuz8wrooq-12
 //	 time     2012-01-26T23:30:03.512307000Z
 //
-// [Store.Key] returns the key of a name. The hash of a name determines its bucket, which is one of
-// 16,384. The key has the number of the bucket in braces. Each bucket has one floor, a hash such as
-// lease-floor:{8758}. In a cluster, the floor is in the same slot as the records of its bucket. The
-// floor stores the highest epoch of the bucket. Floors are never deleted. All floors together take
-// about 2 MB.
+// [Store.Key] returns the key of a name. The hash of a name selects one of 16,384 buckets for the
+// name. The key has the number of the bucket in braces. Each bucket has a floor, which is stored
+// under a key such as lease-floor:{8758}. In a cluster, the floor is in the same slot as the
+// records of its bucket. The floor stores the highest epoch of the bucket. Floors are never
+// deleted. All floors together take about 2 MB.
 //
-// To free a lease, delete its key with DEL. Its tokens still rise after that. Do not change a
-// record by hand. If a record is not valid, requests for it return an error that names the key. To
-// wake the waiters of a lease, PUBLISH its name on the channel of its bucket, such as
-// lease-signal:{8758}. A record expires [Options.Keep] after it is no longer locked. Every valid
-// name can be stored.
+// Every valid name can be stored. To free a lease, delete its key with DEL. Its tokens still rise
+// after that. To wake the waiters of a lease, PUBLISH its name on the channel of its bucket, such
+// as lease-signal:{8758}. When a lease is no longer locked, its record is kept for the time of
+// [Options.Keep] and then expires. If a record is not valid, requests for it return an error that
+// names the key. Do not change a record by hand.
 //
 // # Tokens
 //
-// The first epoch of a name without a record is the time in microseconds, rounded down to a
-// multiple of [Options.Keep]. If the highest epoch of the bucket is higher, the name gets that
-// epoch. So tokens still rise after a record has expired or was deleted. Tokens even rise after a
-// loss of all data, under one condition. No name may have been acquired for the first time within
-// [Options.Keep] before the loss.
+// A name without a record starts with the higher of two epochs. One is the current time in
+// microseconds, rounded down to a multiple of [Options.Keep]. The other is the highest epoch of the
+// bucket. So tokens keep rising even after a record has expired or was deleted. Tokens even rise
+// after a loss of all data, if no name was acquired for the first time within [Options.Keep] before
+// the loss.
 //
 // # Time
 //
-// The server decides by its own clock, TIME. The clock of a client need not show the right time.
-// Only its rate matters: see session.Options. If the server's clock is set forward, leases end
-// early. If it is set backward, they last longer.
+// The server decides by its own clock, TIME, whether a lease has expired. The clock of a client
+// need not show the right time. Only its rate matters: see session.Options. If the server's clock
+// is set forward, leases end early. If it is set backward, they last longer.
 //
 // Each record stores the time of its last write, and no later request uses an earlier time for the
-// record. If the clock is set backward, the time of a record stands still until the clock has
-// caught up. A load stores its time only if the lease is over, or if [Options.Replicas] is set. So
-// if the clock is set backward, a load of a held lease may return an earlier time than the load
-// before it.
+// record. If the server's clock is set backward, the time of a record stands still until the clock
+// has caught up with it. A load stores its time only if the lease is over, or if [Options.Replicas]
+// is set. So if the clock is set backward, two loads of a held lease may return times that fall.
 //
 // # Exchanges
 //
@@ -89,26 +89,26 @@
 // refusal is a load.
 //
 // A renewal, a change or a release is one exchange if the lease was acquired through the same
-// Store. The Store then computes the new record from the one that it committed last, without a
-// load. [Options.Names] bounds the number of records that the Store remembers. The script commits
-// only if the record is unchanged and has not reached its end. Otherwise the Store loads and swaps.
-// If [Options.Replicas] is set, the command WAIT is sent in the same exchange as the script, over
-// the same connection.
+// Store. The Store computes the new record from the record that it committed last, without a load.
+// [Options.Names] is the maximum number of records that the Store remembers. The script changes the
+// record only if the record is unchanged and the lease has not reached its end. Otherwise the Store
+// loads and swaps. If [Options.Replicas] is set, the command WAIT is sent in the same exchange as
+// the script, over the same connection.
 //
 // A Store opens connections of its own, with the options of the client that was passed to [New]. By
 // default, go-redis sends a command again if a connection breaks. A swap must not be sent twice,
 // because the second attempt reports a conflict even if the first one was applied. So the
-// connections of a Store never send a command twice. They also respect contexts. Each new
-// connection reads the eviction policy, which is one more exchange.
+// connections of a Store never send a command twice. They also respect contexts. A Store reads the
+// eviction policy over each new connection, which is one more exchange.
 //
-// Scripts may run when maxmemory is reached (allow-oom), so leases still work on a server that is
-// full of other data. A replica refuses to run these scripts, so no load returns stale data.
+// The scripts have the flag allow-oom, so leases still work on a server whose memory is full of
+// other data. A replica refuses to run the scripts of a Store, so no load returns stale data.
 //
 // # Cluster
 //
 // With a [*redis.ClusterClient], each name is stored by the primary of its slot. While a slot is
-// being moved, requests for its names are retried for about 0.2 s, and then fail. A list may miss
-// names whose slot is moved during the list. [New] rejects a [*redis.Ring].
+// moved to another server, requests for its names are retried for about 0.2 s, and then fail. A
+// list may miss names whose slot is moved during the list. [New] rejects a [*redis.Ring].
 //
 // # Permissions
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain wraps an error with its key and with advice. If no retry can succeed, it marks the error
-// with [lease.Permanent].
+// explain wraps an error with the key and with advice. If no retry can succeed, explain marks the
+// error with [lease.Permanent].
 func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
 }
@@ -61,8 +61,8 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns advice for an error. If permanent is true, every retry will fail until the cause
-// is removed.
+// advise returns advice for an error. It also reports whether every retry will fail until a person
+// removes the cause of the error.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {
@@ -93,7 +93,7 @@ func advise(err error) (advice string, permanent bool) {
 	return "no answer: see that the server is up and the address right", false
 }
 
-// unreadable returns the error for a hash that is not a valid record.
-func unreadable(key string, err error) error {
+// unreadableError returns the error for a hash that is not a valid record.
+func unreadableError(key string, err error) error {
 	return fmt.Errorf("redislease: key %q: %w; put it right, or free the lease: DEL %s", key, err, key)
 }

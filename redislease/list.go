@@ -11,16 +11,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// page is the number of keys that a list examines in one exchange.
-const page = 500
+// pageSize is the number of keys that List examines in one exchange.
+const pageSize = 500
 
-// List returns the leases whose names begin with prefix, in no order. If a record cannot be read,
-// its entry has an error and the list continues. See [lease.Lister].
+// List returns the leases whose names begin with prefix, in no particular order. If a record is not
+// valid, List yields an error for it and continues with the next record. See [lease.Lister].
 //
 // List scans every key of the database, page by page, with SCAN. Then it reads the keys that belong
-// to leases. The keys of other programs make a list slower, but a list does not block other
-// requests. In a cluster, List may miss a lease whose slot is moved to another server during the
-// list.
+// to leases. The keys of other programs make List slower. List does not block the requests of other
+// clients. In a cluster, List may miss a lease whose slot is moved to another server while List is
+// running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -58,7 +58,7 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
 		scanned, err := await(ctx, s, func() (p scanned, err error) {
-			p.keys, p.cursor, err = server.Scan(ctx, cursor, pattern, page).Result()
+			p.keys, p.cursor, err = server.Scan(ctx, cursor, pattern, pageSize).Result()
 			return p, err
 		})
 		var names []string
@@ -108,7 +108,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 		sent := make([]*redis.Cmd, len(names))
 		for i, name := range names {
 			keys := s.keys(loadScript, name)
-			sent[i] = pipe.Do(ctx, verb, text, len(keys), keys[0], keys[1], "never", s.step())
+			sent[i] = pipe.Do(ctx, verb, text, len(keys), keys[0], keys[1], "never", s.keepMicros())
 		}
 		_, execErr := pipe.Exec(ctx)
 		entries, again := make([]entry, 0, len(names)), false
@@ -121,7 +121,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 			case strings.HasPrefix(sentBack, "NOSCRIPT") && verb == "evalsha":
 				again = true
 			case strings.HasPrefix(sentBack, "MOVED"), strings.HasPrefix(sentBack, "ASK"):
-				// The slot of the key was moved to another server after the SCAN.
+				// After the SCAN, the slot of the key was moved to another server.
 				snap, err := s.Load(ctx, name)
 				entries = append(entries, entryOf(name, snap, err))
 			case err != nil && !strings.Contains(sentBack, "WRONGTYPE"):
@@ -131,7 +131,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 			default:
 				snap, err := reply(fields).snapshot()
 				if err != nil {
-					err = unreadable(s.Key(name), err)
+					err = unreadableError(s.Key(name), err)
 				}
 				entries = append(entries, entryOf(name, snap, err))
 			}
@@ -147,13 +147,14 @@ func entryOf(name string, snap lease.Snapshot, err error) entry {
 	switch {
 	case err != nil:
 		return entry{lease.Entry{Name: name}, err}
-	case strings.HasPrefix(snap.Version, absent):
+	case strings.HasPrefix(snap.Version, absentPrefix):
 		return entry{} // the record has expired since the SCAN
 	}
 	return entry{lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil}
 }
 
-// nameOf returns the name of the record under key. ok is false if key is not the key of a record.
+// nameOf returns the name of the record under key. The result ok is false if key is not the key of
+// a record.
 func (s *Store) nameOf(key string) (name string, ok bool) {
 	_, rest, found := strings.Cut(strings.TrimPrefix(key, s.options.Prefix+":"), ":")
 	return rest, found && lease.CheckName(rest) == nil && s.Key(rest) == key

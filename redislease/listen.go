@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A listener checks its connection every pingEvery. If it receives nothing for silentFor, the
-// connection counts as lost.
+// A listener checks its connection every pingEvery. If nothing arrives on a connection for
+// silentFor, the connection counts as lost.
 const (
 	pingEvery = time.Second
 	silentFor = 5 * time.Second
@@ -20,9 +20,9 @@ const (
 
 var errLost = errors.New("the connection that listens was lost")
 
-// A listener owns a connection that receives the signals of buckets, and signals the watches. A
-// PubSub of go-redis reconnects by itself, and does not report that signals were lost meanwhile. So
-// the client of a listener can connect only once.
+// A listener receives the signals of buckets over a connection of its own, and signals the watches.
+// A PubSub of go-redis reconnects by itself, and does not report that signals were lost until then.
+// So the client of a listener can connect only once.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
@@ -39,7 +39,7 @@ type listener struct {
 
 // listen starts a listener for a server. The listener connects when it first subscribes.
 func listen(server *redis.Client) *listener {
-	o := plain(server.Options())
+	o := storeOptions(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if dialed.Swap(true) {
@@ -52,7 +52,7 @@ func listen(server *redis.Client) *listener {
 	l := &listener{client: redis.NewClient(o), cancel: cancel, heard: time.Now(),
 		watched: map[string]map[chan struct{}]struct{}{}, subscribed: map[string]chan struct{}{}}
 	l.pubsub = l.client.Subscribe(ctx)
-	l.ended.Go(func() { l.keep(ctx) })
+	l.ended.Go(func() { l.checkAlive(ctx) })
 	return l
 }
 
@@ -125,10 +125,10 @@ func (l *listener) receive() {
 	}
 }
 
-// keep checks the connection once a second, and closes a connection on which nothing arrives. To
-// check a connection, keep subscribes to a channel again. The server confirms every subscription,
-// and subscribing again needs no further permission.
-func (l *listener) keep(ctx context.Context) {
+// checkAlive checks the connection once a second, and closes a connection on which nothing arrives.
+// To check a connection, checkAlive subscribes again to one of its channels. The server answers
+// every such request, and the user has the permission for the channel.
+func (l *listener) checkAlive(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	for {

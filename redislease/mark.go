@@ -14,8 +14,8 @@ import (
 
 // A Mark stores the newest fencing token that a resource in Redis has seen. It is a string under a
 // key of its own. A Mark is a [fencing.Mark]. In a cluster, the mark and the data must be in one
-// slot. To ensure that, give their keys the same text in braces, such as "{accounts}:mark" and
-// "{accounts}:total".
+// slot. To put two keys into one slot, give them the same text in braces, such as "{accounts}:mark"
+// and "{accounts}:total".
 //
 // A holder calls [fencing.Advance] before it reads anything. Then it writes with a [Script], which
 // compares the token and writes the data in one step:
@@ -38,8 +38,8 @@ type Mark struct {
 func NewMark(client redis.Scripter, key string) Mark { return Mark{client, key} }
 
 // compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and
-// ARGV[1] is the token. The script compares tokens as strings, because valid tokens sort as
-// strings.
+// ARGV[1] is the token. The script compares tokens as strings, because a newer valid token is also
+// the greater string.
 const compare = `#!lua
 local seen = redis.call('GET', KEYS[1])
 if seen and ARGV[1] < seen then return redis.error_reply('` + staleReply + ` ' .. seen) end
@@ -50,7 +50,8 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
-// Advance raises the mark to tok if tok is newer, and returns the mark. See [fencing.Mark].
+// Advance raises the mark to tok if tok is newer than the mark, and returns the mark. See
+// [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	err := advance.Run(ctx, m.client, []string{m.key}, string(tok)).Err()
 	if seen, stale := staleToken(err); stale {
@@ -66,10 +67,9 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 // once.
 type Script struct{ script *redis.Script }
 
-// NewScript returns a Script with the given Lua text. The Lua text finds the arguments of
+// NewScript returns a Script with the given Lua text. The Lua text gets the arguments of
 // [Script.Run] in KEYS and ARGV. It may return any value that a Redis script may return. If the
-// script fails half-way, the data that it has already written stays written: see EVAL in the
-// documentation of Redis.
+// script fails half-way, its earlier writes are not undone: see EVAL in the documentation of Redis.
 func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
 }
@@ -96,7 +96,8 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// staleToken returns the mark that refused a token. stale is false if err is another error.
+// staleToken returns the mark that was newer than a token. The result stale is false if err is
+// another error.
 func staleToken(err error) (seen lease.Token, stale bool) {
 	text, stale := strings.CutPrefix(redisError(err), staleReply+" ")
 	return lease.Token(text), stale

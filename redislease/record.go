@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. The layout has nine decimals, so that the texts
-// sort in the order of the times.
+// timeLayout is the layout of all stored times. It has nine decimals, so that an earlier time is
+// also the smaller string.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
@@ -28,7 +28,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// digits formats an epoch so that the texts sort in the order of the epochs.
+// digits formats an epoch with 20 digits, so that a lower epoch is also the smaller string.
 func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
 
 // A column describes one field of a record in its hash.
@@ -94,8 +94,8 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields parses the fields of a hash. parseFields checks every value, because the hash may
-// have been written by hand.
+// parseFields parses the fields of a hash. It checks every value, because the hash may have been
+// written by hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

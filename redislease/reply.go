@@ -11,10 +11,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A reply is the result of a script. If the script wrote, the reply is 1, the time and the new
-// version. Otherwise the reply begins with 0 and the time. For a name without a record, a version
-// and an epoch follow. For a name with a record, two empty texts and the fields of the record
-// follow. The script of a renewal returns the time alone, or nil if it wrote nothing.
+// A reply is the result of a script. If the script wrote the record, the reply is 1, the time and
+// the new version. Otherwise the reply begins with 0 and the time. If the name has no record, the
+// reply continues with a version and an epoch. If the name has a record, the reply continues with
+// two empty texts and the fields of the record. The script for renewals returns only the time, or
+// nil if it wrote nothing.
 type reply []any
 
 // replyOf converts the result of a script to a reply.
@@ -66,8 +67,8 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: next, Version: r.text(2), Now: now}, nil
 }
 
-// absent is the prefix of the version of a name without a record.
-const absent = "absent-"
+// absentPrefix is the prefix of the version of a name without a record.
+const absentPrefix = "absent-"
 
 // snapshot returns the Snapshot that a load has read.
 func (r reply) snapshot() (lease.Snapshot, error) {

@@ -12,15 +12,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// tries is the maximum number of attempts for one request, and pause is the time between two
-// attempts. A request is repeated only if a server of a cluster has certainly not carried it out.
+// A request is attempted at most maxAttempts times, with retryPause between two attempts. A request
+// is repeated only if a server of a cluster answers that it has not carried out the request.
 const (
-	tries = 8
-	pause = 25 * time.Millisecond
+	maxAttempts = 8
+	retryPause  = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. run
-// sends the script only once, except when a server of a cluster answers that another server has the
+// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. It
+// sends the script only once, except if a server of a cluster answers that another server has the
 // keys.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
 	if err := ctx.Err(); err != nil {
@@ -30,8 +30,9 @@ func (s *Store) run(ctx context.Context, script *script, name string, args ...an
 	return await(ctx, s, func() (reply, error) { return s.route(ctx, script, keys, args) })
 }
 
-// await calls f and returns its results. If ctx is done first, await returns ctx.Err(). await is
-// needed because go-redis respects the deadline of a context but ignores its cancellation.
+// await calls f and returns its results. If ctx is done first, await returns ctx.Err(). Without
+// await, a canceled request would not return, because go-redis ignores the cancellation of a
+// context and respects only its deadline.
 func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return f()
@@ -70,38 +71,38 @@ func (s *Store) start(f func()) bool {
 // route sends a script to the server that has the keys.
 func (s *Store) route(ctx context.Context, script *script, keys []string, args []any) (reply, error) {
 	for try := 1; ; try++ {
-		server, err := s.servers.of(ctx, keys[0])
+		server, err := s.servers.serverFor(ctx, keys[0])
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.send(ctx, server, false, script, keys, args)
+		r, err := s.sendScript(ctx, server, false, script, keys, args)
 		word, rest, _ := strings.Cut(redisError(err), " ")
 		switch word {
 		case "MOVED":
-			s.servers.moved(ctx)
+			s.servers.slotMoved(ctx)
 		case "ASK": // the slot is being moved, and another server already has the keys
 			_, addr, _ := strings.Cut(rest, " ")
-			if server, err = s.servers.at(ctx, addr); err != nil {
+			if server, err = s.servers.serverAt(ctx, addr); err != nil {
 				return nil, err
 			}
-			r, err = s.send(ctx, server, true, script, keys, args)
+			r, err = s.sendScript(ctx, server, true, script, keys, args)
 		}
 		word, _, _ = strings.Cut(redisError(err), " ")
-		if word != "MOVED" && word != "TRYAGAIN" || try == tries {
+		if word != "MOVED" && word != "TRYAGAIN" || try == maxAttempts {
 			return r, err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// send sends the hash of a script to a server. If the server does not know the hash, send sends the
-// whole script. The command WAIT goes over the same connection, because it waits only for the
-// writes of its own connection.
-func (s *Store) send(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
+// sendScript sends the hash of a script to a server. If the server does not know the hash,
+// sendScript sends the whole script. The command WAIT is sent over the connection of the script,
+// because WAIT waits only for the writes of its own connection.
+func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))
 	for _, k := range keys {

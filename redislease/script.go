@@ -23,13 +23,13 @@ var swapLua string
 var renewLua string
 
 // header is the first line of every script. The line declares that the script writes, and that it
-// may run when the memory is full. A replica refuses such a script, so no load returns stale data.
-// Leases still work on a server that is full of other data. Writing records to a full server does
-// little harm, because they are small and expire.
+// may run when the memory is full. A replica refuses a script that writes, so no load returns stale
+// data. Leases still work on a server that is full of other data. Writing a record to a full server
+// does little harm, because the record is small and expires.
 const header = "#!lua flags=allow-oom\n"
 
-// A script begins with one of these lines. With dateOfLast, clock.lua gets the date of the last
-// commit and need not compute it again.
+// Every script has one of these lines after the header. With dateOfLast, the arguments of the
+// script contain the date of the last commit, so that clock.lua need not compute the date again.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
@@ -47,16 +47,17 @@ func newScript(keys int, parts ...string) *script {
 	return &script{source, hex.EncodeToString(sum[:]), keys}
 }
 
-// callLine matches the line at which a script failed, and call matches the command on that line.
+// linePattern matches the number of the line at which a script failed. commandPattern matches the
+// command on that line.
 var (
-	callLine = regexp.MustCompile(`@user_script:\s?(\d+)`)
-	call     = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
+	linePattern    = regexp.MustCompile(`@user_script:\s?(\d+)`)
+	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
 // locate wraps an error of the script with the name of the command that failed. The server reports
 // only the line.
 func (s *script) locate(err error, args []any) error {
-	line := callLine.FindStringSubmatch(redisError(err))
+	line := linePattern.FindStringSubmatch(redisError(err))
 	if line == nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (s *script) locate(err error, args []any) error {
 	if n < 1 || n > len(lines) {
 		return err
 	}
-	m := call.FindStringSubmatch(lines[n-1])
+	m := commandPattern.FindStringSubmatch(lines[n-1])
 	if m == nil {
 		return err
 	}

@@ -14,14 +14,14 @@ import (
 
 // servers gives access to the servers that store the keys.
 type servers interface {
-	// of returns the primary that stores a key.
-	of(ctx context.Context, key string) (*redis.Client, error)
+	// serverFor returns the primary that stores a key.
+	serverFor(ctx context.Context, key string) (*redis.Client, error)
 
-	// at returns the server at addr, an address that another server has sent.
-	at(ctx context.Context, addr string) (*redis.Client, error)
+	// serverAt returns the server with the address addr, which another server has sent.
+	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
-	// moved must be called after a server has answered that it does not have a key.
-	moved(ctx context.Context)
+	// slotMoved must be called after a server has answered that it does not have a key.
+	slotMoved(ctx context.Context)
 
 	// each calls f for each primary, concurrently.
 	each(ctx context.Context, f func(ctx context.Context, server *redis.Client) error) error
@@ -30,9 +30,9 @@ type servers interface {
 }
 
 // newServers makes new connections with the options of a client. By default, go-redis sends a
-// command again when a connection breaks. If the first attempt of a swap was applied, the second
-// attempt would return a conflict. But a conflict means that the swap was certainly not applied. So
-// the new connections never send a command twice.
+// command again when a connection breaks. If a swap were sent again after it was applied, the
+// second attempt would report a conflict. But a conflict must mean that the swap was not applied.
+// So the new connections never send a command twice.
 func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
@@ -58,7 +58,7 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 		if c == nil {
 			return nil, bad("nil", bound)
 		}
-		o := plain(c.Options())
+		o := storeOptions(c.Options())
 		o.OnConnect = connect(o.OnConnect)
 		return single{redis.NewClient(o)}, nil
 	case *redis.ClusterClient:
@@ -74,9 +74,10 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	return nil, bad(fmt.Sprintf("%T", client), bound)
 }
 
-// plain copies the options of a client for the connections of a Store. Such a connection never
-// sends a command twice, and never moves to another server by itself. It respects contexts.
-func plain(of *redis.Options) *redis.Options {
+// storeOptions copies the options of a client for the connections of a Store. The connections of a
+// Store never send a command twice, and never move to another server by themselves. They respect
+// contexts.
+func storeOptions(of *redis.Options) *redis.Options {
 	o := *of
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
 	o.PushNotificationProcessor = nil // belongs to one client
@@ -87,13 +88,13 @@ func plain(of *redis.Options) *redis.Options {
 // single is one server. A sentinel may have named it.
 type single struct{ client *redis.Client }
 
-func (s single) of(context.Context, string) (*redis.Client, error) { return s.client, nil }
+func (s single) serverFor(context.Context, string) (*redis.Client, error) { return s.client, nil }
 
-func (s single) at(context.Context, string) (*redis.Client, error) {
+func (s single) serverAt(context.Context, string) (*redis.Client, error) {
 	return nil, errors.New("the server is one of a cluster: make the store with a redis.ClusterClient")
 }
 
-func (s single) moved(context.Context) {}
+func (s single) slotMoved(context.Context) {}
 
 func (s single) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	return f(ctx, s.client)
@@ -104,11 +105,11 @@ func (s single) close() { _ = s.client.Close() }
 // cluster is a Redis Cluster.
 type cluster struct{ client *redis.ClusterClient }
 
-func (c cluster) of(ctx context.Context, key string) (*redis.Client, error) {
+func (c cluster) serverFor(ctx context.Context, key string) (*redis.Client, error) {
 	return c.client.MasterForKey(ctx, key)
 }
 
-func (c cluster) at(ctx context.Context, addr string) (found *redis.Client, err error) {
+func (c cluster) serverAt(ctx context.Context, addr string) (found *redis.Client, err error) {
 	turn := make(chan struct{}, 1)
 	err = c.client.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 		turn <- struct{}{}
@@ -124,7 +125,7 @@ func (c cluster) at(ctx context.Context, addr string) (found *redis.Client, err 
 	return found, err
 }
 
-func (c cluster) moved(ctx context.Context) { c.client.ReloadState(ctx) }
+func (c cluster) slotMoved(ctx context.Context) { c.client.ReloadState(ctx) }
 
 func (c cluster) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	return c.client.ForEachMaster(ctx, f)
@@ -138,8 +139,8 @@ type policyError struct{ err error }
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkPolicy returns an error if a server may drop records and floors when its memory is full.
-// checkPolicy runs on every new connection, so that it also checks a server that was promoted.
+// checkPolicy returns an error if a server may drop records and floors when its memory is full. It
+// runs on every new connection, so that it also checks a replica that was promoted.
 func checkPolicy(ctx context.Context, conn *redis.Conn) error {
 	info, err := conn.Info(ctx, "memory").Result()
 	if err != nil {

@@ -15,24 +15,23 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Store]. If the *Options is nil or a field is zero, the default
-// applies.
+// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
 	// Prefix is the beginning of all keys and channel names. All programs that share leases must
 	// have the same Prefix. It must not contain a brace. Default: "lease".
 	Prefix string
 
-	// Limits bounds the durations that an authority over the store grants. Default: no limits.
+	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the number of names for which the store remembers the record that it committed last.
-	// Each name takes about 300 bytes. If a name was forgotten, the next request for it may need
-	// one more exchange. Default: 65,536.
+	// Names is the maximum number of names whose last committed record the store remembers. Each
+	// name takes about 300 bytes. If the store has forgotten a name, the next request for the name
+	// may need one more exchange. Default: 65,536.
 	Names int
 
-	// Keep is how long a record is kept after it is no longer locked. During that time, an expired
-	// lease can still be renewed. The tokens of a name never fall, even after its record is gone.
-	// Default: one hour. Minimum: one millisecond.
+	// Keep is how long a record is kept after its lease is no longer locked. During that time, an
+	// expired lease can still be renewed. The tokens of a name keep rising even after its record is
+	// gone. Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
 	// Replicas is the number of replicas that must acknowledge each write and each load. Set
@@ -41,13 +40,13 @@ type Options struct {
 	// which waits for no replica.
 	Replicas int
 
-	// ReplicaTimeout is how long a request waits for the replicas. Set
+	// ReplicaTimeout is how long a request waits until the replicas have acknowledged it. Set
 	// session.Options.RequestTimeout to a longer time. Default: 1 s. Minimum: one millisecond.
 	ReplicaTimeout time.Duration
 
-	// AssumeNoEviction turns off the check of the eviction policy. Set it if the server does not
-	// permit INFO, the command that reports the policy. The policy must be noeviction: see the
-	// package documentation.
+	// AssumeNoEviction turns off the check of the eviction policy. Set AssumeNoEviction if the
+	// server does not permit INFO, the command that reports the policy. The maxmemory-policy of the
+	// server must be noeviction: see the package documentation.
 	AssumeNoEviction bool
 }
 
@@ -79,7 +78,7 @@ func (o *Options) complete() (Options, error) {
 }
 
 // A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server.
-// It is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by
+// A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by
 // several goroutines at once.
 type Store struct {
 	options Options
@@ -96,8 +95,8 @@ type Store struct {
 
 // New returns a Store over the servers of client, which must be a [*redis.Client] or a
 // [*redis.ClusterClient]. New sends no request. The Store opens connections of its own, with the
-// options of the client. These connections never retry a request by themselves, and they respect
-// contexts. [Store.Close] closes them. Hooks of the client are not called.
+// options of the client. The connections of a Store never retry a request by themselves, and they
+// respect contexts. [Store.Close] closes them. Hooks of the client are not called.
 //
 // New returns a [*lease.FieldError] if client is nil or has another type, or if an option is out of
 // range. New rejects a [*redis.Ring], because a Ring moves names to other servers when a server is
@@ -114,18 +113,19 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a holder of the lease with the given name. If o is nil, the holder has the default
-// options of a [session.Session].
+// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
+// the default options of package session.
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
-// The authority needs fewer exchanges than the one of [lease.NewAuthority], which loads the record
-// before every swap. The authority computes a renewal, a change or a release from the record that
-// the Store committed last under the name. If that record is out of date, the authority loads the
-// current record and decides again. It never refuses a request because of an outdated record.
+// This authority needs fewer exchanges than an authority of [lease.NewAuthority], which loads the
+// record before every swap. This authority computes a renewal, a change or a release from the
+// record that the Store committed last under the name. If the remembered record is out of date, the
+// authority loads the current record and decides again. It never refuses a request because of an
+// outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, s.memory) }
 
 // Limits returns the limits that the store was made with.
@@ -149,8 +149,8 @@ func (s *Store) Close() {
 	s.tasks.wait()
 }
 
-// buckets is the number of buckets for names. The number never changes, because a program with
-// another number would look for a name under another key.
+// buckets is the number of buckets for names. The number of buckets never changes, because a
+// program with another number would store the same name under another key.
 const buckets = 1 << 14
 
 // bucket returns the bucket of a name as a number in braces. A cluster chooses the server of a key
@@ -179,29 +179,29 @@ func (s *Store) keys(script *script, name string) []string {
 	return []string{s.Key(name), s.floorKey(bucket(name))}
 }
 
-// Load returns the record under name and the time of the server.
+// Load returns the record under name, and the time of the server.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	reply, err := s.run(ctx, loadScript, name, s.touch(), s.step())
+	reply, err := s.run(ctx, loadScript, name, s.saveTime(), s.keepMicros())
 	if err != nil {
 		return lease.Snapshot{}, s.explain("load", s.Key(name), err)
 	}
 	snap, err := reply.snapshot()
 	if err != nil {
-		return lease.Snapshot{}, unreadable(s.Key(name), err)
+		return lease.Snapshot{}, unreadableError(s.Key(name), err)
 	}
 	return snap, nil
 }
 
-// step returns the minimum time that a record is kept, in microseconds.
-func (s *Store) step() int64 { return max(1, s.options.Keep.Microseconds()) }
+// keepMicros returns the minimum time that a record is kept, in microseconds.
+func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// If touch returns "always", each load stores its time in the record. If touch returns "over", a
-// load stores its time only after the end of the lease. A load that waits for replicas must write
+// saveTime returns when a load stores its time in the record. The result is "always", or "over" if
+// only a load after the end of the lease stores its time. A load that waits for replicas must write
 // something, because WAIT waits only for the writes of its own connection.
-func (s *Store) touch() string {
+func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Swap replaces old.Record by next. It returns [lease.ErrConflict] if the record has changed since
-// the load of old, or if the lease has reached its Until since then. With a conflict, Swap also
+// old was loaded, or if the lease has reached its Until in the meantime. With a conflict, Swap also
 // returns the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
@@ -31,9 +31,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if mustSignal(old.Record.At(old.Now), next) {
 		channel = s.channel(bucket(name))
 	}
-	command, millis := s.lasts(next)
-	args := []any{old.Version, stamp(old.Now), ahead(old), word(), s.touch(), s.step(),
-		digits(raised(old, next)), command, millis, channel, name}
+	command, millis := s.expireCommand(next)
+	args := []any{old.Version, stamp(old.Now), swapDeadline(old), randomWord(), s.saveTime(), s.keepMicros(),
+		digits(raisedEpoch(old, next)), command, millis, channel, name}
 	reply, err := s.run(ctx, swapScript, name, appendFields(args, next)...)
 	if err != nil {
 		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
@@ -48,16 +48,16 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return reply.committed(next)
 }
 
-// renew commits next, which differs from old.Record only in Until. The server counts the new Until
-// from its own time. renew returns [lease.ErrConflict] if the record has changed, or if the script
-// cannot renew this lease.
+// renew replaces old.Record by the record next, which differs only in Until. The server counts the
+// new Until from its own time. It returns [lease.ErrConflict] if the record has changed, or if the
+// script cannot renew this lease.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	d := next.Duration
-	version := word() + "-" + strconv.FormatInt(number+1, 10)
+	version := randomWord() + "-" + strconv.FormatInt(number+1, 10)
 	reply, err := s.run(ctx, renewScript, name, old.Version, version, int64(d/time.Second), int64(d%time.Second),
 		milliseconds(d)+milliseconds(s.options.Keep), old.Now.Unix()/86400, old.Now.Format("2006-01-02T"))
 	switch {
@@ -74,10 +74,10 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
-// raised returns the epoch to which a swap raises the floor. A swap that creates a record always
-// raises the floor. So the version of a missing record never recurs.
-func raised(old lease.Snapshot, next lease.Record) uint64 {
-	if strings.HasPrefix(old.Version, absent) && next.Epoch == old.Record.Epoch {
+// raisedEpoch returns the epoch to which a swap raises the floor. A swap that creates a record
+// always raises the floor. So the version of a missing record never recurs.
+func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
+	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
 	}
 	return next.Epoch
@@ -89,22 +89,23 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// word returns a random word for a version. A failover or a restart can lose the latest writes and
-// their versions. Because of the random word, a lost version does not recur for another record.
-func word() string { return strconv.FormatUint(rand.Uint64(), 36) }
+// randomWord returns a random word for a version. A failover or a restart can lose the latest
+// writes and their versions. Because of the random word, a new write never gets a version that was
+// lost.
+func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// ahead returns the end of the old record if that end is after old.Now, and otherwise "". The swap
-// must happen before this end.
-func ahead(old lease.Snapshot) string {
+// swapDeadline returns the time before which a swap must happen. This is the end of the old lease,
+// or "" if that end is not after old.Now.
+func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
 	}
 	return stamp(old.Record.Until)
 }
 
-// lasts returns the command that sets how long a record is kept, and the argument of the command in
-// milliseconds.
-func (s *Store) lasts(r lease.Record) (command string, millis int64) {
+// expireCommand returns the command that sets how long a record is kept. It also returns the
+// argument of the command, in milliseconds.
+func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():
 		return "PEXPIRE", milliseconds(s.options.Keep)
@@ -119,21 +120,22 @@ func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
 }
 
-// mustSignal reports whether the change of a record from was to next must be signalled. See SPEC
+// mustSignal reports whether the waiters must be signalled after next has replaced old. See SPEC
 // S7.
-func mustSignal(was, next lease.Record) bool {
+func mustSignal(old, next lease.Record) bool {
 	switch {
-	case next.State == lease.Breaking && was.State != lease.Breaking:
+	case next.State == lease.Breaking && old.State != lease.Breaking:
 		return true
-	case !was.State.Locked():
+	case !old.State.Locked():
 		return false
-	case !next.State.Locked(), next.ID != was.ID, next.Owner != was.Owner:
+	case !next.State.Locked(), next.ID != old.ID, next.Owner != old.Owner:
 		return true
 	}
-	return endsEarlier(next.Until, was.Until)
+	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether the end a comes before the end b. A zero time means no end.
+// endsEarlier reports whether a lease that ends at a ends before a lease that ends at b. A zero
+// time means that the lease never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

@@ -2,7 +2,7 @@ package redislease
 
 import "sync"
 
-// tasks counts running goroutines. Unlike a sync.WaitGroup, it lets new goroutines start during a
+// tasks counts running goroutines. Unlike with a sync.WaitGroup, new goroutines may start during a
 // call of wait.
 type tasks struct {
 	mu   sync.Mutex

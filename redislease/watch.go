@@ -7,9 +7,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that receives the signals of [lease.Watcher]. The script that changes a
-// lease also publishes the signal. So no process can end between a change and its signal. A change
-// by hand sends no signal. To send one, publish the name of the lease on the channel of its bucket.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
+// script that changes a lease also publishes the signal. So no process can end between a change and
+// its signal. A change by hand sends no signal. To send a signal by hand, publish the name of the
+// lease on the channel of its bucket.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // [Store.Close] closes it. If the connection is lost, all watches are lost, and the next call of
@@ -43,7 +44,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 			return nil, s.explain("watch", s.Key(name), err)
 		}
 	}
-	server, err := s.servers.of(ctx, s.Key(name))
+	server, err := s.servers.serverFor(ctx, s.Key(name))
 	if err != nil {
 		return nil, s.explain("watch", s.Key(name), err)
 	}

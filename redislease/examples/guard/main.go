@@ -1,10 +1,10 @@
 //go:build unix
 
-// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself,
-// which count in Redis under a lease. Guard stops the copy that holds the lease, and the other copy
-// takes over and continues to count. Then Guard continues the first copy in the middle of its work.
-// The write of the first copy is refused, because its token is older than the mark. No count is
-// lost.
+// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself.
+// While a copy holds the lease, it increments a counter in Redis. Guard stops the copy that holds
+// the lease, and the other copy takes over and continues to count. Then Guard continues the first
+// copy in the middle of its work. The write of the first copy is refused, because the second copy
+// has written with a newer token. No count is lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
@@ -38,8 +38,8 @@ var (
 const (
 	name = "examples/guard"
 
-	// The keys of the mark and the data have the same text in braces, so that a cluster keeps them
-	// together.
+	// The keys of the mark and of the data have the same text in braces, so that a cluster stores
+	// both keys on one server.
 	markKey = "{examples/guard}:mark"
 	dataKey = "{examples/guard}:n"
 )
@@ -100,7 +100,8 @@ func work(ctx context.Context, client *redis.Client) error {
 	return errors.New("the server does not answer")
 }
 
-// put is the script that writes the number. It runs only if the token is not older than the mark.
+// put is the script that writes the number. The script runs only if the token is not older than the
+// mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
 // count adds one. It reads the number, adds one and writes the sum. It does not check whether the
@@ -119,7 +120,7 @@ func watch(ctx context.Context, client *redis.Client) error {
 	if err := client.Del(ctx, dataKey).Err(); err != nil {
 		return err
 	}
-	first, err := start("first")
+	first, err := startCopy("first")
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func watch(ctx context.Context, client *redis.Client) error {
 		return err
 	}
 	fmt.Println("first  is stopped")
-	second, err := start("second")
+	second, err := startCopy("second")
 	if err != nil {
 		return err
 	}
@@ -144,12 +145,12 @@ func watch(ctx context.Context, client *redis.Client) error {
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	first.rest()
+	first.drain()
 	fmt.Println("first  wakes up, goes on, and is refused:", first.last)
 	if err := second.Process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	second.rest()
+	second.drain()
 	n, err := client.Get(ctx, dataKey).Int()
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ type child struct {
 	last    string
 }
 
-func start(copyOf string) (*child, error) {
+func startCopy(copyOf string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", copyOf)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -191,8 +192,8 @@ func (c *child) counts(n int) error {
 	return nil
 }
 
-// rest reads the rest of the output, and waits until the copy has ended.
-func (c *child) rest() {
+// drain reads the rest of the output, and waits until the copy has ended.
+func (c *child) drain() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()
 	}

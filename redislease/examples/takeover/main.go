@@ -1,6 +1,6 @@
-// Takeover shows how one process takes over a lease in Redis from another one that has crashed. It
-// starts two copies of itself that want the same lease, and kills the copy that holds the lease.
-// The other copy then acquires the lease with a newer token.
+// Takeover shows how a process takes over a lease in Redis after the holder of the lease has
+// crashed. It starts two copies of itself that wait for the same lease, and kills the copy that
+// holds the lease. The other copy then acquires the lease with a newer token.
 //
 //	go run ./examples/takeover -url redis://localhost:6379
 package main
@@ -68,7 +68,7 @@ func work() error {
 
 // watch starts the copies, and kills the first copy.
 func watch() error {
-	first, err := start("first")
+	first, err := startCopy("first")
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  holds it with token ", before)
-	second, err := start("second")
+	second, err := startCopy("second")
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// start starts a copy, and returns when the copy waits for the lease.
-func start(name string) (*child, error) {
+// startCopy starts a copy of this program, and returns once the copy waits for the lease.
+func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
