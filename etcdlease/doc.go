@@ -34,10 +34,10 @@
 //
 // etcd has no clock that clients can read, and the clocks of clients differ. So a key does not
 // store when its lease ends. A key stores how much time its lease had left when the key was
-// written, rounded up to milliseconds. When a process first observes this version of the key, it
-// starts to count down the remaining time with its own monotonic clock. The clocks of the processes
-// need not show the right time, but they must run at nearly the same rate: see
-// [Options.MaxClockDrift]. This has several consequences:
+// written, rounded up to milliseconds. When a process first observes a version of a key, it starts
+// to count down the remaining time with its own monotonic clock. The clocks of the processes need
+// not show the right time, but they must run at nearly the same rate: see [Options.MaxClockDrift].
+// This has several consequences:
 //
 //   - If a contender is waiting when a holder crashes, it takes over as soon as the duration is
 //     over. A contender that comes later first waits for a whole duration.
@@ -55,14 +55,14 @@
 //
 // A token is newer than every token that was granted before under the same name, as long as the
 // cluster keeps its revisions. Tokens keep rising even if a key is deleted or restored from an old
-// copy. They also keep rising if etcd restarts or changes its leader. Tokens rise because the epoch
-// of a grant is never below the revision at which its key was created.
+// copy. Tokens also keep rising if etcd restarts or changes its leader. Tokens rise because the
+// epoch of a grant is never below the revision at which its key was created.
 //
-// There are two exceptions. The first one is "etcdctl snapshot restore", which takes the cluster
-// and its tokens back in time. To avoid that, call it with --bump-revision. The second one is a
-// value that was written by hand over an existing key. The Store accepts the epoch in a value that
-// was written by hand, even if it is lower than before. To free a lease, delete its key. Do not
-// overwrite the key.
+// There are two exceptions. The first exception is "etcdctl snapshot restore", which takes the
+// cluster and its tokens back in time. To avoid that, call it with --bump-revision. The second
+// exception is a value that was written by hand over an existing key. The Store accepts the epoch
+// in a value that was written by hand, even if this epoch is lower than the epoch of the replaced
+// value. To free a lease, delete its key. Do not overwrite the key.
 //
 // # Exchanges
 //

@@ -21,9 +21,9 @@ type engine struct {
 }
 
 // emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. If an acquire
-// created the key together with its lease, a slow client could grant an old token. For example, a
-// client could see that the key does not exist, and then pause while other clients create, use and
-// delete the key.
+// created the key together with its lease, a slow client could grant an old token. This would
+// happen if other clients created the key, granted tokens and deleted the key just before the slow
+// client creates it.
 var emptyValue = observe.Kept{}
 
 // Load reads the key. If the key does not exist, Load creates it.

@@ -17,7 +17,7 @@ import (
 // List reports an upper bound of the time that a lease has left, because the Store counts this time
 // from its first observation of the lease. So if a holder has crashed, List reports its lease as
 // leased until this Store has observed the lease for its whole duration. To see which leases are
-// still being renewed, call List again after the longest duration.
+// still being renewed, call List again after the longest duration of a lease.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }

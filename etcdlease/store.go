@@ -35,15 +35,14 @@ type Options struct {
 	// 0.001.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names whose last observation the Store remembers. It does not
-	// include the names that are watched. Each name takes about 500 bytes. If the Store has
-	// forgotten a name, it counts the time of that lease anew from its next observation of the key.
-	// Default: 65,536.
+	// Names is the maximum number of names that the Store remembers. It does not include the names
+	// that are watched. Each name takes about 500 bytes. If the Store has forgotten a name, it
+	// counts the time of that lease anew from its next observation of the key. Default: 65,536.
 	Names int
 
 	// SilenceWarning is how long etcd may leave requests unanswered before the Store logs a
-	// warning. It should not be longer than the leases last. Such a warning can mean that the
-	// client does not recover from a dead connection. Default: 15 s.
+	// warning. It should not be longer than the leases last. A warning can mean that the client
+	// does not recover from a dead connection. Default: 15 s.
 	SilenceWarning time.Duration
 
 	// Logger receives the warning of SilenceWarning. Default: slog.Default().
@@ -93,10 +92,10 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. This authority needs fewer exchanges than an
-// authority of [lease.NewAuthority], which loads the record before every swap. This authority
-// computes a new record from the record that the Store observed last. It never refuses a request
-// because of an outdated record.
+// Authority returns an authority over the Store. The authority of a Store needs fewer exchanges
+// than an authority of [lease.NewAuthority], which loads the record before every swap. The
+// authority of a Store computes a new record from the record that the Store observed last. It never
+// refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.
@@ -109,9 +108,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces old.Record by next if the key has not changed since old was loaded. It writes how
-// much time the lease has left. If the key has changed, Swap returns [lease.ErrConflict] and the
-// current Snapshot. If the key was deleted, that Snapshot is zero.
+// Swap replaces old.Record by the record next, if the key has not changed since old was loaded. It
+// writes how much time the lease has left. If the key has changed, Swap returns [lease.ErrConflict]
+// and the current Snapshot. If the key was deleted, that Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
