@@ -10,14 +10,14 @@
 // owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. Both methods save exchanges with the API server, because a request starts from the
-// last state of the lease that the Store has seen. An authority of [lease.NewAuthority] is just as
-// safe, but needs two exchanges for each renewal. Use one Store for the whole life of a client,
+// change it. Lease and Authority save exchanges with the API server, because a request starts from
+// the last state of the lease that the Store has seen. An authority of [lease.NewAuthority] is just
+// as safe, but needs two exchanges for each renewal. Use one Store for the whole life of a client,
 // because a new Store has not seen any lease yet.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a
-// client sends at most 5 requests a second and delays the others. It also takes 45 s to detect a
-// dead connection.
+// client sends at most 5 requests a second and delays the others. Such a client also needs 45 s to
+// detect a dead connection.
 //
 // # Objects
 //
@@ -83,7 +83,7 @@
 // # Tokens
 //
 // A token is newer than every token that was granted before under the same name. Tokens keep rising
-// even if the object is deleted or restored from an old copy, or if the API server restarts. They
+// even if the object is deleted or restored from an old copy, or if the API server restarts. Tokens
 // also keep rising if an elector of client-go created the object, or if other programs held the
 // lease between two grants.
 //
@@ -111,15 +111,15 @@
 // next reads the object. If the holder dies, a waiting Session or elector takes over after the
 // duration of the lease.
 //
-// A lease that another program holds is reported as leased. Such a lease ends when its
-// leaseDurationSeconds have passed since the Store first saw that version of the object. If the
+// A lease that another program holds is reported as leased. The lease of another program ends when
+// its leaseDurationSeconds have passed since the Store first saw that version of the object. If the
 // other program has not set leaseDurationSeconds, its lease never ends by itself. The owner that is
-// reported for such a lease begins with [ForeignOwner]. No request may use the ID that is reported
-// for the lease of another program. A lease of another program has no fencing token, so nothing
-// protects data from late writes of its holder. A request that would end or change the lease of
-// another program fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
-// programs. If another program held the lease between two grants of this package, the second grant
-// still has a newer token than the first.
+// reported for the lease of another program begins with [ForeignOwner]. No request may use the ID
+// that is reported for the lease of another program. A lease of another program has no fencing
+// token, so nothing protects data from late writes of its holder. A request that would end or
+// change the lease of another program fails with [lease.ErrForeign]. [Options.Limits] do not apply
+// to leases of other programs. If another program held the lease between two grants of this
+// package, the second grant still has a newer token than the first.
 //
 // At any time, at most one session or elector leads. The exceptions are these weaknesses of
 // client-go's elector, which also exist without this package:

@@ -25,9 +25,9 @@ type engine struct {
 // Load reads the object. If the object does not exist, Load creates it.
 //
 // A new object never contains a lease. If an acquire created the object together with its lease, a
-// slow client could grant an old token. For example, a client could find no object, and then pause
-// while other clients create the object, grant tokens and delete the object. Load therefore creates
-// an object without a record, and a grant is an update of that object.
+// slow client could grant an old token. This would happen if other clients created the object,
+// granted tokens and deleted the object just before the slow client creates it. Load therefore
+// creates an object without a record, and a grant is an update of that object.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // when it first sees the lease. List may therefore report a lease as leased although its holder is
 // dead. The lease of a dead holder is reported as expired once this Store has seen the lease for
 // its whole duration. To find out which leases are still being renewed, call List a second time
-// after the longest duration.
+// after the longest duration of a lease.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }

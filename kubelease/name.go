@@ -16,9 +16,9 @@ const escapedPrefix = "x--"
 const maxObjectName = 253
 
 // objectName returns the name of the object for a lease. If Kubernetes allows the name of the lease
-// as the name of an object, the object has that name. Any other name is escaped: it gets a prefix,
-// and every byte except a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two
-// different leases never share an object.
+// as the name of an object, the object has that name. Any other name is escaped. An escaped name
+// has the prefix "x--", and every byte except a-z and 0-9 is written as a hyphen and two
+// hexadecimal digits. Two different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err

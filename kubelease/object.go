@@ -101,8 +101,8 @@ func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in an object. It writes the annotation for this library, and the spec for
-// other programs.
+// write stores a record in an object. It writes the annotation, which this library reads, and the
+// spec, which other programs read.
 func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -147,7 +147,8 @@ func identity(r lease.Record) string {
 }
 
 // secondsLeft returns the time that a lease has left, in whole seconds, rounded up. After each
-// change that an elector sees, it waits for this time before it tries to acquire the lease.
+// change that it sees, an elector waits for this number of seconds before it tries to acquire the
+// lease.
 func secondsLeft(k observe.Kept) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
@@ -160,10 +161,10 @@ func secondsLeft(k observe.Kept) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// nextRenewTime returns the renewTime for a write. It is the current time, but at least one second
-// after the stored renewTime. Electors compare only the whole seconds of renewTime, so they would
-// not notice a smaller change. An elector that did not notice a renewal could replace the holder up
-// to a second before the lease ends.
+// nextRenewTime returns the renewTime for a write. The result is the current time, or one second
+// after the stored renewTime if that is later. Electors compare only the whole seconds of
+// renewTime, so they would not notice a change of less than a second. An elector that did not
+// notice a renewal could replace the holder up to a second before the lease ends.
 func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {

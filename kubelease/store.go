@@ -71,10 +71,10 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. This authority needs fewer exchanges with the API
-// server than an authority of [lease.NewAuthority], which loads the record before every swap. A
-// request starts from the record that the Store saw last. The authority reads the record again
-// before it refuses a request.
+// Authority returns an authority over the Store. The authority of a Store needs fewer exchanges
+// with the API server than an authority of [lease.NewAuthority], which loads the record before
+// every swap. A request starts from the record that the Store saw last. The authority reads the
+// record again before it refuses a request.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
 // Limits returns the Limits from the Options of the Store.
@@ -87,9 +87,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces the record by next if the object still has the version old.Version. Swap stores the
-// remaining time of next as a duration. Swap returns [lease.ErrForeign] if another program holds
-// the lease.
+// Swap replaces old.Record by the record next, if the object still has the version old.Version.
+// Swap stores the remaining time of next as a duration. Swap returns [lease.ErrForeign] if another
+// program holds the lease.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -99,8 +99,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 
 // Watch returns a channel that signals changes of the object, as [lease.Watcher] describes.
 // Renewals send no signal. A watch takes one read and one request that stays open. The watch is
-// lost when the connection breaks. The watch is also lost when the API server ends it, as API
-// servers do with every watch after some time.
+// lost when the connection breaks. The watch is also lost when the API server ends it, because API
+// servers limit the time that a watch lasts.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }
