@@ -7,8 +7,8 @@
 //
 // [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority
 // for all other requests, such as breaking a lease with a grace period, acquiring an infinite
-// lease, or taking over by owner. For database/sql, use [NewSQL]. An SQLStore sends notifications,
-// but cannot receive them. So its waiters poll.
+// lease, or taking over by owner. For database/sql, use [NewSQL]. An SQLStore sends notifications.
+// It cannot receive notifications, so its waiters poll.
 //
 // # Tables
 //
@@ -26,9 +26,9 @@
 //
 // You may change and delete rows by hand through the view "lease". Triggers give a row a new
 // version when it is inserted or updated, and wake waiters when a row is updated or deleted. An
-// update fails with the SQLSTATE 40001 if the row has changed since it was read. So an update by
-// hand cannot undo a grant. Repeat an update that failed. To avoid failed updates, lock the rows
-// first in the same transaction, with "select ... from lease for update".
+// update by hand fails with the SQLSTATE 40001 if the row has changed since the update read it. So
+// an update by hand cannot undo a grant. Repeat an update that failed. To avoid failed updates,
+// lock the rows first in the same transaction, with "select ... from lease for update".
 //
 // Do not write to lease_row, the table behind the view. If a write to lease_row changes only the
 // columns "until", "version" or "changed", the row gets no new version and no waiter wakes up. An
@@ -55,15 +55,15 @@
 //
 // The time of a change is never before the time of the previous change of the same row. If the
 // server's clock is set backward, a load may return an earlier time than the previous load. An
-// expired lease can then count as leased until the clock reaches the end of the lease again. This
-// cannot happen after a write to the row of an expired lease, because no later load returns a time
+// expired lease can then count as leased until the clock reaches the end of the lease again. But a
+// lease stays expired once its row was written after the end, because no later load returns a time
 // before that write.
 //
-// The time of a change is read while its row is locked. But a renewal in one exchange reads the
-// time up to 5 ms before it locks the row. If such a renewal waits longer than 5 ms for the lock,
-// it is undone and repeated in two exchanges. A change becomes visible when it is committed. A load
-// just before the commit of a change returns the old row, but its time may be later than the time
-// of the change. The two times differ by at most the duration of the commit plus 5 ms.
+// The time of a change is read while its row is locked. A renewal in one exchange reads the time up
+// to 5 ms before it locks the row. If a renewal waits longer than 5 ms for the lock of its row, the
+// renewal is undone and repeated in two exchanges. A change becomes visible when it is committed. A
+// load just before the commit of a change returns the old row. The time of such a load may be later
+// than the time of the change, by at most the duration of the commit plus 5 ms.
 //
 // With asynchronous replication, a failover can lose granted leases and their tokens. All writes
 // must go to one server. A request to a standby server returns an error.
@@ -98,7 +98,7 @@
 // exchange. To turn the ping off, set ShouldPing of the pool.
 //
 // No request depends on the state of its connection, so a pooler may share connections between
-// transactions. Behind a pooler that does so, pgx must not prepare statements
+// transactions. Behind a pooler that shares connections, pgx must not prepare statements
 // (default_query_exec_mode=exec). With lib/pq, set binary_parameters=yes. A [Store] behind a pooler
 // also needs [Options.Listen].
 //
@@ -106,11 +106,11 @@
 //
 // A transaction that notifies locks the whole database until its commit is on the disk. So this
 // package never notifies in the transaction that changes a lease. After a release, a break or a
-// change to another ID, the store sends a second statement that notifies. One statement notifies of
-// all changes that were committed since the previous statement. A release returns only after its
+// change to another ID, the store sends a second statement that notifies. One notifying statement
+// covers all changes that were committed since the previous one. A release returns only after its
 // notification was sent, so that the program can exit right after the release. An acquire and a
-// renewal do not notify, because no waiter can act on them. If a process ends before its
-// notification was sent, a [Store] finds the change itself within a second.
+// renewal do not notify, because no waiter can act on them. If a process ends before it has sent a
+// notification, a [Store] finds the change itself within a second.
 //
 // # Pools and load
 //

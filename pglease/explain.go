@@ -61,7 +61,7 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns advice for an error. It also reports whether every retry will fail until a person
+// advise returns advice for an error, and reports whether every retry will fail until a person
 // removes the cause of the error.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {

@@ -16,7 +16,7 @@ import (
 const pageSize = 500
 
 // listSQL is the SQL that returns a page of rows. The rows are one JSON array, so that every driver
-// can read them. Each row contains the time of the server at which it was read.
+// can read them. Each row contains the time of the server at which the row was read.
 const listSQL = `
 select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
 	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
@@ -61,7 +61,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 }
 
 // nextRows reads the page of rows that follow a name. If first is true, the page also includes the
-// row of the name itself.
+// row with the name itself.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings

@@ -17,8 +17,8 @@ import (
 // A process may end after it has committed a change and before it has sent the notification. To
 // find changes without a notification, the Store reads up to 10,000 of the watched rows each
 // second. The signal of such a change comes within a second. If more than 10,000 names are watched
-// through the Store, each further 10,000 names can delay such a signal by another second. A direct
-// write to lease_row, the table behind the view, may cause no signal at all.
+// through the Store, each further 10,000 names can delay the signal of such a change by another
+// second. A direct write to lease_row, the table behind the view, may cause no signal at all.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // Close closes it. If the connection is lost, all watches are lost, and the next call of Watch
@@ -182,8 +182,8 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// signalWatches signals every watch of a name. The time of the change at the server was micros, in
-// microseconds.
+// signalWatches signals every watch of a name. The change happened at the server time micros, which
+// is in microseconds.
 func (l *listener) signalWatches(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

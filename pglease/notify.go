@@ -16,9 +16,9 @@ const notifyChannel = "lease"
 
 // notifySQL is the SQL that notifies the watches of names. A transaction that notifies locks the
 // whole database until its commit is on the disk, so such transactions commit one after the other.
-// Therefore the statements that change a lease do not notify. A statement that only notifies is
-// sent after them, for many names at once. It changes no table, so its commit does not wait for the
-// disk.
+// Therefore the statements that change a lease do not notify. After those statements, notifySQL
+// notifies for many names at once. The commit of notifySQL does not wait for the disk, because
+// notifySQL changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
 // notifyTimeout is the timeout of one attempt to notify. If the attempt to notify fails, the sweep
@@ -62,8 +62,8 @@ type batch struct {
 }
 
 // notify adds a name and the time of its change to the next batch. It returns after the attempt to
-// send the batch, even if the attempt failed. If ctx is done before that, notify returns at once,
-// and the batch is still sent.
+// send the batch, even if the attempt failed. If ctx is done before the attempt, notify returns at
+// once, and the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

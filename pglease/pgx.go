@@ -52,11 +52,11 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
-// This authority needs fewer exchanges than an authority of [lease.NewAuthority], which loads the
-// record before every swap. This authority computes a renewal, a change or a release from the
-// record that the Store committed last under the name. If the remembered record is out of date, the
-// authority loads the current record and decides again. It never refuses a request because of an
-// outdated record.
+// The authority of a Store needs fewer exchanges than an authority of [lease.NewAuthority], which
+// loads the record before every swap. The authority of a Store computes a renewal, a change or a
+// release from the record that the Store committed last under the name. If the remembered record is
+// out of date, the authority loads the current record and decides again. It never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
 
 type watchingAuthority struct {

@@ -16,9 +16,9 @@ import (
 // again under the lock. The renewal must fail if the lease has expired when the row is locked. The
 // renewal must also fail if it has waited for the lock for more than 5 ms. To make the renewal
 // fail, the returning clause casts an invalid text to a time. The cast fails, and the server undoes
-// the statement. A load that finds a lease expired also locks the row. So a renewal at the same
-// time either commits before such a load or fails. If the statement read the time only under the
-// lock, as [putSQL] does, it would take the server a third longer.
+// the statement. A load that finds a lease expired also locks the row, so a renewal at the same
+// time either commits before the load or fails. If the statement read the time only under the lock,
+// as [putSQL] does, it would take the server a third longer.
 //
 // The trigger does not run for the columns that this statement sets, so the statement sets the
 // version itself. The statement compares "until" with its expected value, because a direct change

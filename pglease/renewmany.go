@@ -52,8 +52,8 @@ type renewal struct {
 }
 
 // A renewalSender sends each renewal in a statement of its own, as long as few statements are under
-// way. Under load it collects further renewals, and sends them in one statement. If every renewal
-// had a statement of its own, no connections would be left for other requests.
+// way. Under load, a renewalSender collects further renewals, and sends them in one statement. If
+// every renewal had a statement of its own, no connections would be left for other requests.
 type renewalSender struct {
 	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
@@ -80,9 +80,9 @@ type renewalAnswer struct {
 }
 
 // submit sends a renewal and returns its time. If ctx is done first, submit returns an error,
-// although the server may still grant the renewal. If the server then grants the renewal together
-// with others, onLate is called with its time. For an error of submit, [wasNotSent] reports whether
-// the renewal was certainly not sent.
+// although the server may still grant the renewal. If a renewal that was sent together with others
+// is granted after ctx is done, onLate is called with the time of the renewal. For an error of
+// submit, [wasNotSent] reports whether the renewal was certainly not sent.
 func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
@@ -147,8 +147,8 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 	if len(all) == 0 {
 		return
 	}
-	// Canceling a statement closes its connection and leaves its outcome unknown. To avoid that,
-	// the timeout of the statement is one and a half times the timeout of its callers.
+	// Canceling a statement closes its connection and leaves its outcome unknown. So that a
+	// statement is rarely canceled, its timeout is one and a half times the timeout of its callers.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()

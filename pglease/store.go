@@ -44,12 +44,12 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. It calls
-	// done when the connection is free, which may be after queryRow has returned. If queryRow
-	// returns an error, it may still write to dest later.
+	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. When the
+	// connection is free, which may be after queryRow has returned, queryRow calls done. If
+	// queryRow returns an error, it may still write to dest later.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
-	// canRetry reports whether to retry a statement that has failed n times with the last error
+	// canRetry reports whether to retry a statement that has failed n times, most recently with
 	// err. It is called only for statements that may be repeated.
 	canRetry(n int, err error) bool
 }

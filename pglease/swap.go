@@ -70,8 +70,8 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// swapDeadline returns the time before which a swap must happen. This is the end of the old lease,
-// or nil if that end is not after old.Now.
+// swapDeadline returns the end of the old lease, before which the swap must happen. The result is
+// nil if the old lease never ends, or if it has ended at old.Now.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil

@@ -17,8 +17,8 @@ const (
 )
 
 // sweepSQL is the SQL of one sweep, which finds the changes of watched names. One row of the result
-// has an empty name and the time of the server. Every other row has a watched name and the time of
-// its last change, if this time is after the given time. All times are in microseconds.
+// has an empty name and the time of the server. Every other row has a watched name that has changed
+// after the given time, and the time of its last change. All times are in microseconds.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
 union all
