@@ -65,11 +65,11 @@
 //
 // # Tokens
 //
-// A name without a record starts with the higher of two epochs. One is the current time in
-// microseconds, rounded down to a multiple of [Options.Keep]. The other is the highest epoch of the
-// bucket. So tokens keep rising even after a record has expired or was deleted. Tokens even rise
-// after a loss of all data, if no name was acquired for the first time within [Options.Keep] before
-// the loss.
+// A name without a record starts with an epoch that is the current time in microseconds, rounded
+// down to a multiple of [Options.Keep]. If the highest epoch of the bucket is higher than this
+// time, the name starts with the highest epoch of the bucket. So tokens keep rising even after a
+// record has expired or was deleted. Tokens even rise after a loss of all data, if no name was
+// acquired for the first time within [Options.Keep] before the loss.
 //
 // # Time
 //
@@ -80,7 +80,8 @@
 // Each record stores the time of its last write, and no later request uses an earlier time for the
 // record. If the server's clock is set backward, the time of a record stands still until the clock
 // has caught up with it. A load stores its time only if the lease is over, or if [Options.Replicas]
-// is set. So if the clock is set backward, two loads of a held lease may return times that fall.
+// is set. So if the clock is set backward between two loads of a held lease, the second load may
+// return the earlier time.
 //
 // # Exchanges
 //
@@ -118,9 +119,9 @@
 //	    +evalsha +eval +time +exists +hset +hmget +hgetall +pexpire +pexpireat +persist
 //	    +publish +subscribe +info +scan +wait
 //
-// Lists need +scan, waiting needs +subscribe, and [Options.Replicas] needs +wait. The check of the
-// eviction policy needs +info: see [Options.AssumeNoEviction]. A [Mark] needs +get and +set on its
-// key.
+// The permission +scan is for lists, +subscribe is for waiting, and +wait is for
+// [Options.Replicas]. The check of the eviction policy needs +info: see [Options.AssumeNoEviction].
+// A [Mark] needs +get and +set on its key.
 //
 // # Guarding data
 //

@@ -61,7 +61,7 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns advice for an error. It also reports whether every retry will fail until a person
+// advise returns advice for an error, and reports whether every retry will fail until a person
 // removes the cause of the error.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {

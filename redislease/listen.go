@@ -21,8 +21,8 @@ const (
 var errLost = errors.New("the connection that listens was lost")
 
 // A listener receives the signals of buckets over a connection of its own, and signals the watches.
-// A PubSub of go-redis reconnects by itself, and does not report that signals were lost until then.
-// So the client of a listener can connect only once.
+// A PubSub of go-redis reconnects by itself, and does not report that it has missed signals. So the
+// client of a listener can connect only once.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
@@ -127,7 +127,7 @@ func (l *listener) receive() {
 
 // checkAlive checks the connection once a second, and closes a connection on which nothing arrives.
 // To check a connection, checkAlive subscribes again to one of its channels. The server answers
-// every such request, and the user has the permission for the channel.
+// every subscription, so an answer shows that the connection works.
 func (l *listener) checkAlive(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()

@@ -121,11 +121,11 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
-// This authority needs fewer exchanges than an authority of [lease.NewAuthority], which loads the
-// record before every swap. This authority computes a renewal, a change or a release from the
-// record that the Store committed last under the name. If the remembered record is out of date, the
-// authority loads the current record and decides again. It never refuses a request because of an
-// outdated record.
+// The authority of a Store needs fewer exchanges than an authority of [lease.NewAuthority], which
+// loads the record before every swap. The authority of a Store computes a renewal, a change or a
+// release from the record that the Store committed last under the name. If the remembered record is
+// out of date, the authority loads the current record and decides again. It never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, s.memory) }
 
 // Limits returns the limits that the store was made with.
@@ -198,9 +198,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // keepMicros returns the minimum time that a record is kept, in microseconds.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns when a load stores its time in the record. The result is "always", or "over" if
-// only a load after the end of the lease stores its time. A load that waits for replicas must write
-// something, because WAIT waits only for the writes of its own connection.
+// saveTime reports which loads store their time in the record. The result "always" means every
+// load, and "over" means only a load after the end of the lease. A load that waits for replicas
+// must write something, because WAIT waits only for the writes of its own connection.
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"

@@ -94,8 +94,8 @@ func numberOf(version string) (n int64, ok bool) {
 // lost.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the time before which a swap must happen. This is the end of the old lease,
-// or "" if that end is not after old.Now.
+// swapDeadline returns the end of the old lease, before which the swap must happen. The result is
+// "" if the old lease never ends, or if it has ended at old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -103,8 +103,8 @@ func swapDeadline(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// expireCommand returns the command that sets how long a record is kept. It also returns the
-// argument of the command, in milliseconds.
+// expireCommand returns the command that sets how long a record is kept, and the argument of the
+// command in milliseconds.
 func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():
