@@ -19,10 +19,10 @@ type Guard struct {
 	slot chan struct{} // full while a function runs
 }
 
-// NewGuard returns a Guard with the given mark. A process that has stored the mark of a Guard calls
-// NewGuard after a restart, so that older tokens are still refused. The mark of a Guard that has
-// seen no token is the empty Token. If mark is malformed, NewGuard returns a [*lease.FieldError]
-// with the code [lease.ErrToken].
+// NewGuard returns a Guard with the given mark. After a restart, call NewGuard with the mark that was
+// stored before the restart, so that older tokens are still refused. The mark of a Guard that has
+// seen no token is the empty Token. If mark is malformed, NewGuard returns a [*lease.FieldError] with
+// the code [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -34,9 +34,8 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 }
 
 // Advance raises the mark to tok. A new holder calls Advance before its first read. Once Advance has
-// returned nil, no function of an older holder is running or will run. After that, the holder of tok
-// and newer holders can change the data, and older holders cannot. Advance returns the same errors
-// as Do.
+// returned nil, no function of an older holder is running or will run. From then on, only the holder
+// of tok and newer holders can change the data. Advance returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
@@ -48,20 +47,21 @@ func (g *Guard) Advance(tok lease.Token) error {
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
-// A Guard runs one function at a time, and Do waits for its turn. So f must not call Do or Advance
-// of the same Guard. Do raises the mark before it waits. If older holders are waiting too, Do
-// refuses them at their turn. So a new holder waits for at most one function.
+// A Guard runs one function at a time, and Do waits for its turn. So f must not call Do or Advance of
+// the same Guard. Do raises the mark before it waits. A call of Do that is waiting with an older
+// token then returns a [*StaleError] without calling its function. So a new holder waits for at most
+// one function.
 //
 // If f fails or panics, the mark stays raised, because f may have written before it failed. A
-// transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in it
-// too, as [Mark] describes.
+// transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in the
+// same transaction, as [Mark] describes.
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
 // DoContext is like Do, but stops waiting if ctx ends. It then returns the error of ctx and does not
-// call f. If ctx is done before the call, the mark does not change. Once f runs, DoContext waits
-// until f returns, even if ctx ends.
+// call f. If ctx is done before the call, the mark does not change. Once f has started, DoContext
+// waits until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return lease.Missing("Guard.Do.f")

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is the error of [Guards.Guard] for a new resource if the set already has as many resources
-// as [Guards.Max] allows.
+// ErrFull is returned by [Guards.Guard] if the resource is new and the set already has [Guards.Max]
+// resources.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
 // DefaultMax is the default of [Guards.Max].
@@ -18,10 +18,10 @@ const DefaultMax = 1 << 16
 // Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. It is
 // safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first used. Guards keeps every guard, because a new guard
-// would admit writers that the old one has refused. To bound the memory, Guards accepts at most Max
-// resources, and refuses more with [ErrFull]. Each guard takes about 200 bytes in addition to its
-// name.
+// A guard is made when its resource is first used. Guards keeps every guard, because a second guard
+// for the same resource would admit writers that the first guard has refused. To bound the memory,
+// Guards accepts at most Max resources, and refuses more with [ErrFull]. Each guard takes about 200
+// bytes in addition to its name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -75,8 +75,9 @@ func (s *Guards) Forget(resource string) {
 	delete(s.guards, resource)
 }
 
-// Marks returns the marks of all resources that have seen a token. Store them to restore the guards
-// after a restart. If a mark is raised during the call, Marks returns its old or its new value.
+// Marks returns the mark of every resource whose guard has seen a token. Store them to restore the
+// guards after a restart. If a mark is raised during the call, Marks returns its old or its new
+// value.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,9 +90,9 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. The returned function calls key with the
-// request to get the name of a resource, and returns the guard of this resource. For panics if key
-// is nil.
+// For returns a function for the field Guard of [Options]. The returned function calls key to get the
+// name of the resource from the request, and returns the guard of that resource. For panics if key is
+// nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For of a nil key")

@@ -17,13 +17,13 @@ type Options struct {
 
 	// Guard returns the guard of the resource that a request writes to. [Guards.For] returns such a
 	// function. It is called if the token of the request is well-formed. If Guard returns an error,
-	// [Header.Refuse] answers the request. Default: one new Guard for all requests.
+	// the handler answers the request with [Header.Refuse]. Default: one new Guard for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
 	// request enters the guard. So a client that stops in the middle of a body does not block other
-	// requests. If MaxBody is negative, the size is not limited, and the body is not read in
-	// advance. Then set a read timeout in the server. Default: 1 MiB.
+	// requests. If MaxBody is negative, a body may have any size and is not read in advance. In that
+	// case, set a read timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
@@ -35,14 +35,14 @@ type Options struct {
 // invent a well-formed one. The handler does not check that an authority has issued the token.
 //
 // The handler holds the guard until next returns, because next may write until then. So requests for
-// one resource run one at a time, and a new holder waits for at most one of them. If the context of
-// a request ends while the request waits, the request is refused. If next panics, the guard is
-// released and its mark stays raised.
+// one resource run one at a time, and a request of a new holder waits for at most one other request.
+// If the context of a request ends while the request waits for the guard, the request is refused. If
+// next panics, the guard is released and its mark stays raised.
 //
-// The handler does not buffer answers. A client that does not read its answer can therefore block
-// the guard. Set a write timeout in the server to prevent this.
+// The handler does not buffer answers, so a client that does not read its answer can block the guard.
+// To prevent this, set a write timeout in the server.
 //
-// Use the handler for reads too. Then the first read of a new holder advances the guard.
+// Use the handler for reads too, so that the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, lease.Missing("Handler.next")

@@ -14,8 +14,8 @@ import (
 // [DefaultHeader].
 //
 // A request must have the header exactly once, with the token as its value. An answer that refuses a
-// stale token has the mark in a second header. The name of the second header is the name of the
-// first one with "-Seen" appended.
+// stale token reports the newest token that the resource has seen, in a second header. The name of
+// the second header is the name of the first one with "-Seen" appended.
 type Header string
 
 // DefaultHeader is the header that carries a token by default.
@@ -30,8 +30,9 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved is the set of headers that net/http handles itself, in canonical form. In HTTP/1.1 or in
-// HTTP/2, these headers do not reach a handler as the client has set them.
+// reserved is the set of headers that net/http handles itself, in canonical form. In HTTP/1.1, in
+// HTTP/2 or in both, the values that a client sets in these headers do not reach the handler
+// unchanged.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -68,9 +69,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set sets the token in the headers of a request, and replaces an earlier token. If the token is
-// empty or malformed, if to is nil, or if [Header.Validate] refuses the Header, Set changes nothing.
-// Set then returns a [*lease.FieldError].
+// Set adds the token to the headers of a request, and replaces a token that is already there. If the
+// token is empty or malformed, if the map of headers is nil, or if the Header itself is invalid, Set
+// changes nothing and returns a [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err

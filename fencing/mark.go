@@ -15,9 +15,10 @@ type Mark interface {
 	// The caller passes a well-formed token. If Advance returns an error, the transaction must not
 	// commit.
 	//
-	// After Advance and until the end of the transaction, no other transaction may raise the same
-	// mark and commit. This rule also applies if the mark was equal to tok and did not change.
-	// Otherwise a transaction could commit stale data after another transaction has raised the mark.
+	// From the return of Advance to the end of its transaction, no other transaction may raise the
+	// same mark and commit. Advance must keep other transactions out even if the mark already equals
+	// tok and does not change. If it did not, an older holder could commit its data after a newer
+	// holder has raised the mark.
 	//
 	// In SQL, a conditional update locks the row that it matches. The row must exist already. At
 	// first, its mark is '' or twenty zeros.
@@ -25,15 +26,15 @@ type Mark interface {
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// A SELECT without FOR UPDATE does not lock the row. So a SELECT must not replace the UPDATE if
-	// the token is equal to the mark. Without the lock, updates are lost below the isolation level
-	// serializable.
+	// A SELECT without FOR UPDATE does not lock the row. So do not replace the UPDATE by a SELECT,
+	// even if the token equals the mark. Without the lock on the row, concurrent updates are lost at
+	// isolation levels below serializable.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
-// Advance raises a mark to tok. If Advance returns nil, the transaction of the mark may write. The
-// mark is raised when the transaction commits. After an error, roll the transaction back. The error
-// is
+// Advance raises a mark to tok. If Advance returns nil, the transaction that contains the mark may
+// write the data. The mark is raised when the transaction commits. After an error, roll the
+// transaction back. The error is
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
@@ -42,9 +43,9 @@ type Mark interface {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
 //   - otherwise the error of the mark.
 //
-// A new holder must call Advance before its first read. Advance may be called in the transaction of
-// the first read, or in an earlier transaction that has committed. If a transaction is rolled back,
-// neither its mark nor its data is stored.
+// A new holder must call Advance before its first read. Call Advance in the transaction of the first
+// read, or in an earlier transaction that has committed. If a transaction is rolled back, neither its
+// mark nor its data is stored.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 // A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by
 // several goroutines at once if Base is.
 //
-// A Transport belongs to one incarnation of a lease. Make another one after the next grant. The
-// token of a Transport cannot change, for a reason. A request may be prepared in an older
-// incarnation and sent in a newer one. With the newer token, this stale request would be admitted.
+// A Transport belongs to one incarnation of a lease. Make another one after the next grant. Do not
+// give a Transport the token of a later grant. A request that was prepared before that grant would
+// then be sent with the newer token, and the resource would admit the stale request.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
