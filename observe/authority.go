@@ -8,11 +8,11 @@ import (
 )
 
 // An Authority grants leases of a [Store]. It needs fewer round trips to the engine than an authority
-// from [lease.NewAuthority]. If a request has to write, the Authority starts with a Swap of the entry
-// that the Store remembers. A renewal then needs one round trip to the engine. An acquire without
-// contention needs at most two. An answer that writes nothing, such as a refusal, is always based on
-// an entry that was read during the call. An Authority is safe for concurrent use by several
-// goroutines.
+// from [lease.NewAuthority]. For a request that changes the record, the Authority first tries a Swap
+// based on the entry that the Store remembers, without a Load. A renewal then needs one round trip to
+// the engine. An acquire without contention needs at most two. If a request writes nothing, for
+// example because it is refused, the answer is based on an entry that was read during the call. An
+// Authority is safe for concurrent use by several goroutines.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.

@@ -43,11 +43,11 @@ func (c *clock) elapsed() time.Duration {
 	}
 }
 
-// most returns the longest time that may pass on another clock while d passes on this clock.
-func (c *clock) most(d time.Duration) time.Duration {
+// maxElsewhere returns the longest time that another clock may measure while this clock measures d.
+func (c *clock) maxElsewhere(d time.Duration) time.Duration {
 	return add(d, time.Duration(math.Ceil(float64(d)*c.rate)))
 }
 
-// time converts an elapsed time of this clock to a point in time. Other processes cannot use that
-// point in time.
-func (c *clock) time(elapsed time.Duration) time.Time { return c.origin.Add(elapsed) }
+// pointAt converts an elapsed time of this clock to a [time.Time]. The result has no meaning for
+// other processes.
+func (c *clock) pointAt(elapsed time.Duration) time.Time { return c.origin.Add(elapsed) }

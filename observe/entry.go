@@ -35,9 +35,9 @@ type NamedEntry struct {
 	Entry
 }
 
-// Kept is a record in the form in which an engine writes it. It has no Until. Instead, it has the
-// time that the lease had left when the record was written. An Until would be useless to other
-// processes, because their clocks may differ.
+// Kept is a record in the form in which an engine writes it. It has the time that the lease had left
+// when the record was written, instead of an Until. An Until would be useless to other processes,
+// because their clocks may show different times.
 type Kept struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
@@ -46,8 +46,8 @@ type Kept struct {
 // resolution is the unit of Left. The time left is rounded up to a multiple of it.
 const resolution = time.Millisecond
 
-// keep converts r to the Kept that an engine writes at the time now.
-func keep(r lease.Record, now time.Time) Kept {
+// toKept converts the record r to the form in which an engine writes it at the time now.
+func toKept(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
 		k.Left = max(resolution, roundUp(r.Until.Sub(now)))
@@ -72,8 +72,8 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if Left is valid and the record is valid apart from its missing Until.
-// Otherwise it returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
+// Validate returns nil if Left is valid and the record is valid apart from its missing Until. If k is
+// not valid, Validate returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
 	switch {

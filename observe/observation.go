@@ -8,53 +8,56 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation is the last entry that the Store saw for a name, with a lower and an upper bound of
-// the end of its state. All times are elapsed times of the Store's clock.
+// An observation is the newest entry that the Store has seen for a name. It also has a lower and an
+// upper bound of the time at which the state of the entry ends. All times are elapsed times of the
+// Store's clock.
 type observation struct {
 	Entry
 	sent time.Duration // when the last request that returned this entry was sent
 	high time.Duration // the state ends at this time at the latest
 
-	// The state lasts at least until the duration sure has passed since the time from.
-	from, sure time.Duration
+	// The state lasts at least for the duration lowLeft after the time lowStart.
+	lowStart, lowLeft time.Duration
 }
 
-// first returns the observation of an entry whose age is unknown. Such an observation has no lower
+// newUnaged returns an observation of an entry whose age is unknown. Such an observation has no lower
 // bound.
-func first(e Entry, sent, now time.Duration) observation {
-	return observation{Entry: e, sent: sent, high: add(now, e.Left), from: now}
+func newUnaged(e Entry, sent, now time.Duration) observation {
+	return observation{Entry: e, sent: sent, high: add(now, e.Left), lowStart: now}
 }
 
-// since returns the observation of an entry that was committed at some time between from and now.
-func since(from time.Duration, e Entry, sent, now time.Duration) observation {
-	return observation{Entry: e, sent: sent, high: add(now, e.Left), from: from, sure: e.Left}
+// newAged returns an observation of an entry that was committed at some time between earliest and
+// now.
+func newAged(earliest time.Duration, e Entry, sent, now time.Duration) observation {
+	return observation{Entry: e, sent: sent, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
-// shortened returns the observation n, which is newer than l. If both observations have a break of
-// the same ID and Epoch, the result has the earlier end of the two.
-func (l *observation) shortened(n observation, c *clock) observation {
+// replacedBy returns the observation n, which is newer than l. If l and n are breaks with the same ID
+// and Epoch, the result has the earlier of their two ends.
+func (l *observation) replacedBy(n observation, c *clock) observation {
 	a, b := l.Record, n.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
 		n.high = min(l.high, n.high)
-		if now := max(l.from, n.from); l.certain(c, now) < n.certain(c, now) {
-			n.from, n.sure = l.from, l.sure
+		if now := max(l.lowStart, n.lowStart); l.leftAtLeast(c, now) < n.leftAtLeast(c, now) {
+			n.lowStart, n.lowLeft = l.lowStart, l.lowLeft
 		}
 	}
 	return n
 }
 
-// certain returns the minimum time for which the state lasts after now. The result allows for another
-// clock that runs faster than this one. Without a lower bound, the result is not positive.
-func (l *observation) certain(c *clock, now time.Duration) time.Duration {
-	return l.sure - c.most(now-l.from)
+// leftAtLeast returns the minimum time for which the state lasts after now. The result allows for
+// other clocks that run faster than this one. If the observation has no lower bound, the result is
+// not positive.
+func (l *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
+	return l.lowLeft - c.maxElsewhere(now-l.lowStart)
 }
 
-// snapshot returns the observation as a [lease.Snapshot] at the time now.
+// snapshot converts the observation to a [lease.Snapshot] at the time now.
 func (l *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
-	snap := lease.Snapshot{Record: l.Record, Version: l.Version, Now: c.time(now)}
+	snap := lease.Snapshot{Record: l.Record, Version: l.Version, Now: c.pointAt(now)}
 	if l.ends() {
-		snap.Record.Until = c.time(l.high)
-		snap.Uncertainty = max(0, l.high-now-l.certain(c, now))
+		snap.Record.Until = c.pointAt(l.high)
+		snap.Uncertainty = max(0, l.high-now-l.leftAtLeast(c, now))
 	}
 	return snap
 }
@@ -67,8 +70,8 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// observations stores the last observation of each of a bounded number of names. Pinned names do not
-// count, and they are never forgotten.
+// observations stores one observation for each name. The number of names is bounded, except for
+// pinned names, which are never forgotten.
 type observations struct {
 	most   int // the largest number of names that are not pinned
 	byName map[string]*named
@@ -87,37 +90,37 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// full reports whether a name must be forgotten before another one can be added.
-func (s *observations) full() bool { return s.recent.Len() >= s.most }
+// isFull reports whether a name must be forgotten before a new name can be added.
+func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// get returns the observation of a name, or nil if there is none. If used is true, the name becomes
-// the most recently used one.
-func (s *observations) get(name string, used bool) *observation {
+// get returns the observation of a name, or nil if there is none. If touch is true, the name becomes
+// the most recently used name.
+func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {
 		return nil
 	}
-	if used && n.place != nil {
+	if touch && n.place != nil {
 		s.recent.MoveToFront(n.place)
 	}
 	return &n.observation
 }
 
-// put adds the observation of a new name. If there are too many names, put forgets the least recently
-// used one.
+// put adds the observation of a new name. If there are too many names, the least recently used name
+// is forgotten.
 func (s *observations) put(name string, l observation) *observation {
 	n := &named{name: name, observation: l}
 	s.byName[name] = n
 	if s.pins[name] == 0 {
-		s.use(n)
+		s.markUsed(n)
 	}
 	return &n.observation
 }
 
-// use makes a name the most recently used one. The name must not be pinned. If there are too many
-// names, use forgets the least recently used one.
-func (s *observations) use(n *named) {
-	if s.full() {
+// markUsed makes a name the most recently used name. The name must not be pinned. If there are too
+// many names, the least recently used name is forgotten.
+func (s *observations) markUsed(n *named) {
+	if s.isFull() {
 		oldest := s.recent.Back()
 		delete(s.byName, s.recent.Remove(oldest).(*named).name)
 	}
@@ -140,6 +143,6 @@ func (s *observations) unpin(name string) {
 	}
 	delete(s.pins, name)
 	if n := s.byName[name]; n != nil {
-		s.use(n)
+		s.markUsed(n)
 	}
 }

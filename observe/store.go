@@ -2,46 +2,48 @@
 // Kubernetes. The engine must be able to compare and swap.
 //
 // To write such a store, implement [Engine] and pass it to [New]. An Engine only loads and swaps
-// entries, and the Store adds the time. A program that only holds leases uses a finished store, such
-// as package etcdlease.
+// entries. The Store computes when a lease ends. A program that only holds leases uses a finished
+// store, such as package etcdlease.
 //
 // # Time
 //
-// The clocks of two machines may differ. Therefore an engine never stores a point in time. Instead,
-// each entry has the time that the lease had left when the entry was committed. When a process first
-// sees a version of the entry, it starts to count down the remaining time on its own monotonic clock.
+// The clocks of two machines may show different times. Therefore an engine stores how much time the
+// lease had left when the entry was committed, instead of the time at which the lease ends. When a
+// process first sees a version of the entry, it starts to count down the remaining time on its own
+// monotonic clock.
 //
-// The commit was before the process saw the entry. So the end that the process computes is never
-// earlier than the end that was granted. It is an upper bound. A process that waits for the end may
-// be late, but it is never early. Two clocks may show different times, but their rates must be nearly
-// equal.
+// A process sees an entry only after the commit, so the end that it computes is never earlier than
+// the end that was granted. The computed end is an upper bound. A process that waits for the end of a
+// lease may notice the end late, but never too early. Two clocks may show different times, but their
+// rates must be nearly equal.
 //
-// The disadvantage is a longer wait after a crash. A process that has just started may wait for a
-// whole duration before it takes over the lease of a crashed holder.
+// The disadvantage is a longer wait after a crash. A process that has just started may wait for the
+// whole duration of a lease before it takes over the lease of a crashed holder.
 //
-// A holder needs a lower bound of the end. The lower bound is earlier than the upper bound by
-// [lease.Snapshot.Uncertainty]. A process knows a lower bound in two cases:
+// A holder needs a lower bound of the end. The two bounds differ by [lease.Snapshot.Uncertainty]. A
+// process knows a lower bound in two cases:
 //
 //   - The process committed the version itself. The commit was after the process sent its request.
 //   - An earlier request still returned an older version. The commit was after the process sent that
 //     request.
 //
-// The process computes the lower bound from the time at which it sent that request. The lower bound
-// allows for other clocks that are faster, within [Options.MaxClockDrift].
+// The process counts the lower bound from the time at which it sent a request that preceded the
+// commit. The lower bound allows for other clocks that run faster, within [Options.MaxClockDrift].
 //
-// A break can only shorten a lease. Breaks with the same ID and Epoch belong to one incarnation. If
-// two processes break one incarnation, each of them may know a different upper bound. A process that
-// sees both breaks uses the earlier end.
+// If two processes break a lease, they may compute different upper bounds of its end. Two breaks with
+// the same ID and Epoch belong to the same incarnation of a lease. A process that sees two breaks of
+// one incarnation uses the earlier end, because a break can only shorten a lease.
 //
 // # Memory
 //
-// A Store remembers when it first saw the current version of a lease. A Store remembers this time for
-// a bounded number of names, and for all names that are watched. If the Store has forgotten a name,
-// it starts to count down again when it next reads the name. A later start can delay a take-over, but
-// it cannot end a lease too early.
+// A Store remembers when it first saw the current version of a lease. A Store remembers all watched
+// names and a bounded number of other names. If a Store has forgotten a name, it starts a new
+// countdown when it next reads the record of the name. A countdown that starts late can delay a
+// take-over, but it cannot end a lease too early.
 //
-// The memory also saves round trips to the engine. If a request has to write, an [Authority] starts
-// with a Swap of the version that the Store remembers. So a renewal needs one round trip.
+// The memory also saves round trips to the engine. For a request that changes the record, an
+// [Authority] first tries a Swap based on the entry that the Store remembers, without a Load. So a
+// renewal needs one round trip.
 package observe
 
 import (
@@ -61,18 +63,18 @@ import (
 type Engine interface {
 	lease.Watcher
 
-	// Load returns the current entry of the name. For an unknown name, Load returns an entry that is
-	// Available. The Epoch of that entry is at least as high as every Epoch that was granted under
-	// the name before. Load may write such an entry.
+	// Load returns the current entry of the name. For an unknown name, Load returns an Available
+	// entry. The Epoch of an unknown name is at least as high as every Epoch that was granted under
+	// the name before. Load may write the entry of an unknown name.
 	Load(ctx context.Context, name string) (Entry, error)
 
 	// Open is like Load, but is called before an acquire. It may write to the engine if that saves a
 	// round trip.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap replaces the entry with the version old, and returns the committed entry. Its errors are
-	// those of the Swap of a [lease.Store]. After a conflict, Swap returns the current entry if it
-	// knows that entry. Otherwise it returns an entry without a Version.
+	// Swap writes next if the entry still has the version old, and returns the committed entry. Its
+	// errors are those of the Swap of a [lease.Store]. After a conflict, Swap returns the current
+	// entry if it knows that entry. Otherwise it returns an entry without a Version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
 	// List returns the entries whose names begin with prefix. It follows the rules of [lease.Lister].
@@ -83,7 +85,8 @@ type Engine interface {
 type Options struct {
 	// Limits restrict the durations that an authority over the Store grants. If an entry has more
 	// time left than the Limits allow, the Store shortens that time to the longest allowed duration.
-	// The shortened time starts when the Store first sees the entry. Default: no limits.
+	// The Store counts the shortened time from the moment when it first sees the entry. Default: no
+	// limits.
 	Limits lease.Limits
 
 	// Names is the number of names that the Store remembers, not counting the names that are watched.
@@ -163,8 +166,8 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	return s.see(name, e, sent, false), nil
 }
 
-// Swap replaces the record in old with next. Instead of next.Until, it writes the time that next has
-// left when the request is sent. After a conflict, Swap also returns the current Snapshot if the
+// Swap replaces the record in old with next. It writes how much time next has left when the request
+// is sent, instead of next.Until. After a conflict, Swap also returns the current Snapshot if the
 // engine returns the current entry.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
@@ -178,7 +181,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 			Bound: fmt.Sprintf("must not fall below %d", old.Record.Epoch), Code: lease.ErrCorrupt}
 	}
 	sent := s.clock.elapsed()
-	e, err := s.engine.Swap(ctx, name, old.Version, keep(next, s.clock.time(sent)))
+	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.pointAt(sent)))
 	switch {
 	case errors.Is(err, lease.ErrConflict) && e.Version != "":
 		return s.see(name, e, sent, false), err
@@ -188,8 +191,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.committed(name, e, sent), nil
 }
 
-// Watch calls the Watch of the engine. The Store does not forget the name until ctx ends. Otherwise a
-// process that waits for the end of the lease might have to count again from the beginning.
+// Watch calls the Watch of the engine. The Store does not forget a watched name until ctx ends, so
+// that a process that waits for the end of the lease need not start its countdown again.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	signals, err := s.engine.Watch(ctx, name)
 	if err != nil {
@@ -232,24 +235,23 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 }
 
 // Note records an entry that a watch of the engine has returned. It ignores the entry if the Store
-// does not remember the name, or if the remembered entry is at least as new. With Note, a process
-// that waits for the end of a lease counts a renewal from the time at which the watch returned the
-// renewal. The process need not wake up for that.
+// does not remember the name, or if the remembered entry is as new as e or newer. With Note, the
+// countdown for a renewed lease starts when the watch returns the renewal, even if no process reads
+// the record at that time.
 func (s *Store) Note(name string, e Entry) {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// No request has returned e, so the version after e may have been committed at any time since
-		// last.sent.
-		*last = last.shortened(since(last.sent, e, last.sent, s.clock.elapsed()), &s.clock)
+		// The entry that follows e may have been committed at any time after last.sent, because no
+		// request has returned e.
+		*last = last.replacedBy(newAged(last.sent, e, last.sent, s.clock.elapsed()), &s.clock)
 	}
 }
 
-// see records the entry e. The request that returned e was sent at the elapsed time sent. The result
-// of see is the newest known Snapshot of the name. If another request has already returned a newer
-// entry, that is the Snapshot of the newer entry. If listed is true, see does not make the Store
-// forget another name.
+// see records the entry e. The argument sent is the elapsed time at which the request for e was sent.
+// The result is the Snapshot of the newest known entry, which may be newer than e. If listed is true,
+// no other name is forgotten to make room for the name.
 func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
@@ -257,15 +259,15 @@ func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease
 	now := s.clock.elapsed()
 	last := s.observations.get(name, !listed)
 	switch {
-	case last == nil && listed && s.observations.full():
-		unkept := first(e, sent, now)
+	case last == nil && listed && s.observations.isFull():
+		unkept := newUnaged(e, sent, now)
 		last = &unkept
 	case last == nil:
-		last = s.observations.put(name, first(e, sent, now))
+		last = s.observations.put(name, newUnaged(e, sent, now))
 	case e.Revision == last.Revision:
 		last.sent = max(last.sent, sent)
 	case e.Revision > last.Revision:
-		*last = last.shortened(since(last.sent, e, sent, now), &s.clock)
+		*last = last.replacedBy(newAged(last.sent, e, sent, now), &s.clock)
 	}
 	return last.snapshot(&s.clock, now)
 }
@@ -276,13 +278,13 @@ func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapsh
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
-	made := since(sent, e, sent, now)
+	made := newAged(sent, e, sent, now)
 	last := s.observations.get(name, true)
 	switch {
 	case last == nil:
 		last = s.observations.put(name, made)
 	case e.Revision >= last.Revision:
-		*last = last.shortened(made, &s.clock)
+		*last = last.replacedBy(made, &s.clock)
 	default:
 		last = &made // another call has already recorded a newer entry
 	}
