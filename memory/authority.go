@@ -8,21 +8,22 @@ import (
 )
 
 // authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the
-// mutex of the record's shard. So a request needs one look-up, one lock and one reading of the clock,
-// and no versions are compared.
+// mutex of the record's shard. So a request needs only one look-up, one lock and one reading of the
+// clock.
 type authority Store
 
-// Authority returns an authority over the Store. A program can use it to inspect a lease, to break a
-// lease, and to check whether a write is allowed. It makes the same decisions as an authority from
-// [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and [lease.Lister].
+// Authority returns an authority over the Store. A program can use the authority to inspect a lease,
+// to break a lease, and to check whether a write is allowed. It makes the same decisions as an
+// authority from [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and
+// [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
 // Do carries out one request. If ctx is done before the call, Do carries out nothing. If ctx is not
-// done before the call, the outcome is always known, because nothing can fail between the decision
-// and the answer.
+// done at the call, the outcome is never unknown, because nothing can fail between the decision and
+// the answer.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -43,7 +44,7 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	if err != nil {
 		return err
 	}
-	now, elapsed := s.clock.now()
+	now, elapsed := s.clock.nowAndElapsed()
 	next, write, err := lease.Decide(e.record, *req, s.limits, now)
 	if _, refused := err.(lease.Code); err != nil && !refused {
 		return err // a bad argument: the Result stays zero
@@ -55,9 +56,9 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	return err
 }
 
-// refuseFirst returns an error for a bad name or a bad argument. If there is none, it returns err.
-// The error for a bad argument takes precedence, because it means that the request was certainly
-// refused.
+// refuseFirst returns an error for a bad name or a bad argument. If the name and the arguments are
+// valid, it returns err. An error for a bad argument is preferred to err, because it means that the
+// request was certainly refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

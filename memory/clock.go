@@ -23,8 +23,8 @@ func (c *clock) start(injected lease.Clock) {
 	c.origin = c.started.Round(0).UTC()
 }
 
-// now returns the current time in UTC, and the time that has elapsed since the start.
-func (c *clock) now() (time.Time, time.Duration) {
+// nowAndElapsed returns the current time in UTC, and the time that has elapsed since the start.
+func (c *clock) nowAndElapsed() (time.Time, time.Duration) {
 	elapsed := c.elapsed()
 	return c.origin.Add(elapsed), elapsed
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // List returns the leases in the Store whose names begin with prefix, sorted by name. It first
-// collects the names. Then it reads each record just before the body of the loop gets the record. So
-// each entry is current, and List holds no lock while the body runs. A name that the Store forgets
-// during the iteration may be left out.
+// collects the names. It reads each record just before it passes the record to the body of the loop.
+// So each entry is current, and the Store holds no lock while the body runs. A name that the Store
+// forgets during the iteration may be left out.
 //
-// The iteration ends with an error if ctx is done. The iteration also ends with an error if the
-// prefix is not empty and [lease.CheckName] refuses it.
+// The iteration ends with an error if ctx is done. It also ends with an error if the prefix is
+// neither empty nor a valid name ([lease.CheckName]).
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		names, err := s.names(prefix)
@@ -75,6 +75,6 @@ func (s *Store) entry(name string) (lease.Entry, bool) {
 	if e == nil {
 		return lease.Entry{}, false
 	}
-	now, _ := s.clock.now()
+	now, _ := s.clock.nowAndElapsed()
 	return lease.Entry{Name: name, Record: e.record.At(now), Now: now}, true
 }

@@ -40,7 +40,7 @@ func (sh *shard) entry(hash uint64, name string) *entry {
 	return sh.recent
 }
 
-// An entry is a record that the Store remembers, with its name and version.
+// An entry is a record that the Store remembers, with the name of the lease and the version.
 type entry struct {
 	name       string
 	record     lease.Record
@@ -82,8 +82,8 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove removes the entry. If few entries are left, remove copies them to a new map in order to free
-// memory.
+// remove removes the entry. If few entries are left, they are copied to a new map, so that the memory
+// of the old map is freed.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)

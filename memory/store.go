@@ -4,20 +4,21 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //
 // The leases are lost when the process exits, and other processes do not see them. Within the
-// process, a Store is linearizable and never issues the same token twice for one lease. After a
-// restart, use [Options.Floor] to make all new tokens newer than the tokens before the restart.
+// process, a Store is linearizable and never issues the same token twice for one lease. Set
+// [Options.Floor] to make the tokens after a restart newer than those before it.
 //
 // # Time
 //
-// A Store reads the wall clock only in [New]. It computes all later times from that reading and the
-// monotonic clock. Therefore a change of the wall clock does not change when a lease ends. On Linux,
-// the monotonic clock stops while the machine is suspended, and the time of the Store stops too. A
-// Store that is made inside a testing/synctest bubble uses the clock of the bubble.
+// A Store reads the wall clock only in [New]. Every later time is this first reading plus the time
+// that has passed on the monotonic clock. Therefore setting the wall clock does not change when a
+// lease ends. On Linux, the monotonic clock stops while the machine is suspended, and the time of the
+// Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
+// bubble.
 //
 // # Forgetting
 //
-// A Store has no goroutine. Instead, each write also forgets some old records. The number of records
-// that one write forgets is bounded, and so is the duration of a write. A Store forgets
+// A Store has no goroutine. Instead, each write also forgets some old records. One write forgets only
+// a bounded number of records, so no write takes long. A Store forgets
 //
 //   - the oldest Available records, if there are more than [Idle]. A million names that are leased
 //     and released once leave at most Idle records behind, even if no time passes.
@@ -25,9 +26,9 @@
 //     checks two other records, if any record can be due. So a Store remembers at most about twice as
 //     many records as it must.
 //
-// When a Store forgets a record, it also forgets the last lease ID, as if the resource had been
-// written. Tokens still never decrease. The first token of an unknown name is newer than every token
-// of all forgotten names.
+// When a Store forgets a record, it also forgets the last lease ID, so the last holder can no longer
+// renew the lease. Tokens still never decrease. If a forgotten name is leased again, its token is
+// newer than every token of every forgotten name.
 package memory
 
 import (
@@ -52,7 +53,7 @@ type Store struct {
 	limits    lease.Limits
 	retention time.Duration
 	clock     clock
-	absence   atomic.Pointer[entry] // stands for every unknown name; see absent
+	absence   atomic.Pointer[entry] // stands for every unknown name; see newAbsence
 	forgotten atomic.Uint64         // the number of absences so far; each absence uses it in its version
 	seed      maphash.Seed          // the seed of the hash that selects the shard of a name
 	term      term                  // distinguishes the versions of this Store from those of other Stores
@@ -83,16 +84,16 @@ type Options struct {
 	Floor lease.Token
 
 	// Retention is the minimum time for which a record is remembered after it became Expired or
-	// Broken. During that time, the last holder can still renew an expired lease that nobody else has
-	// acquired. Default: [DefaultRetention].
+	// Broken. As long as the Store remembers an expired lease, its last holder can still renew it, if
+	// nobody else has acquired it. Default: [DefaultRetention].
 	Retention time.Duration
 }
 
 // newest is the newest possible token.
 var newest = lease.TokenOf(math.MaxInt64)
 
-// Validate returns nil if [New] accepts the options. Otherwise it returns a [*lease.FieldError] that
-// names the field, its value and its bound. Nil options are valid.
+// Validate returns nil if [New] accepts the options. If an option is invalid, Validate returns a
+// [*lease.FieldError] that names the field, its value and its bound. Nil options are valid.
 func (o *Options) Validate() error {
 	if o == nil {
 		return nil
@@ -132,7 +133,7 @@ func New(o *Options) *Store {
 	s.clock.start(o.Clock)
 	s.term = newTerm(rand.Uint64())
 	floor, _ := o.Floor.Epoch() // 0 if empty
-	s.absence.Store(s.absent(floor))
+	s.absence.Store(s.newAbsence(floor))
 	return s
 }
 
@@ -153,14 +154,14 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	if err != nil {
 		return snap, err
 	}
-	now, _ := s.clock.now()
+	now, _ := s.clock.nowAndElapsed()
 	s.show(e, &snap, now)
 	return snap, nil
 }
 
 // Swap replaces the record in old with next. If the record has changed since old was loaded, Swap
-// returns [lease.ErrConflict] and the current Snapshot. Swap also returns lease.ErrConflict if the
-// Until of the record has passed since old.Now.
+// returns [lease.ErrConflict] and the current Snapshot. Swap also returns the conflict and the
+// Snapshot if the lease or its break period has ended since old.Now.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
@@ -184,7 +185,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err != nil {
 		return snap, err
 	}
-	now, elapsed := s.clock.now()
+	now, elapsed := s.clock.nowAndElapsed()
 	switch {
 	case old.Version == "" || old.Version != e.version || e.ended(old.Now) != e.ended(now):
 		s.show(e, &snap, now)
@@ -202,13 +203,13 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // put replaces the record of e with next. If e is the absence, put adds an entry for the name. It
-// signals the watches of the name and forgets some records that are due. It may forget even the entry
-// that it returns. The caller holds the mutex of the shard.
+// signals the watches of the name, and forgets some old records. It may even forget the entry that it
+// returns. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
 	switch {
-	case e.absent():
+	case e.isAbsence():
 		e, checks = sh.add(hash, name), 2
 	case sh.swaps%8 == 0:
 		checks = 1 // forget old names even if there are no new ones
@@ -220,8 +221,8 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 }
 
 // show sets *snap to the record and version of e. It does not return a Snapshot, because copying one
-// is slow. It formats the version only when the version is first needed. The caller holds the mutex
-// of the entry's shard.
+// is slow. The version is formatted only when it is first needed. The caller holds the mutex of the
+// entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.term.version(ofSwap, e.number)
@@ -229,8 +230,8 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash returns the hash of a name. The hash selects the shard of the name, and is a key in the map of
-// that shard.
+// hash returns the hash of a name. The hash selects the shard of the name, and is the key of the name
+// in the map of that shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)

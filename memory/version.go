@@ -1,15 +1,15 @@
 package memory
 
-// ofSwap marks the version of a write, and ofAbsence marks the version of an absence. The writes of
-// each shard are numbered, and so are the absences of a Store. A name always has the same shard, so
-// it never gets the same version twice.
+// The version of a written record contains ofSwap and the number of the write in its shard. The
+// version of an absence, which stands for all unknown names, contains ofAbsence and the number of the
+// absence. A name always belongs to the same shard, so it never gets the same version twice.
 const (
 	ofSwap    = '.'
 	ofAbsence = '~'
 )
 
-// A term is a random text such as "3kt0m9qz". It is a part of every version of a Store, and
-// distinguishes these versions from those of other Stores.
+// A term is a random text such as "3kt0m9qz". Each Store has a term and puts it into all its
+// versions, so that they differ from the versions of other Stores.
 type term [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
@@ -23,8 +23,8 @@ func newTerm(random uint64) (t term) {
 	return t
 }
 
-// version returns a text such as "3kt0m9qz.1f". It consists of the term, the kind and the number n in
-// base 32, with the lowest digit first.
+// version returns a text such as "3kt0m9qz.1f". The text has the term, then the kind, then the number
+// n in base 32 with the lowest digit first.
 func (t term) version(kind byte, n uint64) string {
 	var b [22]byte // 8 for the term, 1 for the kind, 13 for n
 	copy(b[:], t[:])

@@ -11,11 +11,11 @@ type watch chan struct{}
 
 // Watch returns a channel with a capacity of 1. The channel receives a signal after every write of
 // the record with the given name, and when the Store forgets the name. One signal may stand for
-// several writes. The Store need not know the name. The channel is closed only when ctx ends. A watch
-// has no goroutine.
+// several writes. The name may be unknown to the Store. The channel is closed only when ctx ends. A
+// watch has no goroutine.
 //
-// No signal is sent when a lease expires, because nothing is written. No signal is sent when the
-// Epoch of the unknown names rises.
+// No signal is sent when a lease expires, because nothing is written. No signal is sent for an
+// unknown name when its Epoch rises because another name is forgotten.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
