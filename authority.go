@@ -8,8 +8,8 @@ import (
 
 // An Authority grants leases. An Authority is the interface between the holders of leases and the
 // places where leases are stored. A session.Session holds a lease of any Authority. Package leasetest
-// tests any Authority, and package blobtest serves one over HTTP. [NewAuthority] makes an Authority
-// from a [Store].
+// has tests for every Authority. Package blobtest serves an Authority over HTTP. [NewAuthority] makes
+// an Authority from a [Store].
 //
 // Do must be safe for concurrent use by several goroutines. An Authority may also implement the
 // optional interfaces [Watcher] and [Lister].
@@ -25,8 +25,8 @@ type Authority interface {
 	//     out.
 	//
 	// Do must return soon after ctx ends, even if the database or service behind the Authority does
-	// not answer. The outcome of a request that was already sent is then unknown. If ctx is done
-	// before the call, Do sends no request.
+	// not answer. If Do has sent the request by then, the outcome of the request is unknown. If ctx
+	// is done before the call, Do sends no request.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
@@ -42,8 +42,8 @@ type Result struct {
 
 	// MinRemaining is a lower bound of the time for which the lease stays locked. The lease stays
 	// locked under the ID in Record for at least MinRemaining after the request was sent. Only a
-	// break, a change or a release can unlock the lease earlier. MinRemaining is 0 if the lease is
-	// not locked, and Infinite for an infinite lease.
+	// break, a change or a release can end the lock of this ID earlier. MinRemaining is 0 if the
+	// lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
@@ -58,10 +58,10 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // an infinite lease at once.
 //
 // The holder learns of the break from the answer to its next request. A session.Session sends its
-// next request within its RenewInterval, and by default gets the answer within 15 s. With
-// Options.Watch, a session.Session sends a request as soon as the record changes. If the period p
-// ends before the holder learns of the break, the lease is unlocked while the holder still believes
-// that it has the lease.
+// next request within its RenewInterval. A session.Session with the default options learns of the
+// break within 15 s. With Options.Watch, a session.Session sends a request as soon as the record
+// changes. If the period p ends before the holder learns of the break, the lease is unlocked while
+// the holder still believes that it has the lease.
 //
 // Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
 // [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
@@ -95,7 +95,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 //
 // If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
 // has more time left than the Limits allow, the Authority shortens that time to the longest allowed
-// duration. The shortened time starts with the first request for the lease that is not an
+// duration. The shortened time starts at the first request for the lease whose Action is not
 // [ActionRead]. If s is a [Watcher], so is the Authority. If s is a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
@@ -167,7 +167,7 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		write, refusal := a.limits.decide(&next, req, old.Now)
 		if refusal != 0 || !write {
 			if write {
-				// The record had more time left than the limits allow. Store the shortened record,
+				// The record had more time left than the limits allow. Store the shortened record
 				// even though the request is refused. If this Swap fails, the next request tries
 				// again.
 				_, _ = a.store.Swap(ctx, name, old, next)
@@ -181,8 +181,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
 			// Count MinRemaining from the time of the commit, not from the time of the load. If the
-			// load returned a time that was too old, the holder would otherwise believe for too long
-			// that it has the lease.
+			// time of the load was too old, the holder would otherwise believe for too long that it
+			// has the lease.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

@@ -6,9 +6,9 @@ import "time"
 // benbjohnson/clock, k8s.io/utils/clock and jonboulle/clockwork implement Clock. The methods must be
 // safe for concurrent use by several goroutines.
 type Clock interface {
-	// Now returns the current time. Callers subtract one result from another with [time.Time.Sub].
+	// Now returns the current time. Callers compute the time between two calls with [time.Time.Sub].
 	// Sub uses the monotonic clock if both results have a monotonic clock reading. Callers hold locks
-	// while they call Now. Therefore Now must not block, and must not call back into the holder or
+	// while they call Now. Therefore Now must not block, and must not call methods of the holder or
 	// the store.
 	Now() time.Time
 

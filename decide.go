@@ -6,9 +6,10 @@ import "time"
 // [Limits.Check] and [Record.At], cuts the remaining time of the record to the limits, and then calls
 // [Step].
 //
-// An Authority from [NewAuthority] does the same between its calls of Load and Swap. An authority
-// that protects its records with its own lock calls Decide while it holds the lock. If write is true,
-// such an authority then replaces r with next. It answers the request with next and err.
+// An Authority from [NewAuthority] makes the same decision between its calls of Load and Swap. An
+// authority that protects its records with its own lock calls Decide while it holds the lock. If
+// write is true, the authority must replace r with next before it unlocks. It answers the request
+// with next and err.
 //
 // There are three cases:
 //
@@ -25,8 +26,9 @@ import "time"
 //
 // For a read, write is always false.
 //
-// Decide is a pure function like Step, and makes the same assumptions. It allocates memory only if an
-// argument is bad. It does not check the name of the lease, so the caller must call [CheckName].
+// Decide is a pure function like Step. It assumes that r is valid, and that now never decreases from
+// one call to the next. It allocates memory only if an argument is bad. It does not check the name of
+// the lease, so the caller must call [CheckName].
 func Decide(r Record, req Request, l Limits, now time.Time) (next Record, write bool, err error) {
 	if err = l.check(&req); err != nil {
 		r.pass(now)

@@ -26,7 +26,7 @@
 // After that, l renews the lease in the background. [Lease.CheckAlive] sends no request, and only
 // compares the clock with the end of the lease. If the lease is lost, l calls the handlers that were
 // registered with [Lease.OnLost]. Package session implements this holder. The function session.Run
-// acquires a lease, calls a function while the lease is held, and then releases the lease.
+// acquires a lease, calls a function, and then releases the lease.
 //
 // # The machine
 //
@@ -45,15 +45,15 @@
 //	  │  └───────────────────────────────────── write ────────────────────┘
 //	  └── release, from every other state
 //
-// A break with period 0 turns a Leased or Breaking lease Broken at once. A break without a period
-// turns an infinite lease Broken at once.
+// A break with period 0 makes a Leased or Breaking lease Broken at once. A break without a period
+// makes an infinite lease Broken at once.
 //
 // An [Authority] grants leases. [NewAuthority] makes an Authority from any [Store] that can load a
 // record and replace it by compare-and-swap. An Authority with its own lock can call [Decide] instead
 // of using NewAuthority.
 //
 // SPEC.md, in the root of the module, is the normative specification. Each clause of SPEC.md names
-// its source, and the tests cite the clauses that they check.
+// its source. The tests name the clauses that they check.
 //
 // # Purity
 //

@@ -159,8 +159,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The order of the members, the white
-// space and the escapes may differ, because a database may reformat the object. Keys must be in lower
+// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with
+// any white space and any escapes, because a database may reformat the object. Keys must be in lower
 // case, and values must be in the form that MarshalJSON writes.
 //
 // If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the
@@ -244,7 +244,8 @@ func halfPair(data []byte) bool {
 }
 
 // unescape decodes the escape \uXXXX at the beginning of data. It returns the number XXXX and the
-// length 6. For any other escape, it returns -1 and a length of at most 2.
+// length 6. If data does not begin with such an escape, unescape returns -1 and a length of at most
+// 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {
@@ -283,8 +284,8 @@ func (r Record) MarshalText() ([]byte, error) {
 
 const textRule = "must be state, epoch, id, duration, until and owner, in this order and as they are written"
 
-// UnmarshalText decodes a text that MarshalText returned. For any other text, it leaves *r unchanged
-// and returns a [*FieldError] with the Code [ErrCorrupt].
+// UnmarshalText decodes a text that MarshalText returned. If the text is not valid, UnmarshalText
+// leaves *r unchanged and returns a [*FieldError] with the Code [ErrCorrupt].
 func (r *Record) UnmarshalText(text []byte) error {
 	f, err := parseText(string(text))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what
 // is wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an
-// error, so that a switch statement can test it. For each refusal, the comment has the matching error
-// code of the Azure Blob service in parentheses.
+// error, so that a switch statement can test it. The comment of a refusal ends with the matching
+// error code of the Azure Blob service, in parentheses.
 type Code uint8
 
 const (
@@ -191,8 +191,8 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 func (e *FieldError) Unwrap() error { return e.Code }
 
 // Missing returns the error for a required argument that is nil. The error is a [*FieldError] with
-// the Code [ErrOption]. The string argument has the names of the function and of its parameter, such
-// as "Break.a".
+// the Code [ErrOption]. The string contains the name of the function and the name of the parameter,
+// such as "Break.a".
 func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
@@ -270,12 +270,13 @@ const MaxLabel = 1024
 const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
 
 // CheckName returns nil if name is a valid name of a lease. A valid name is UTF-8 text of 1 to
-// [MaxLabel] bytes without NUL. For any other name, CheckName returns a [*FieldError] with the Code
+// [MaxLabel] bytes without NUL. If name is not valid, CheckName returns a [*FieldError] with the Code
 // [ErrName].
 func CheckName(name string) error { return labelError("Name", name, ErrName) }
 
-// CheckOwner returns nil if owner is a valid owner. The rules are those of [CheckName], but the Code
-// of the error is [ErrOwner].
+// CheckOwner returns nil if owner is a valid owner. The rules for owners are the same as those of
+// [CheckName] for names. If owner is not valid, CheckOwner returns a [*FieldError] with the Code
+// [ErrOwner].
 func CheckOwner(owner string) error { return labelError("Owner", owner, ErrOwner) }
 
 func labelError(field, s string, code Code) error {

@@ -24,7 +24,7 @@ func (id ID) IsZero() bool { return id == ID{} }
 //	X  {0x00112233,0x4455,0x6677,{0x88,0x99,0xaa,0xbb,0xcc,0xdd,0xee,0xff}}
 //
 // In format X, white space may occur anywhere, and the leading zeros of a number may be left out. A
-// text in format X must not be longer than 1024 bytes. For any other text, ParseID returns a
+// text in format X must not be longer than 1024 bytes. If s is not valid, ParseID returns a
 // [*FieldError] with the Code [ErrID].
 func ParseID(s string) (ID, error) {
 	t := strings.TrimSpace(s)

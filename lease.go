@@ -2,8 +2,8 @@ package lease
 
 import "context"
 
-// A Lease lets a program acquire, check and release one lease. It has one name and one owner. Its
-// methods are those of the coordination Lease of Akka and of actor-ts. A session.Session is a Lease
+// A Lease lets a program acquire, check and release one lease. It has one name and one owner. It has
+// the same methods as the coordination Lease of Akka and of actor-ts. A session.Session is a Lease
 // over any [Authority]. A program that uses leases needs no other interface of this package.
 //
 // An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
@@ -28,9 +28,9 @@ type Lease interface {
 	//
 	// Some stores, such as etcdlease, have no clock. An authority over a store without a clock counts
 	// the duration of a lease from its own first read of the lease. A new process that calls Acquire
-	// once and then exits is therefore refused, even if the holder crashed long ago. Over such a
-	// store, call session.TryRun instead. Or call session.AcquireWait with a context that lasts
-	// longer than the Duration of the lease.
+	// once and then exits is therefore refused, even if the holder crashed long ago. Over a store
+	// without a clock, call session.TryRun instead of Acquire, or call session.AcquireWait with a
+	// context that lasts longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
@@ -93,18 +93,18 @@ type Waiter interface {
 // WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is
 // done, call the returned function to release the resources of the context.
 //
-// If l has a method WhileHeld, the function WhileHeld calls that method. The context from a
-// session.Session belongs to the incarnation that is held at the time of the call. It ends in three
-// cases, each with its own [context.Cause]:
+// If l has its own method WhileHeld, as a session.Session has, WhileHeld calls that method. The
+// context from a session.Session belongs to the incarnation that is held at the time of the call. It
+// ends in three cases, each with its own [context.Cause]:
 //
 //   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
 //     [*LostError].
 //   - Release is called. The cause is [ErrReleased].
 //   - Nothing is held at the call. The cause is [ErrNotHeld], and the context ends at once.
 //
-// For any other Lease, WhileHeld uses OnLost and CheckAlive. The context for such a Lease ends when
-// the lease is lost, or at once if the lease is not held. It does not end when the lease is released.
-// The loss of a later incarnation may end it.
+// If l has no method WhileHeld, the context ends when the lease is lost, or at once if the lease is
+// not held. Such a context does not end when the lease is released. It may end when a later
+// incarnation is lost.
 //
 // WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

@@ -27,7 +27,8 @@ type Limiter interface {
 }
 
 // Validate returns nil if no field is negative and MinDuration is at most MaxDuration. If MaxDuration
-// is 0, any MinDuration is valid. Otherwise it returns a [*FieldError] with the Code [ErrOption].
+// is 0, any MinDuration is valid. If l is not valid, Validate returns a [*FieldError] with the Code
+// [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -42,13 +43,13 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if the request is within the limits and its arguments are valid. Otherwise it
-// returns a [*FieldError] that names the field, its value and the bound. The error has the Code that
-// [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at least
-// one state of the lease.
+// Check returns nil if the request is within the limits and its arguments are valid. If not, Check
+// returns a [*FieldError] that names the field, its value and the bound. The error has the same Code
+// that [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at
+// least one state of the lease.
 //
-// In the dialect before [Version20120212], Check ignores the period of a break. For every acquire in
-// that dialect, Check assumes a duration of 60 seconds.
+// For versions before [Version20120212], Check ignores the period of a break. For an acquire with
+// such a version, Check assumes a duration of 60 seconds.
 func (l Limits) Check(req Request) error { return l.check(&req) }
 
 // check is like Check, but does not copy the request.

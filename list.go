@@ -38,8 +38,8 @@ type Entry struct {
 	// Name is the name of the lease. It is empty if the error with the Entry ends the list.
 	Name string
 
-	// Record is the record at the time Now. [Record.At] has already been applied. Record contains the
-	// lease ID, and any program that knows the lease ID can act as the holder.
+	// Record is the record at the time Now. [Record.At] has already been applied. Treat Record as a
+	// secret, because any program that knows the lease ID in Record can act as the holder.
 	Record Record
 
 	// Now is the time of the store. If the store has no clock, Now is the time of the process that
@@ -47,8 +47,8 @@ type Entry struct {
 	Now time.Time
 }
 
-// A listing is the Lister of an authority. It lists the leases of the store, and cuts the remaining
-// time of each lease to the limits.
+// A listing is the Lister of an authority. It lists the leases of the store, and shortens their
+// remaining times to the limits.
 type listing struct {
 	Lister
 	limits Limits

@@ -29,8 +29,8 @@ var stateNames = [...]string{"available", "leased", "expired", "breaking", "brok
 // must present the lease ID in force.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
-// Renewable reports whether s is Leased or Expired. In these two states, the holder of the lease ID
-// can renew the lease.
+// Renewable reports whether s is Leased or Expired. A Leased or Expired lease can be renewed by the
+// holder that knows its ID.
 func (s State) Renewable() bool { return s == Leased || s == Expired }
 
 // String returns the name of the state in lower case, such as "leased".
@@ -58,8 +58,8 @@ func (s *State) UnmarshalText(text []byte) error {
 // so that comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
-// Every time in a Record is from firstTime to lastTime, so that RFC 3339 can express it. In a Record,
-// the zero time means that the state does not end by itself.
+// All times in a Record lie between firstTime and lastTime, so that they can be written in RFC 3339
+// format. In a Record, the zero time means that the state does not end by itself.
 var (
 	firstTime = time.Time{}
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -88,8 +88,8 @@ type Record struct {
 }
 
 // At returns the record as it is at the time now. If now has reached Until, a Leased record becomes
-// Expired and a Breaking record becomes Broken. The outcome table of the Lease Blob document lists
-// this change as the action "Duration expires".
+// Expired and a Breaking record becomes Broken. The Lease Blob document lists this change of state as
+// the action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r

@@ -6,7 +6,8 @@ import (
 )
 
 // A Store keeps one record for each name and replaces records atomically. A Store makes no decisions
-// about leases. [NewAuthority] makes an [Authority] from a Store, and the Authority decides.
+// about leases. [NewAuthority] makes an [Authority] from a Store, and the Authority makes the
+// decisions.
 //
 // To write a Store:
 //
@@ -42,24 +43,25 @@ import (
 // goroutines.
 type Store interface {
 	// Load returns the current record of the lease with the given name. If the store does not know
-	// the name, Load returns a Record that is zero except for its Epoch. That Epoch is at least as
-	// high as the Epoch of every record that the store has forgotten.
+	// the name, Load returns a Record that is zero except for its Epoch. The Epoch of an unknown name
+	// is at least as high as the Epoch of every record that the store has forgotten.
 	//
-	// A store may forget a record that is Available. It may also forget a record that has been
+	// A store may forget a record that is Available. A store may also forget a record that has been
 	// Expired or Broken for a certain time. The documentation of the store must state that time.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
 	// Swap replaces the record in old with next, and returns the committed Snapshot.
 	//
-	// Swap returns [ErrConflict] if the version of the record is no longer old.Version. A store with
-	// a clock also returns ErrConflict if the Until of the record has passed since old.Now. The
-	// conflict is necessary because next was computed from a state that has ended.
+	// Swap returns [ErrConflict] if the version of the record is no longer old.Version. If the Until
+	// of the record has passed since old.Now, a store with a clock also returns ErrConflict, because
+	// next was computed from a state that has ended.
 	//
 	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns
 	// the current Snapshot if the store got it without an extra request. Otherwise it returns the
 	// zero Snapshot. A store may return ErrConflict spuriously, but not forever.
 	//
-	// After any other error, next may have been written, or may still be written later.
+	// After an error other than ErrConflict, next may have been written, or may still be written
+	// later.
 	Swap(ctx context.Context, name string, old Snapshot, next Record) (Snapshot, error)
 }
 
@@ -71,12 +73,12 @@ type Snapshot struct {
 
 	// Version is the version that Swap compares. It is opaque and never empty. A name never gets the
 	// same version twice. An equal record that is written again has a new version, even after a
-	// restart of the store. The absence of a record has a version too. After a record was deleted,
-	// the absence has a version that was never used before.
+	// restart of the store. A name without a record has a version too. After its record is deleted, a
+	// name gets a version that was never used before.
 	Version string
 
 	// Now is the store's time of the Load or Swap. If the store has no clock, Now is the time of the
-	// process that observes the store. Now never decreases. It is never earlier than the time at
+	// process that observes the store. Now never decreases, and is never earlier than the time at
 	// which the record was computed.
 	Now time.Time
 
@@ -84,8 +86,8 @@ type Snapshot struct {
 	// precise clock. If the clock is coarse, Uncertainty is one tick of the clock, because Now may be
 	// up to one tick old.
 	//
-	// If the store has no clock, Until is an upper bound. Each process counts this Until from the
-	// time at which it first read the version. Uncertainty is then the difference between Until and a
+	// If the store has no clock, each process counts Until from the time at which it first read the
+	// version. Such an Until is an upper bound, and Uncertainty is the difference between Until and a
 	// lower bound of the end.
 	Uncertainty time.Duration
 }
@@ -101,10 +103,10 @@ type Watcher interface {
 	//   - moves the end of the lease to an earlier time, or
 	//   - gives a locked lease to another ID or owner.
 	//
-	// One signal may stand for several changes. Other changes may send a signal too, such as the
-	// grant of an unlocked lease or a later Until. The signal is sent only after a Load can return
-	// the change. The documentation of a Store must state how soon after a change the signal is sent.
-	// The documentation must also state how long the signal can be delayed if a process crashes.
+	// One signal may stand for several changes. Other changes may send a signal too, for example a
+	// renewal or the grant of an unlocked lease. The signal is sent only after a Load can return the
+	// change. The documentation of a Store must state how soon after a change the signal is sent. The
+	// documentation must also state how long the signal can be delayed if a process crashes.
 	//
 	// The channel is closed when ctx ends or when the watch is lost. If the watch is lost, call Watch
 	// again and then read the record, because signals may have been missed.

@@ -7,7 +7,8 @@ import (
 
 // An Action is an operation on a lease, or on the resource that the lease protects. ActionAcquire to
 // ActionBreak are the five modes of Azure's operation Lease Blob. ActionRead and ActionWrite are a
-// read and a write of the resource. The zero Action is invalid, and a request with it is refused.
+// read and a write of the resource. The zero Action is invalid, so a request with the zero Action is
+// refused.
 type Action uint8
 
 const (
@@ -257,8 +258,8 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	Changes the lease ID of an active lease. A change must include the current lease ID in
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
-// If the proposed ID is already in force, the outcome table grants the change, even if the request
-// has a wrong current ID. Such a change leaves the record as it is. So a client can repeat a change
+// According to the outcome table, a change is granted if its proposed ID is already in force, even if
+// its current ID is wrong. Such a change leaves the record as it is. So a client can repeat a change
 // whose answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {
@@ -287,7 +288,7 @@ func change(r *Record, req *Request) Code {
 //	associated with the blob.
 //
 // A lease can be released in every state except Available, so a release can end a break early. The
-// record keeps the ID, because the older dialect can still renew or break a released lease.
+// record keeps the ID, because a released lease can still be renewed or broken in the older dialect.
 func release(r *Record, req *Request) Code {
 	if r.State == Available || r.ID != req.ID {
 		return ErrIDMismatch

@@ -23,8 +23,8 @@ const (
 	Version20120212 Version = 2012_02_12 // the first version of the newer dialect
 )
 
-// Validate returns nil if v is zero, or if v is a date that is not before [Version20090919].
-// Otherwise it returns a [*FieldError] with the Code [ErrVersion].
+// Validate returns nil if v is zero, or if v is a date that is not before [Version20090919]. If v is
+// not valid, Validate returns a [*FieldError] with the Code [ErrVersion].
 func (v Version) Validate() error {
 	if v.known() {
 		return nil
@@ -50,14 +50,14 @@ func (v Version) old() bool { return v != 0 && v < Version20120212 }
 // lease duration header."
 func (v Version) DurationRequired() bool { return !v.old() }
 
-// RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, it
-// can be renewed until the blob is written or leased again. In the newer dialect, "You can no longer
-// renew a lease after releasing it."
+// RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, a
+// released lease can be renewed until the blob is written or leased again. In the newer dialect, "You
+// can no longer renew a lease after releasing it."
 func (v Version) RenewsReleased() bool { return v.old() }
 
-// BreaksReleased reports whether a lease can be broken after its release. In the older dialect, it
-// can be broken until the blob is written or leased again. In the newer dialect, "You can no longer
-// break a lease after releasing it."
+// BreaksReleased reports whether a lease can be broken after its release. In the older dialect, a
+// released lease can be broken until the blob is written or leased again. In the newer dialect, "You
+// can no longer break a lease after releasing it."
 func (v Version) BreaksReleased() bool { return v.old() }
 
 // BreaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
@@ -75,8 +75,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
 }
 
-// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". For any
-// other text, and for a date before [Version20090919], it returns a [*FieldError] with the Code
+// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s is
+// not such a date, or is before [Version20090919], ParseVersion returns a [*FieldError] with the Code
 // [ErrVersion].
 func ParseVersion(s string) (Version, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
