@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A belief is what a Session knows about the lease that it holds. A belief is never changed, but
-// replaced by a new one, so that CheckAlive can read it without a lock.
+// A belief is what a Session knows about the lease that it holds. A belief is never modified. It is
+// replaced by a new belief instead, so that CheckAlive can read it without a lock.
 type belief struct {
 	id     lease.ID
 	token  lease.Token
@@ -16,8 +16,7 @@ type belief struct {
 	budget time.Duration // how long after sent the belief lasts; lease.Infinite if no end is known
 }
 
-// left returns how much longer the belief lasts. A result that is not positive means that the belief
-// has ended.
+// left returns how much longer the belief lasts. If the result is not positive, the belief has ended.
 func (b *belief) left(o *Options, now time.Time) time.Duration {
 	if b.budget == lease.Infinite {
 		return lease.Infinite
@@ -45,16 +44,16 @@ func (o *Options) budget(d time.Duration) time.Duration {
 	return d - time.Duration(drift) - o.Margin
 }
 
-// most returns the longest time that may pass on one clock while d passes on another. The result is
-// d(1+e)/(1-e), rounded up.
-func (o *Options) most(d time.Duration) time.Duration {
+// maxElsewhere returns the longest time that one clock may measure while another clock measures d.
+// The result is d(1+e)/(1-e), rounded up.
+func (o *Options) maxElsewhere(d time.Duration) time.Duration {
 	return d + time.Duration(math.Ceil(float64(d)*((1+o.MaxClockDrift)/(1-o.MaxClockDrift)-1))) + 1 // 1 for two roundings
 }
 
-// elapsed returns the time that has passed between two readings of the clock. The monotonic clock
-// may stop while the machine is suspended. So if the wall clock has advanced more than MaxClockJump
-// beyond the monotonic clock, elapsed returns the time of the wall clock. Otherwise it returns the
-// time of the monotonic clock.
+// elapsed returns the time that has passed between two readings of the clock. The monotonic clock may
+// stop while the machine is suspended. So if the wall clock has advanced more than MaxClockJump
+// beyond the monotonic clock, elapsed returns the time that has passed on the wall clock. Otherwise
+// it uses the monotonic clock.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
 	if wall-mono > o.MaxClockJump {

@@ -23,7 +23,7 @@ func needContext(ctx context.Context, call string) {
 	}
 }
 
-// begin gives the machine a call, and returns the number of the call.
+// begin registers a call, passes it to the machine, and returns the number of the call.
 func (s *Session) begin(c caller, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
 		n = s.calls.Put(c)
@@ -61,14 +61,14 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 
 // AcquireWithToken is like Acquire, and also returns the fencing token of the held incarnation.
 //
-// Concurrent calls are served one after the other. Before the next call is served, the Session
-// releases the lease that an abandoned call may have acquired. A call is abandoned if its context
-// ends, or if Release, HandOver or Close is called. It then returns at once. If the authority grants
-// an abandoned call, the Session releases the lease as soon as it knows of the grant.
+// Concurrent calls are served one after the other. If the context of a call ends, or if Release,
+// HandOver or Close is called, the call returns at once. Such a call is abandoned, but the authority
+// may still grant its request. The Session then releases the lease again, before it serves the next
+// call.
 //
-// If the authority does not answer a release, the next Release or Close sends it again. An Acquire
-// also sends the release again if it is refused because the lease is still locked. A finite lease
-// also ends by itself.
+// If the authority does not answer a release, the next Release or Close sends the release again. An
+// Acquire also sends the release again if the Acquire is refused because the lease is still locked. A
+// finite lease also ends by itself.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -100,39 +100,41 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 // lease over to the ID that [Session.ID] has returned, Release also releases that lease.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
-// Release returns the error of ctx. If the answer has arrived at the same time, Release may return
-// the answer instead. If ctx is a context of [Session.WhileHeld], Release itself ends ctx, and still
-// waits for the answer. If Release abandons an Acquire, it waits until the Acquire was undone.
+// Release returns the error of ctx. If the answer arrives just when ctx ends, Release may return the
+// answer instead of the error. If ctx is a context of [Session.WhileHeld], Release itself ends ctx,
+// and still waits for the answer. If an Acquire is still running, Release ends it, and waits until
+// the lease that it may have acquired is released.
 //
 // Take care with an infinite lease. An Acquire with an unknown outcome may reach the authority after
-// Release has returned nil. If it is granted then, the lease is an orphan. Call Release again later,
-// or use a finite Duration, because a finite lease ends by itself.
+// Release has returned nil. If such an Acquire is granted, the lease stays locked. Call Release again
+// later, or use a finite Duration, because a finite lease ends by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
 }
 
 // Settle releases the lease in case an Acquire with an unknown outcome was granted. Unlike Release,
-// Settle does not end the lease that is held or the Acquires of other calls. A program that stops
-// contending after an Acquire with an unknown outcome should call Settle. Otherwise an orphan may
-// keep the lease locked. [Run], [TryRun] and [AcquireWait] call Settle themselves.
+// Settle does not end the lease that is held or the Acquires of other calls. If the last Acquire of a
+// program has an unknown outcome, the program should call Settle. Without Settle, the lease may stay
+// locked although nobody uses it. [Run], [TryRun] and [AcquireWait] call Settle themselves.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
 
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
-// the receiver. The authority changes the ID in force in one step, so no other holder can acquire
-// the lease in between. The receiver's next Acquire is granted, with a newer token. Until the
-// receiver's next Acquire, the lease stays locked under the label of the old owner. If the receiver
-// crashes before this Acquire, a finite lease stays locked until it expires. An infinite lease stays
-// locked until it is broken.
+// the receiver. The authority replaces the ID of the sender by the ID of the receiver in one step, so
+// no other holder can acquire the lease in between. The receiver's next Acquire is granted, with a
+// newer token. Until the receiver's next Acquire, the lease stays locked under the label of the old
+// owner. If the receiver crashes before this Acquire, a finite lease stays locked until it expires.
+// An infinite lease stays locked until it is broken.
 //
-// HandOver ends the incarnation as Release does. HandOver ends the incarnation even if it returns an
-// error, because the receiver may already hold the lease. From the call on, CheckAlive returns
-// false. The handlers of OnLost are not called.
+// HandOver ends the incarnation as Release does. It does so even if it returns an error, because the
+// receiver may already hold the lease. From the call on, CheckAlive returns false. The handlers of
+// OnLost are not called.
 //
-// If the authority refuses the hand-over, the Session releases the lease. A lease that is breaking
-// is refused, for example. After any other error, call HandOver again with the same ID, or call
-// Release. An Acquire that is refused because the old ID is still in force releases the old ID too.
+// If the authority refuses the hand-over, for example because the lease is breaking, the Session
+// releases the lease. After any other error of HandOver, call HandOver again with the same ID, or
+// call Release. If an Acquire is refused because the lease is still locked under the old ID, that
+// Acquire also releases the old ID.
 //
 // HandOver returns an error and changes nothing in three cases:
 //
@@ -164,13 +166,13 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
 // the lease is held, this is the ID in force. Otherwise it is the ID that the next Acquire proposes.
-// ID is more than a getter. Once ID is called, Release also releases a lease that was handed over to
-// this ID.
+// ID is more than a getter. Once ID has returned an ID, Release also releases a lease that another
+// holder has handed over to this ID.
 //
-// The ID changes after a release, after a loss, and after an abandoned Acquire. A lease that is
-// handed over to an earlier ID is an orphan. If the authority refuses an Acquire because of such an
-// orphan, the Session releases the orphan. After Close, ID returns the zero ID, which HandOver does
-// not accept.
+// The ID changes after a release, after a loss, and after an abandoned Acquire. If the lease is
+// handed over to an earlier ID, it stays locked. If the authority refuses an Acquire because the
+// lease is locked under such an earlier ID, the Session releases the lease. After Close, ID returns
+// the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id

@@ -8,9 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// next sends the next command if no command is in flight. The comment of the type machine describes
+// sendNext sends the next command if no command is in flight. The comment of the type machine describes
 // the order of the commands.
-func (m *machine) next(now time.Time) {
+func (m *machine) sendNext(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {
 		if c, ok := q.pop(opHandOver); ok {
@@ -66,8 +66,8 @@ func (m *machine) sendHandOver(c call, now time.Time) {
 	m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
 }
 
-// sendRelease releases the newest pending ID. If no ID is pending, it answers the calls that wait
-// for releases.
+// sendRelease releases the newest pending ID. If there is no ID to release, it answers the calls that
+// wait for releases.
 func (m *machine) sendRelease(now time.Time) {
 	for _, c := range m.commands.waiting {
 		if p := m.ledger.newest(proposed); c.op == opSettle && p != nil && p.inDoubt {
@@ -82,8 +82,7 @@ func (m *machine) sendRelease(now time.Time) {
 	m.cleaned(m.commands.last(), nil)
 }
 
-// cleaned answers the calls that wait for the release of pending IDs. It answers the calls with a
-// number of at most upTo.
+// cleaned answers the calls that wait for releases, up to the call with the number upTo.
 func (m *machine) cleaned(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
@@ -100,8 +99,8 @@ func (m *machine) cleaned(upTo uint64, err error) {
 	q.waiting = rest
 }
 
-// answered handles the answer to a request. If the request was given up, its outcome is unknown and
-// stuck is true. When a stuck request returns, the Session calls the method returned.
+// answered handles the answer to a request. If stuck is true, the request was given up, and its
+// outcome is unknown. When such a request returns after all, the Session calls the method returned.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
@@ -142,17 +141,18 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// returned records that a stuck request has returned. The authority may have carried the request out
-// only now, so the machine releases the pending IDs again.
+// returned records that a stuck request has returned. The authority may have carried out the request
+// at any time before it returned, so the machine releases the pending IDs again.
 func (m *machine) returned(now time.Time) {
 	m.commands.stuck--
 	m.commands.cleaning = true
 	m.advance(now)
 }
 
-// observe checks whether an answer reports a settled or pending ID of this machine as in force. It
-// then releases the ID. Such an ID is in force because a late request was carried out, because its
-// release was lost, or because another holder has handed the lease over to it.
+// observe releases an ID of this machine if an answer reports that the ID is in force although the
+// machine no longer holds it. An ID that the machine no longer holds can be in force because a late
+// request was carried out, because a release was lost, or because another holder has handed the lease
+// over to the ID.
 func (m *machine) observe(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
 		m.clean(c)
@@ -207,9 +207,9 @@ func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 	m.decide(took, err)
 }
 
-// These errors mean that an Acquire was certainly not granted because the lease is locked. The
-// method Acquire then returns (false, nil). The error errPerhapsFree is used if the authority has no
-// clock and has not yet seen a renewal. Such an authority cannot know whether the lease has expired.
+// Both errors mean that an Acquire was certainly not granted, and that the method Acquire returns
+// (false, nil). The error is errPerhapsFree if the authority has no clock and has not yet seen a
+// renewal, because such an authority cannot know whether the lease has expired.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -239,8 +239,8 @@ func (m *machine) decide(took time.Duration, err error) {
 	m.answer(c, err)
 }
 
-// abandoned handles the answer to an abandoned Acquire, for which no call waits. The ID is already
-// pending. If the Acquire was certainly not granted, the ID is settled.
+// abandoned handles the answer to an abandoned Acquire, for which no call waits. If the Acquire was
+// certainly not granted, its ID need not be released.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
@@ -251,8 +251,8 @@ func (m *machine) abandoned(c *claim, err error) {
 	}
 }
 
-// refused returns the error of an Acquire that was refused because the lease is locked. If the
-// authority does not disclose IDs, the lease may be locked under an ID of this machine.
+// refused returns the error of an Acquire that was refused because the lease is locked. If the answer
+// does not contain the ID in force, this may be an ID that the machine still has to release.
 func (m *machine) refused(res lease.Result) error {
 	rec := res.Record
 	c := m.ledger.find(rec.ID)
@@ -282,7 +282,8 @@ func (m *machine) takesOver(rec lease.Record) bool {
 }
 
 // tookOver handles the answer to a take-over, and continues with the Acquire that the take-over was
-// for. If the authority refused the take-over, the lease has changed in between and may be free.
+// for. If the authority refused the take-over, the lease has changed since the refusal of the
+// Acquire, and may be free.
 func (m *machine) tookOver(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if !certain(err) && err != nil && c != nil {
@@ -302,14 +303,15 @@ func (m *machine) tookOver(r request, now time.Time, err error) {
 
 // --- Release
 
-// released handles the answer to a release. If the release is refused, its ID is not in force, and
-// is settled. But an Acquire of the ID that is in doubt may still arrive. A finite lease that it
-// acquires ends by itself.
+// released handles the answer to a release. If the release is refused, its ID is not in force. But an
+// earlier Acquire of the ID with an unknown outcome may still reach the authority. If such an Acquire
+// is granted for a finite Duration, the lease ends by itself.
 //
 // If the Duration is infinite, the machine acquires the ID once and releases it again, in order to
-// change the record. A request that has already read the old record then fails to swap it. If a
-// request arrives even later, the next Release releases its lease. An Acquire that is refused
-// because of this lease also releases it.
+// change the record. If the authority has already read the old record for the earlier Acquire, it can
+// then no longer replace that record. If the earlier Acquire is granted even later, the next Release
+// releases the lease. The next Acquire also releases the lease if it is refused because of the old
+// ID.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	switch {
@@ -323,7 +325,8 @@ func (m *machine) released(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// wasProbed handles the answer to the Acquire of an ID that is in doubt.
+// wasProbed handles the answer to an Acquire that was sent only to change the record, as released
+// describes.
 func (m *machine) wasProbed(r request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
@@ -340,8 +343,8 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	}
 }
 
-// releaseFailed answers the calls that already waited for the release when it was sent. If new calls
-// wait for it now, the release is retried for them.
+// releaseFailed answers the calls that already waited for the release when it was sent. If other
+// calls have begun to wait for the release since then, the release is retried for them.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.failed("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})

@@ -32,13 +32,13 @@
 //   - e is the largest error of the rates of both clocks ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
 //
-// CheckAlive compares the clock with U, and does nothing else. CheckAlive returns false from U on,
-// even if the process was suspended and none of its goroutines has run since.
+// CheckAlive only compares the clock with U. CheckAlive returns false from the time U on, even if the
+// process was suspended and none of its goroutines has run since.
 //
-// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before U, at the start
-// of a stop window ([Options.StopWindow]). Work that stops within the stop window has stopped before
-// another holder can begin. After a loss, the Session does not release the lease until the work has
-// stopped or the lease has ended by itself.
+// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before the lease does,
+// at the start of a stop window ([Options.StopWindow]). Work that stops within the stop window has
+// stopped before another holder can begin. After a loss, the Session does not release the lease until
+// the work has stopped or the lease has ended by itself.
 //
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
 // the write that follows it. Send the fencing token with each write, so that the resource can refuse
@@ -76,14 +76,13 @@
 //
 // With the default clock, a Session that holds a lease has one timer and no goroutine. It starts a
 // goroutine for each renewal. With [Options.Watch], it also has a goroutine that watches the record
-// of the lease. With an injected [lease.Clock], it has a goroutine that waits for the next event.
+// of the lease. With [Options.Clock], it has a goroutine that waits for the next event.
 //
 // When Release or Run returns, some requests and handlers may still be running. They end by
-// themselves. [Session.Close] waits for the requests, and does not wait for the handlers. A program
-// that keeps running need not call Close. A program that exits should call Close, because the
-// Session may still have to release a late grant of an abandoned Acquire. A lease that is not
-// released stays locked for its whole Duration. A test in a bubble of testing/synctest must call
-// Close.
+// themselves. [Session.Close] waits for running requests, but not for running handlers. A program
+// that keeps running need not call Close. A program that exits should call Close, because the Session
+// may still have to release a lease that was granted too late. A lease that is not released stays
+// locked for its whole Duration. A test in a bubble of testing/synctest must call Close.
 //
 // # Panics
 //

@@ -16,8 +16,8 @@ type effects struct {
 	answers []outcome // outcomes of calls that wait
 }
 
-// A call is a method call that waits for its outcome. The Session gives each call a number. The
-// number is 0 if the caller no longer waits but the request of the call continues.
+// A call is a method call that waits for its outcome. The Session gives each call a number. If the
+// caller no longer waits but the request continues, the number of the call is 0.
 type call struct {
 	ticket
 	to      lease.ID // of a hand-over: the ID of the receiver

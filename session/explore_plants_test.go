@@ -46,7 +46,7 @@ var plants = []plant{
 		"closing", "closed", false},
 
 	// --- Work
-	{"work begins in the stop window", "machine.go", "case m.term.stopped: // before the work has begun\n\t\treturn lease.ID{}, m.stopping()\n", "",
+	{"work begins in the stop window", "machine.go", "case m.term.stopped: // before the work has begun\n\t\treturn lease.ID{}, m.stopReason()\n", "",
 		"work", "bind|stop-window", false},
 	{"contexts are not counted", "machine.go", "c.contexts++", "_ = c",
 		"work", "deferral", false},
@@ -64,9 +64,9 @@ var plants = []plant{
 		"infinite|basic", "unreleased", true},
 	{"a clean-up is not deferred", "term.go", "case c.contexts > 0:", "case c.contexts > 99:",
 		"work", "deferral", true},
-	{"a deferred release of an infinite lease is due", "term.go", "if m.o.Duration != lease.Infinite {\n\t\t\tc.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.most(m.o.Duration))\n\t\t}", "c.due = m.term.renewal.sent.Add(m.o.RequestTimeout)",
+	{"a deferred release of an infinite lease is due", "term.go", "if m.o.Duration != lease.Infinite {\n\t\t\tc.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.maxElsewhere(m.o.Duration))\n\t\t}", "c.due = m.term.renewal.sent.Add(m.o.RequestTimeout)",
 		"infinite-work", "deferral", false},
-	{"a deferred release is due at the end of the grant", "term.go", "c.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.most(m.o.Duration))", "c.due = m.term.renewal.sent.Add(m.o.most(m.o.Duration))",
+	{"a deferred release is due at the end of the grant", "term.go", "c.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.maxElsewhere(m.o.Duration))", "c.due = m.term.renewal.sent.Add(m.o.maxElsewhere(m.o.Duration))",
 		"drift-work", "deferral", false},
 	{"an Acquire releases the deferred ID", "command.go", "case c.phase == deferred:\n\t\treturn errDeferred\n", "",
 		"late-work", "deferral", true},
@@ -207,7 +207,7 @@ var plants = []plant{
 	// --- The stop window
 	{"the stop window begins late", "term.go", "case left <= m.o.window() && !t.stopped:", "case left < m.o.window() && !t.stopped:",
 		"work|late-work", "stop-window|sleep", false},
-	{"the stop window never begins", "term.go", "m.effects().stop = m.stopping()", "",
+	{"the stop window never begins", "term.go", "m.effects().stop = m.stopReason()", "",
 		"work|late-work", "stop-window|sleep", false},
 	{"contexts are ended again and again", "term.go", "t.stopped = true\n", "",
 		"work|late-work", "stop-window|bind|sleep", false},
@@ -251,9 +251,9 @@ var plants = []plant{
 		"breaks", "until|belief|breaking|renewal-refused", false},
 	{"a break makes the belief longer", "term.go", "if b.left(m.o, now) < t.belief.left(m.o, now) {", "if b.left(m.o, now) != t.belief.left(m.o, now) {",
 		"breaks", "until|belief|breaking", false},
-	{"OnBreaking is called once only", "term.go", "if t.notice == nil || news.moved(t.notice, m.o.Margin) {", "if t.notice == nil {",
+	{"OnBreaking is called once only", "term.go", "if t.notice == nil || news.endsEarlier(t.notice, m.o.Margin) {", "if t.notice == nil {",
 		"breaks|infinite-breaks", "breaking", false},
-	{"OnBreaking is called at every answer", "term.go", "if t.notice == nil || news.moved(t.notice, m.o.Margin) {", "if true {",
+	{"OnBreaking is called at every answer", "term.go", "if t.notice == nil || news.endsEarlier(t.notice, m.o.Margin) {", "if true {",
 		"breaks", "breaking", false},
 
 	// --- The ledger and the belief

@@ -12,22 +12,23 @@ type claim struct {
 	id    lease.ID
 	phase phase
 
-	// inDoubt is true if an Acquire of the ID, or a change to the ID, has an unknown outcome. The
-	// request may still arrive at the authority, at any time, and put the ID in force.
+	// inDoubt is true if an Acquire of the ID, or a change to the ID, has an unknown outcome. Such a
+	// request may still reach the authority at any time, and put the ID in force.
 	inDoubt bool
 
 	// disclosed is true once Session.ID has returned the ID. Another holder may then hand the lease
 	// over to the ID.
 	disclosed bool
 
-	// probed is true once the ID of an infinite lease was acquired and released in order to settle
-	// it.
+	// probed is true once the ID of an infinite lease was acquired and released only to change the
+	// record.
 	probed bool
 
 	// contexts is the number of contexts of WhileHeld for the incarnation that are still in use.
 	contexts int32
 
-	// due is when a deferred release is sent even if contexts are still in use. Zero means never.
+	// due is the time at which a deferred release is sent even if contexts are still in use. Zero
+	// means never.
 	due time.Time
 }
 
@@ -43,11 +44,12 @@ const (
 	settled                   // not in force now; it is in doubt or disclosed, so it may come into force later
 )
 
-// mostClaims limits the memory of a holder that never reaches its authority.
+// mostClaims is the largest number of claims, which bounds the memory of a holder that never reaches
+// its authority.
 const mostClaims = 256
 
-// A ledger is the list of the claims, oldest first. At most one claim is proposed or held, and at
-// most one is given.
+// A ledger is the list of the claims, oldest first. At most one claim is in phase proposed or held,
+// and at most one is in phase given.
 type ledger []claim
 
 // find returns the claim of an ID, or nil if there is none.
@@ -81,8 +83,8 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// settle records that an ID is certainly not in force. A claim that is in doubt or disclosed becomes
-// settled, because its ID may come into force later. Every other claim is dropped.
+// settle records that an ID is certainly not in force. If a late request or another holder may still
+// put the ID in force, settle keeps the claim in phase settled. Otherwise it drops the claim.
 func (l *ledger) settle(c *claim) {
 	if c == nil {
 		return
@@ -104,9 +106,10 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll makes each claim pending if its ID may be in force, even during a hand-over. A settled
-// claim of a finite lease stays settled, because a finite lease ends by itself if it comes into
-// force late. If the lease is infinite, each call of releaseAll releases the claims in doubt again.
+// releaseAll marks every ID that may be in force as pending, which means that it has to be released.
+// This includes an ID that is being handed over. The settled IDs of a finite lease are not released
+// again, because a finite lease ends by itself even if a late request acquires it. For an infinite
+// lease, each call of releaseAll releases every ID again that a late request may still put in force.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

@@ -14,12 +14,13 @@ import (
 // and which handlers are called. The machine also decides when a lease is released, and when the
 // Session must call the machine again.
 //
-// Each input is a method that gets the current time. An input adds actions to the effects, and the
-// Session performs them. The Session is called the shell of the machine.
+// Each input is a method that gets the current time. An input adds actions to the effects of the
+// machine, and the Session then performs these actions. The Session is called the shell of the
+// machine.
 //
-// TestExplore runs a machine through every order of inputs. TestPlantedBugs replaces texts of this
-// package, and each of these texts must occur exactly once. CONTRIBUTING.md lists the places that a
-// change has to touch.
+// TestExplore runs a machine through every order of inputs. TestPlantedBugs replaces pieces of the
+// code of this package, and each piece must occur exactly once in its file. CONTRIBUTING.md lists the
+// places that a change of the machine has to touch.
 //
 // # Order of commands
 //
@@ -31,9 +32,9 @@ import (
 //  3. the Acquire that was called first.
 //
 // An Acquire never overtakes the release of an earlier ID of the same machine. If the outcome of a
-// release is unknown, the machine does not retry it at once. The next Release or Close retries the
-// release. If an Acquire is refused because the ID is still in force, the machine also retries the
-// release. Until then, Acquires are sent all the same.
+// release is unknown, the machine does not retry the release at once. The next Release or Close
+// retries it. If an Acquire is refused because the ID of that release is still in force, the machine
+// also retries the release. Until then, Acquires are sent all the same.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -47,7 +48,7 @@ type machine struct {
 	out      *effects // nil if there are none
 }
 
-// commands has the calls that wait, and the command that is in flight for one of them.
+// The type commands contains the waiting calls, and the command that is in flight for one of them.
 type commands struct {
 	inFlight *request // nil if none is in flight
 	serving  ticket   // the Acquire or HandOver that inFlight belongs to; zero if it was abandoned
@@ -59,9 +60,9 @@ type commands struct {
 }
 
 // mostStuck limits the number of stuck requests, which were given up and have not returned. At the
-// limit, the machine sends nothing until one of them returns. The number of stuck requests can be
-// one above the limit. While one request is stuck, a command and a renewal can be in flight, and
-// both can get stuck.
+// limit, the machine sends nothing until a stuck request returns. The number of stuck requests can be
+// one above the limit, because a command and a renewal can both get stuck while one other request is
+// stuck.
 const mostStuck = 2
 
 var (
@@ -108,8 +109,8 @@ func (m *machine) close(now time.Time, n uint64) {
 	m.release(now, n)
 }
 
-// settle begins to release what Acquires with an unknown outcome may have acquired. Unlike a
-// Release, it does not end the held incarnation or the Acquires of other calls.
+// settle begins a Settle, which releases the lease in case an Acquire with an unknown outcome was
+// granted. Unlike a Release, it does not end the held incarnation or the Acquires of other calls.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
@@ -138,7 +139,7 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.advance(now)
 }
 
-// await begins a Wait. While the Wait is not answered, the Session reads the record. Release,
+// await begins a Wait. Until the Wait is answered, the Session keeps reading the record. Release,
 // HandOver and Close answer it.
 func (m *machine) await(now time.Time, n uint64) {
 	c := call{ticket: ticket{n, opWait}}
@@ -201,7 +202,7 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	case m.term.belief == nil:
 		return lease.ID{}, lease.ErrNotHeld
 	case m.term.stopped: // before the work has begun
-		return lease.ID{}, m.stopping()
+		return lease.ID{}, m.stopReason()
 	}
 	c := m.ledger.newest(held)
 	c.contexts++
@@ -227,7 +228,7 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 // input ends with a call of advance.
 func (m *machine) advance(now time.Time) {
 	m.tick(now)
-	m.next(now)
+	m.sendNext(now)
 }
 
 // tick handles everything that is due at the time now. Every input begins with a call of tick, so
@@ -271,10 +272,10 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// takes reports whether an Acquire may be granted although the record is locked. An Acquire may be
-// granted if the record has an ID of this machine whose release is not deferred. It may also be
-// granted if the lease can be taken over. A deferred ID stays locked until its work has stopped.
-func (m *machine) takes(rec lease.Record) bool {
+// canAcquire reports whether an Acquire may be granted although the lease is locked. An Acquire may
+// be granted if the lease can be taken over, or if it is locked under an ID of this machine. If the
+// release of that ID waits for work to stop, an Acquire cannot be granted yet.
+func (m *machine) canAcquire(rec lease.Record) bool {
 	if c := m.ledger.find(rec.ID); c != nil {
 		return c.phase != deferred
 	}
@@ -312,9 +313,9 @@ func (m *machine) answerAll(o op, err error) {
 	}
 }
 
-// abandon ends the Acquire in service. Its ID becomes pending, and is released once the request in
-// flight is answered. If the release were sent earlier, it could reach the authority before the
-// Acquire, and would then release nothing.
+// abandon ends the Acquire in service. The ID of this Acquire is released only after its request is
+// answered. If the release were sent earlier, it could reach the authority before the request, and
+// would then release nothing.
 func (m *machine) abandon(err error) {
 	c := m.commands.serving
 	if c.op != opAcquire {
@@ -328,7 +329,7 @@ func (m *machine) abandon(err error) {
 // wait puts a call at the end of the queue.
 func (m *machine) wait(c call) { m.commands.waiting = append(m.commands.waiting, c) }
 
-// answer ends a call. If err is nil and an incarnation is held, an Acquire returns its token.
+// answer ends a call. If an Acquire succeeds, its answer has the token of the held incarnation.
 func (m *machine) answer(c ticket, err error) {
 	if c.number == 0 {
 		return
@@ -355,8 +356,7 @@ func (q *commands) pop(o op) (call, bool) {
 	return call{}, false
 }
 
-// last returns the number of the last call that waits for the release of pending IDs. If there is
-// none, it returns 0.
+// last returns the number of the last call that waits for releases. If there is none, it returns 0.
 func (q *commands) last() (number uint64) {
 	for _, c := range q.waiting {
 		if c.cleans() {

@@ -17,7 +17,8 @@ import (
 //
 // New returns an error if a field is out of range. New also returns an error if the fields together
 // leave no time to retry a failed renewal. The sum RenewInterval + 2 RequestTimeout + RetryDelay +
-// StopWindow must be at most the time from the sending of a granted request to U.
+// StopWindow must not exceed the time for which the Session relies on one grant, which is U - sent in
+// the package documentation.
 type Options struct {
 	// Owner labels the lease for people, for example with the name of a process and of its host. The
 	// label proves nothing. Two Sessions with the same Owner exclude each other, except if TakeOver
@@ -29,7 +30,7 @@ type Options struct {
 	// and restarted. The earlier holder loses the lease with the Reason [lease.ErrTakenOver].
 	//
 	// TakeOver does not take a lease that is breaking. New returns an error if TakeOver is set and
-	// Owner is empty. If the authority does not disclose the ID of the earlier holder, Acquire fails
+	// Owner is empty. If the authority does not report the ID of the earlier holder, Acquire fails
 	// with errors.ErrUnsupported.
 	//
 	// TakeOver turns Watch on. If the earlier holder is still alive and has the same Options, its
@@ -57,50 +58,51 @@ type Options struct {
 	// by up to half. Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
-	// StopWindow is the time that work has for stopping before another holder can begin. The
-	// contexts of [Session.WhileHeld] and [Run] end one StopWindow before U. CheckAlive stays true
-	// until U. A negative StopWindow means none.
+	// StopWindow is the time that work has for stopping before another holder can begin. The contexts
+	// of [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. A negative
+	// StopWindow means none.
 	//
-	// The default is Duration/6, but at most 5 s. If RenewInterval, RequestTimeout and RetryDelay
-	// leave less time before U, StopWindow is that time by default. The default for an infinite
-	// lease is 5 s. An infinite lease has a stop window only before the end of a break.
+	// The default is Duration/6, but at most 5 s, and at most the time that RenewInterval,
+	// RequestTimeout and RetryDelay leave for it. The default for an infinite lease is 5 s. An
+	// infinite lease has a stop window only before the end of a break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
 	// effect if the authority is not a [lease.Watcher]. If the record reports a break or another
 	// holder, the Session renews at once. If a renewal is already in flight, the Session sends
-	// another one after it. With Watch, the Session learns of a break after one read of the record
-	// and one renewal. Without Watch, the Session learns of a break at its next regular renewal.
+	// another renewal after the answer. With Watch, the Session learns of a break after one read of
+	// the record and one renewal. Without Watch, the Session learns of a break at its next regular
+	// renewal.
 	//
-	// Watch costs one goroutine and one watch for as long as the lease is held. It also costs one
-	// read of the record for each signal. Some stores signal each renewal. If the record has not
-	// changed at a signal, the Session delays the next read by up to a tenth of RenewInterval.
+	// Watch costs one goroutine and one watch of the record for as long as the lease is held. It also
+	// costs one read of the record for each signal. Some stores signal each renewal. If the record
+	// has not changed at a signal, the Session delays the next read by up to a tenth of
+	// RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
 
-	// MaxClockDrift is e, the largest error of a clock rate. The Session assumes that the clocks of
-	// the authority and of this machine run at rates from 1-e to 1+e. MaxClockDrift must be below 1.
-	// Default: 0.001.
+	// MaxClockDrift is e, the largest error of a clock rate. With a value of 0.001, the clocks of the
+	// authority and of this machine must run at rates from 0.999 to 1.001. MaxClockDrift must be
+	// below 1. Default: 0.001.
 	MaxClockDrift float64
 
 	// Margin is an additional safety time. CheckAlive turns false at least one Margin before the
 	// authority could end the lease, even if both clocks drift by MaxClockDrift. Default: 1 ms.
 	Margin time.Duration
 
-	// MaxClockJump is how far the wall clock may advance beyond the monotonic clock within one
-	// belief. If the wall clock advances further, the Session concludes that the machine was
-	// suspended, and measures the time with the wall clock. If the wall clock is set forward by more
-	// than MaxClockJump, the belief ends earlier than necessary. Default: 1 s.
+	// MaxClockJump is how far the wall clock may advance beyond the monotonic clock since the last
+	// granted request was sent. If the wall clock advances further, the Session concludes that the
+	// machine was suspended, and measures the time with the wall clock. If the wall clock is set
+	// forward by more than MaxClockJump, CheckAlive turns false earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
 	// Clock is the source of time. Default: package time.
 	Clock lease.Clock
 
 	// Rand is the source of the IDs and of the jitter. A Session reads it under its own mutex.
-	// Sessions may share a Rand if it is safe for concurrent use. Two sources that yield the same
-	// bytes produce equal IDs, and holders with equal IDs do not exclude each other. Default:
-	// crypto/rand.
+	// Sessions may share a Rand if it is safe for concurrent use. Two sources must not yield the same
+	// bytes, because holders with equal IDs do not exclude each other. Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the log records of the Session:
@@ -111,9 +113,9 @@ type Options struct {
 	//   - at Error, each loss and each panic of a handler.
 	//
 	// A request that is refused because another holder has the lease is not a failure. A slow Logger
-	// does not delay the Session, even if it never returns. If the Logger is too slow, the Session
-	// drops and counts records. Default: slog.Default() at the time of each record. Use
-	// slog.DiscardHandler to turn logging off.
+	// does not delay the Session, even if the Logger never returns. If the Logger is too slow, the
+	// Session drops some records and counts them. Default: slog.Default() at the time of each record.
+	// Use slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
 	// Trace is a set of hooks for the events of the Session. Default: none.
@@ -133,7 +135,7 @@ const (
 )
 
 // Complete returns a copy of o with the defaults filled in. Complete leaves an empty Owner empty,
-// because each Session makes an Owner of its own. The receiver o may be nil.
+// because New chooses a different Owner for each Session. The receiver o may be nil.
 //
 // Complete returns the same errors for an option as New. The error wraps a [*lease.FieldError] for
 // each violated rule. A FieldError names a field that the caller has set, and never a default that
@@ -148,15 +150,15 @@ func (o *Options) Complete() (*Options, error) {
 	if c.Duration == lease.Infinite {
 		byDefault(&c.RenewInterval, defaultRenewInterval)
 	}
-	byDefault(&c.RenewInterval, part(c.Duration, 3))
-	byDefault(&c.RequestTimeout, min(part(c.Duration, 6), defaultRequestTimeout))
-	byDefault(&c.RetryDelay, part(c.RequestTimeout, 2))
+	byDefault(&c.RenewInterval, fraction(c.Duration, 3))
+	byDefault(&c.RequestTimeout, min(fraction(c.Duration, 6), defaultRequestTimeout))
+	byDefault(&c.RetryDelay, fraction(c.RequestTimeout, 2))
 	byDefault(&c.MaxClockDrift, defaultMaxClockDrift)
 	byDefault(&c.Margin, defaultMargin)
 	byDefault(&c.MaxClockJump, defaultMaxClockJump)
 	c.Watch = c.Watch || c.TakeOver
 	if c.StopWindow == 0 {
-		c.StopWindow = max(0, min(part(c.Duration, 6), defaultStopWindow, c.room()))
+		c.StopWindow = max(0, min(fraction(c.Duration, 6), defaultStopWindow, c.room()))
 	}
 	if c.Clock == nil {
 		c.Clock = timing.System{}
@@ -180,9 +182,9 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// part returns the nth part of d, limited to the valid range from 1 to longest. If d is invalid, New
-// therefore reports no error for a default that was computed from d.
-func part(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
+// fraction returns d/n, limited to the valid range from 1 to longest. Because of this limit, an
+// invalid d does not lead to a second error for the default that is computed from d.
+func fraction(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
 
 func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
@@ -218,10 +220,10 @@ func (o *Options) inRange() error {
 	return errors.Join(errs...)
 }
 
-// leaveTime checks that a failed renewal can be retried before the stop window of a grant. Its error
+// leaveTime checks that a failed renewal can be retried before the stop window begins. Its error
 // names one of the fields that the caller has set. If a smaller value of one field alone is enough,
-// the error names this field and its largest allowed value. Otherwise the error names the first
-// field that the caller has set.
+// the error names this field and its largest allowed value. Otherwise the error names the first field
+// that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
 	window := max(0, given.StopWindow)
 	room := o.room() - window
@@ -261,7 +263,7 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// room returns the part of the belief that is left if a renewal and its retry both time out. The
+// room returns how much time is left before U if a renewal and its retry both time out. The
 // StopWindow must fit into it.
 func (o *Options) room() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay

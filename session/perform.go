@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// take returns the effects of the last input as functions to call once mu is unlocked. The functions
-// in acts are sorted by urgency, and are called before those in answers. The functions in answers
-// answer calls. None of these functions blocks, except that hooks of the Trace may block. The caller
-// of take holds mu.
+// take converts the effects of the last input to functions, which are called once mu is unlocked. The
+// slice acts is called first, and its most urgent functions come first. The slice answers contains
+// the functions that answer calls. None of these functions blocks, except that hooks of the Trace may
+// block. The caller of take holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
@@ -29,7 +29,7 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 		if c, waits := s.calls.Get(r.call); waits {
 			ctx = c.ctx
 		}
-		do(s.tasks.Start(func() { s.exchange(ctx, r) }))
+		do(s.tasks.Start(func() { s.sendRequest(ctx, r) }))
 	}
 	if _, ok := s.authority.(lease.Watcher); ok && s.o.Watch && out.began {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -54,8 +54,9 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	return acts, answers
 }
 
-// perform calls the functions that take has returned. The calls are answered last, even if a hook
-// ends its goroutine. If a hook panics, no call is answered, because the panic ends the process.
+// perform calls the functions that take has returned. The functions that answer calls are called
+// last, even if a hook ends its goroutine. If a hook panics, no call is answered, because the panic
+// ends the process.
 func perform(acts, answers []func()) {
 	defer tasks.Finally(func() {
 		for _, answer := range answers {
@@ -67,11 +68,10 @@ func perform(acts, answers []func()) {
 	}
 }
 
-// exchange sends a request and gives the answer to the machine. The parameter ctx is the context of
-// the call that the request belongs to. If ctx has ended, exchange does not send an Acquire. It
-// sends every other request even if ctx has ended. Each request has a time limit of its own, the
-// RequestTimeout.
-func (s *Session) exchange(ctx context.Context, r request) {
+// sendRequest sends a request and passes the answer to the machine. The parameter ctx is the context
+// of the call that the request belongs to. If ctx has ended, sendRequest does not send an Acquire,
+// but still sends every other request. The time limit of each request is the RequestTimeout.
+func (s *Session) sendRequest(ctx context.Context, r request) {
 	if err := ctx.Err(); err != nil && r.aim == aimAcquire {
 		s.step(func(m *machine, now time.Time) {
 			m.cancel(now, r.call, err)

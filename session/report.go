@@ -16,7 +16,7 @@ import (
 //
 // A slow hook delays the call that it reports. A hook must not block, and must not make the Session
 // send a request. Use the handlers of OnLost and OnBreaking for such actions. The Session does not
-// recover from a panic in a hook. Most hooks run on goroutines of the Session, so the panic ends the
+// recover from a panic in a hook. Most hooks run on goroutines of the Session, where a panic ends the
 // process.
 type Trace struct {
 	// Acquire is called after an attempt to acquire the lease, if the attempt has sent a request. A
@@ -27,7 +27,7 @@ type Trace struct {
 	Renew func(RenewInfo)
 
 	// Breaking is called when the Session learns that its lease is breaking, and again if the break
-	// is shortened. The lease is certain until the time until.
+	// is shortened. The lease is certainly held until the time until.
 	Breaking func(tok lease.Token, until time.Time)
 
 	// Lost is called once for every incarnation that ends by a loss.
@@ -70,7 +70,7 @@ type breakInfo struct {
 	until time.Time
 }
 
-// A failure reports a failed request, which was the count-th in a row.
+// A failure reports a failed request. The field count is the number of failed requests in a row.
 type failure struct {
 	what  string
 	err   error
@@ -91,16 +91,16 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 // than Margin, f is called again. Each call of f runs in a goroutine of its own. The function stop
 // unregisters f, as for OnLost.
 //
-// The Session learns of a break at its next renewal, after RenewInterval plus RequestTimeout at
-// most. With Options.Watch, the Session learns of a break after one read of the record and one
-// renewal. A break with a shorter grace period ends the lease before the Session knows of the break.
-// After such a break, only the fencing token protects the data from late writes.
+// The Session learns of a break at its next renewal, after RenewInterval plus RequestTimeout at most.
+// With Options.Watch, the Session learns of a break after one read of the record and one renewal. If
+// the grace period of a break ends before the Session learns of the break, only the fencing token
+// protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	s.step((*machine).advance)
 	return s.onBreak.Add(f)
 }
 
-// report logs an event. It returns the calls of the handlers and of the hook for this event. The
+// report logs an event. It returns functions that call the handlers and the hook for this event. The
 // caller holds mu, so that the log records are in the order of the events.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := cmp.Or(s.o.Trace, new(Trace))

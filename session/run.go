@@ -19,9 +19,10 @@ import (
 // field is zero, its default is used.
 type RunOptions struct {
 	// AcquireInterval is the time from one attempt to acquire the lease to the next. Each time it is
-	// shortened at random by up to half. Run waits for this time if the Lease is not a
+	// shortened at random by up to half. Run waits for an AcquireInterval if the Lease is not a
 	// [lease.Waiter], or if the last attempt failed. While the same error repeats, the time doubles,
-	// up to 10 s. If AcquireInterval is longer than 10 s, the time does not double. Default: 1 s.
+	// up to 10 s. If AcquireInterval itself is longer than 10 s, the time between attempts does not
+	// double. Default: 1 s.
 	AcquireInterval time.Duration
 
 	// WakeJitter spreads the attempts of contenders that were woken at the same time. A contender
@@ -29,14 +30,15 @@ type RunOptions struct {
 	// AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout bounds the Release after the function has returned. If Run ends after an
-	// attempt with an unknown outcome, ReleaseTimeout bounds the release of this attempt too. These
+	// ReleaseTimeout bounds the Release after the function has returned. If Run gives up after an
+	// attempt with an unknown outcome, it sends a release, which ReleaseTimeout bounds too. These
 	// bounds require that the Lease respects its context. Default: 10 s.
 	ReleaseTimeout time.Duration
 
 	// Again reports whether Run contends again after a term. A term is the time from a grant to its
-	// release. The argument err is the error that Run would otherwise return. If Again returns true,
-	// Run waits for an AcquireInterval, so that other holders get their turn, and contends again.
+	// release. The argument err is the error that Run returns if Again returns false. If Again
+	// returns true, Run waits for an AcquireInterval, so that other holders get their turn, and
+	// contends again.
 	//
 	// Run does not call Again if the context is done. Run does not call Again after a loss with the
 	// Reason [lease.ErrTakenOver], because two processes could take the lease from each other
@@ -44,9 +46,9 @@ type RunOptions struct {
 	Again func(err error) bool
 
 	// Logger receives a record at level Info when a term begins and when a term ends. The second
-	// record has the error of the function. A slow Logger does not delay Run, even if it never
-	// returns. Default: slog.Default() at the time of each record. Use slog.DiscardHandler to turn
-	// logging off.
+	// record has the error of the function. A slow Logger does not delay Run, even if the Logger
+	// never returns. Default: slog.Default() at the time of each record. Use slog.DiscardHandler to
+	// turn logging off.
 	Logger *slog.Logger
 
 	Clock lease.Clock // source of time; default: package time
@@ -83,14 +85,14 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // returned. Run then releases the lease. After the release, Run returns, or contends again if Again
 // returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
 //
-// The function f should return soon after its context has ended. If f returns within the StopWindow
-// of the Session, no other holder can begin before f has returned. Run waits until f has returned,
-// however long that takes.
+// The function f should return soon after its context has ended. If f returns within one StopWindow
+// after its context has ended, no other holder can begin before f has returned. Run waits until f has
+// returned, however long that takes.
 //
 // Run returns the error of f. If the context of f has ended because the lease was lost or about to
-// end, Run adds a [*lease.LostError]. It adds the LostError even if f returned nil. For this error,
-// errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the error of the release. If
-// f panics, Run releases the lease, and the panic continues.
+// end, Run adds a [*lease.LostError] to the error of f. It adds the LostError even if f returned nil.
+// For this error, errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the error of
+// the release. If f panics, Run releases the lease, and the panic continues.
 //
 // If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
 // contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). The returned
@@ -98,15 +100,15 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // the lease. If an earlier term has failed, the returned error also matches the error of that term.
 //
 // While Run contends, it retries after a temporary error. Run returns an error at once if no Acquire
-// can ever be granted, for example because the owner is malformed. A store can mark an error with
-// [lease.Permanent], for example because a table is missing. Run returns an error that is marked as
-// permanent once it has repeated unchanged for 30 s. While the lease is held, no permanent error
-// stops its renewals.
+// can ever be granted, for example because the owner is malformed. A store can mark an error as
+// permanent with [lease.Permanent], for example because a table is missing. If an error that is
+// marked as permanent repeats unchanged for 30 s, Run returns this error. While the lease is held,
+// renewals continue even after a permanent error.
 //
 // The context of f also ends if f itself gives the lease up. Even so, f may call HandOver or Release
-// with this context. For Close, f needs a context that does not end, such as that of
-// context.WithoutCancel. Two calls of Run with the same Lease act as one holder, and the first call
-// that ends releases the lease for both. So use a separate Lease for each call of Run.
+// with this context. If f calls Close, it needs a context that does not end with the lease, such as
+// one from context.WithoutCancel. Two calls of Run with the same Lease act as one holder, and the
+// first call that ends releases the lease for both. So use a separate Lease for each call of Run.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
@@ -116,17 +118,17 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	for {
 		tok, unknown, err := r.contend(ctx)
 		if unknown {
-			err = also(err, r.bounded(ctx, r.settle))
+			err = joinErrors(err, r.bounded(ctx, r.settle))
 		}
 		if err != nil {
-			return also(err, r.failed)
+			return joinErrors(err, r.failed)
 		}
 		r.failed = r.term(ctx, tok, f)
 		if ctx.Err() != nil || r.Again == nil || errors.Is(r.failed, lease.ErrTakenOver) || !r.Again(r.failed) {
 			return r.failed
 		}
 		if r.pause(ctx, r.AcquireInterval) != nil {
-			return also(stopped(ctx), r.failed)
+			return joinErrors(stopped(ctx), r.failed)
 		}
 	}
 }
@@ -137,13 +139,13 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // the lease can be acquired. In case the authority has granted the lease after all, TryRun releases
 // it.
 //
-// TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
-// authority has a clock, TryRun knows this at the first refusal. If the authority has no clock,
+// TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the authority
+// has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no clock,
 // TryRun waits until the other holder renews the lease (see [Session.TryAcquire]).
 //
 // A lease alone does not make a job run once. A process that starts after the job is finished
-// acquires the lease and runs the job again. To run a job once, store a record of the finished job
-// with its data, under the same guard.
+// acquires the lease and runs the job again. To run a job only once, note in the data of the job that
+// the job is finished, and protect this note with the same guard as the data.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -161,7 +163,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		err = stopped(ctx)
 	}
 	if !certain(err) {
-		err = also(err, r.bounded(ctx, r.settle))
+		err = joinErrors(err, r.bounded(ctx, r.settle))
 	}
 	return false, err
 }
@@ -171,9 +173,9 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 // first refusal.
 //
 // An authority without a clock, such as that of etcdlease, cannot know how old a record is when it
-// reads the record for the first time. With such an authority, TryAcquire waits. If the holder
-// renews the record, TryAcquire returns false. If the record expires, the holder is dead, and
-// TryAcquire acquires the lease.
+// reads the record for the first time. With such an authority, TryAcquire waits. If the holder renews
+// the record, TryAcquire returns false. If the record expires without a renewal, the holder is dead,
+// and TryAcquire acquires the lease.
 func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
@@ -204,9 +206,9 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 
 // AcquireWait contends until the lease is held, and returns its fencing token. AcquireWait returns
 // the same errors as Run returns while it contends. If AcquireWait fails after an attempt with an
-// unknown outcome, it releases the lease in case it was granted. AcquireWait calls Settle for this
-// purpose if the Lease is a [Session], and Release otherwise. Release also ends the lease and the
-// attempts of other callers with the same Lease.
+// unknown outcome, it releases the lease in case the attempt was granted. For this release,
+// AcquireWait calls Settle if the Lease is a [Session], and Release otherwise. Release also ends the
+// lease and the attempts of other callers with the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -216,7 +218,7 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	if unknown {
 		settled := r.settle(ctx) // sends the release, and does not wait if ctx is done
 		if ctx.Err() == nil {
-			err = also(err, settled)
+			err = joinErrors(err, settled)
 		}
 	}
 	return tok, err
@@ -257,9 +259,9 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		case ctx.Err() != nil && errors.Is(context.Cause(ctx), cause): // the caller ended ctx
 		case errors.Is(cause, lease.ErrReleased) && !errors.As(cause, &lost): // f released the lease
 		case !errors.Is(err, cause):
-			err = also(err, cause)
+			err = joinErrors(err, cause)
 		}
-		err = also(err, r.bounded(ctx, r.lease.Release))
+		err = joinErrors(err, r.bounded(ctx, r.lease.Release))
 		r.info("lease: term ended", tok, "err", err)
 	}()
 	switch {
@@ -285,8 +287,8 @@ func (r *runner) bounded(ctx context.Context, f func(context.Context) error) err
 	return f(ctx)
 }
 
-// settle releases the lease in case an attempt with an unknown outcome was granted. A Session
-// settles an attempt without ending the lease or the attempts of other callers.
+// settle releases the lease in case an attempt with an unknown outcome was granted. For a Session,
+// settle does not end the lease or the attempts of other callers.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
@@ -307,8 +309,9 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 			return tok, false, nil
 		case over != nil && errors.Is(err, over):
 		case ended != nil && errors.Is(err, ended):
-			// The Lease itself undoes the attempt that ctx has ended. An earlier attempt may still
-			// be in doubt, so settle sends a release. It does not wait, because ctx is done.
+			// The Lease itself undoes the attempt that ctx has ended. The outcome of an earlier
+			// attempt may still be unknown, so settle sends a release. It does not wait, because ctx
+			// is done.
 			_ = r.settle(ctx)
 			unknown = false
 		case err != nil && !certain(err):
@@ -395,8 +398,8 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// also joins two errors as errors.Join does, but with their texts on one line.
-func also(err, more error) error {
+// joinErrors joins two errors as errors.Join does, but with their texts on one line.
+func joinErrors(err, more error) error {
 	switch {
 	case err == nil:
 		return more

@@ -24,8 +24,8 @@ import (
 //
 // A Session renews its lease until Release or Close is called, even if the program no longer refers
 // to the Session. After a release or a loss, the Session can acquire the lease again, any number of
-// times. Each grant begins a new incarnation with an ID of its own. A late answer for one
-// incarnation does not affect another one.
+// times. Each grant begins a new incarnation with an ID of its own. A late answer to a request of one
+// incarnation does not affect a later incarnation.
 //
 // The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
 // reads the clock, and passes the input to the machine. The Session then takes the effects, unlocks
@@ -81,10 +81,10 @@ func (s *Session) Name() string { return s.machine.name }
 
 // Owner returns the owner under which the Session acquires the lease. The record of the lease
 // contains the owner.
-func (s *Session) Owner() string { return s.made().Owner }
+func (s *Session) Owner() string { return s.checkedOptions().Owner }
 
-// made returns the Options, and panics if New did not make the Session.
-func (s *Session) made() *Options {
+// checkedOptions returns the Options, and panics if New did not make the Session.
+func (s *Session) checkedOptions() *Options {
 	if s.o == nil {
 		panic("session: use of a Session that New did not make")
 	}
@@ -92,9 +92,9 @@ func (s *Session) made() *Options {
 }
 
 // CheckAlive reports whether the lease is certainly still held. It compares the clock with U, the
-// end of the Session's belief. It takes no lock, does not block and allocates nothing. An infinite
-// lease has no U until the Session knows of a break. Use [Session.LastConfirmed] to find out when an
-// infinite lease was last confirmed.
+// time until which the Session may rely on the lease. It takes no lock, does not block and allocates
+// nothing. An infinite lease has no U until the Session knows of a break. Use [Session.LastConfirmed]
+// to find out when an infinite lease was last confirmed.
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held
@@ -107,8 +107,8 @@ func (s *Session) Token() lease.Token {
 	return b.token
 }
 
-// Until returns U, the time at which the Session's belief ends, on the Session's clock. If nothing
-// is held, Until returns false. For an infinite lease, the time is zero until the Session knows of a
+// Until returns U, the time on the Session's clock at which CheckAlive turns false. If nothing is
+// held, Until returns false. For an infinite lease, the time is zero until the Session knows of a
 // break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
@@ -137,7 +137,7 @@ func (s *Session) current() (b belief, held bool) {
 // step gives the machine one input and performs the effects. Every use of the machine that changes
 // it goes through step. The caller must hold no lock.
 func (s *Session) step(input func(m *machine, now time.Time)) {
-	s.made()
+	s.checkedOptions()
 	s.mu.Lock()
 	now := s.o.Clock.Now()
 	input(&s.machine, now)

@@ -16,15 +16,14 @@ type term struct {
 	stopped bool    // the contexts of WhileHeld have ended, and no later renewal has ended the stop window
 }
 
-// A renewal has the times of the last and of the next renewal. While one is in flight, no other is
-// sent.
+// The type renewal contains the times of the last and of the next renewal. While one is in flight, no
+// other is sent.
 type renewal struct {
 	inFlight bool
 	again    bool // another renewal is due as soon as the one in flight is answered
 
-	// at is when the next renewal is due. After a granted request, the method pace computes at.
-	// After a failed renewal, the method retry sets at. After a signal of a watch, the method hasten
-	// makes the renewal due at the current time, even if it was due earlier.
+	// at is when the next renewal is due. It is set by pace after a granted request, by retry after a
+	// failed renewal, and by hasten after a signal of a watch.
 	at time.Time
 
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
@@ -67,9 +66,9 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
 }
 
-// stopping returns the reason why work must stop in the stop window. Either renewals have failed, or
-// the lease is breaking.
-func (m *machine) stopping() *lease.LostError {
+// stopReason returns the reason why work must stop in the stop window. Either renewals have failed,
+// or the lease is breaking.
+func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {
 		err = lease.ErrBroken
@@ -77,11 +76,11 @@ func (m *machine) stopping() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation with a loss. A renewal, or an earlier Acquire, may have been granted
-// although no answer came. The ID is then released, so that the lease does not stay locked for a
-// whole Duration. If work under a context of WhileHeld has not stopped, this release is deferred. A
-// deferred release is sent when the last context of WhileHeld is given back. A deferred release is
-// also sent once any grant of the last renewal has expired.
+// lose ends the incarnation with a loss. If a renewal or an earlier Acquire may have been granted
+// without an answer, the ID is released, so that the lease does not stay locked for a whole Duration.
+// If work under a context of WhileHeld has not stopped, this release is deferred. A deferred release
+// is sent when the last context of WhileHeld is given back, or when the lease has expired even if the
+// last renewal was granted.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -89,7 +88,7 @@ func (m *machine) lose(reason lease.Code, err error) {
 		m.end(settled, lost)
 	case c.contexts > 0:
 		if m.o.Duration != lease.Infinite {
-			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.most(m.o.Duration))
+			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.maxElsewhere(m.o.Duration))
 		}
 		m.end(deferred, lost)
 	default:
@@ -114,7 +113,7 @@ func (t *term) tick(m *machine, now time.Time) {
 		return
 	case left <= m.o.window() && !t.stopped:
 		t.stopped = true
-		m.effects().stop = m.stopping()
+		m.effects().stop = m.stopReason()
 	}
 	if !t.renewal.inFlight && !m.commands.tooManyStuck() && !now.Before(t.renewal.at) {
 		t.renewal.inFlight, t.renewal.sent = true, now
@@ -139,13 +138,13 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 }
 
 // pace returns when the next renewal is due. The argument sent is the time at which the last granted
-// request was sent. The delay is the RenewInterval, or half of the believed time if that is shorter.
-// It is shortened at random by up to the given part. This part is nine tenths for the first renewal
-// and one tenth for every other renewal. Because of the large part, leases that were acquired at the
-// same time are first renewed at different times.
+// request was sent. The delay is the RenewInterval, or half of the time for which the grant is
+// believed if that is shorter. The delay is shortened at random, by up to nine tenths before the
+// first renewal and by up to one tenth before every other renewal. The first delay varies that much,
+// so that leases that were acquired at the same time are renewed at different times.
 //
-// Half of the believed time counts as at least one Margin. A store that assumes more clock drift
-// than the Session could otherwise cause shorter and shorter delays without end.
+// Half of the believed time counts as at least one Margin. Without this minimum, a store that assumes
+// more clock drift than the Session could cause shorter and shorter delays without end.
 func (m *machine) pace(sent time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
 	return sent.Add(m.random.Shorten(d, shorten))
@@ -170,8 +169,9 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	own := rec.ID == b.id
 	switch {
 	case own && rec.State == lease.Leased && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
-		// The renewal was granted. A refused renewal counts as granted if the record in the answer
-		// has our own ID in force. An earlier renewal was granted then, and its answer was lost.
+		// The renewal was granted. A refused renewal counts as granted if the answer says that our
+		// own ID is in force, because then an earlier renewal was granted and only its answer was
+		// lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
 		t.renewal.at = m.pace(r.sent, 0.1)
@@ -204,9 +204,9 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	}
 }
 
-// breaking records that the lease ends when a break is over. The belief ends with the earliest end
-// that any answer has reported. The handlers are called again if the end of the break has moved to
-// an earlier time.
+// breaking records that the lease ends when a break is over. If several answers have reported an end
+// of the lease, the belief uses the earliest one. The handlers are called again if the break now ends
+// earlier.
 func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
@@ -217,7 +217,7 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 		return
 	}
 	news := notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
-	if t.notice == nil || news.moved(t.notice, m.o.Margin) {
+	if t.notice == nil || news.endsEarlier(t.notice, m.o.Margin) {
 		m.report(breakInfo{token: b.token, until: t.belief.until()})
 	} else {
 		news.end = t.notice.end
@@ -225,17 +225,19 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// moved reports whether an answer reports an earlier end of the break, by more than margin. It
-// compares the end in the answer with the end that was reported to the handlers. Some authorities do
-// not know the end, so moved also compares the remaining times of the last two answers. To allow for
-// different clock rates, moved tolerates an eighth of the time between the two answers.
-func (n *notice) moved(last *notice, margin time.Duration) bool {
+// endsEarlier reports whether the break ends earlier than before, by more than margin. It compares
+// the end in the answer with the end that was reported to the handlers. Some authorities do not know
+// the end, so endsEarlier also compares the remaining times in the last two answers. It tolerates an
+// error of an eighth of the time between the two answers, because the clocks may run at different
+// rates.
+func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
 // looked handles a record that was read after a signal of a watch. If the record does not say that
-// this incarnation is leased, a renewal is due at once. The answer to this renewal decides.
+// this Session holds the lease, a renewal is due at once. The answer to this renewal decides whether
+// the lease is lost.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
@@ -248,7 +250,7 @@ func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 // A streak is the number of failed requests in a row.
 type streak struct{ count int }
 
-// failed counts a failed request, and reports the 1st, 2nd, 4th, 8th and so on of a streak.
+// failed counts a failed request, and reports the 1st, 2nd, 4th, 8th and so on in a row.
 func (m *machine) failed(what string, err error) {
 	s := &m.failing
 	s.count++

@@ -10,7 +10,7 @@ import (
 )
 
 // Wait blocks until it may be worth calling Acquire. Wait does not acquire the lease, so another
-// holder may be faster. Wait returns nil in each of these cases:
+// holder may acquire it first. Wait returns nil in each of these cases:
 //
 //   - the lease is not locked;
 //   - the lease is locked, but this Session may still acquire it, because it is locked under an ID
@@ -34,8 +34,8 @@ func (s *Session) Wait(ctx context.Context) error {
 // errAnswered is the cause with which the context of a Wait ends when the Wait is answered.
 var errAnswered = errors.New("the lease was given up")
 
-// wait is like Wait, but returns ErrReleased if Release, HandOver or Close was called. If the record
-// is locked and enough returns true for it, wait returns true.
+// wait is like Wait, but returns ErrReleased if Release, HandOver or Close was called. If the lease
+// is locked and the function enough returns true for the record, wait returns true.
 func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
@@ -46,7 +46,7 @@ func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (boo
 		f.Watch(ctx)
 		res, known := f.Look(ctx)
 		s.mu.Lock()
-		ours := s.machine.takes(res.Record)
+		ours := s.machine.canAcquire(res.Record)
 		s.mu.Unlock()
 		left := res.MaxRemaining()
 		switch {
@@ -85,8 +85,8 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. Reads and watches are not commands, so the Session sends
-// commands even if a read or a watch hangs.
+// follower returns a reader of the record. A read or a watch that hangs does not keep the Session
+// from sending commands, because reads and watches are not commands.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,
