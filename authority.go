@@ -25,8 +25,8 @@ type Authority interface {
 	//     out.
 	//
 	// Do must return soon after ctx ends, even if the database or service behind the Authority does
-	// not answer. If Do has sent the request by then, the outcome of the request is unknown. If ctx
-	// is done before the call, Do sends no request.
+	// not answer. If Do returns because ctx has ended, the outcome of a request that was already sent
+	// is unknown. If ctx is done before the call, Do sends no request.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
@@ -41,8 +41,8 @@ type Result struct {
 	Now time.Time
 
 	// MinRemaining is a lower bound of the time for which the lease stays locked. The lease stays
-	// locked under the ID in Record for at least MinRemaining after the request was sent. Only a
-	// break, a change or a release can end the lock of this ID earlier. MinRemaining is 0 if the
+	// locked under the ID in Record for at least MinRemaining after the request was sent.
+	// MinRemaining does not allow for a later break, change or release. MinRemaining is 0 if the
 	// lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }

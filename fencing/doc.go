@@ -7,10 +7,10 @@
 //
 // # The order of tokens
 //
-// Each grant of a lease issues a newer [lease.Token]. Each change of the lease ID does so too, but a
-// renewal does not. Every well-formed token has 20 digits, so a database can compare two tokens as
-// text to find out which of them is newer. Tokens of different leases cannot be compared, so a
-// resource needs a separate mark for each lease.
+// Each grant of a lease issues a newer [lease.Token]. Each change of the lease ID also issues a newer
+// token, but a renewal does not. Every well-formed token has 20 digits, so a database can compare two
+// tokens as text to find out which of them is newer. Tokens of different leases cannot be compared,
+// so a resource needs a separate mark for each lease.
 //
 // # The rules of a guard
 //

@@ -48,9 +48,9 @@ func (g *Guard) Advance(tok lease.Token) error {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
 // A Guard runs one function at a time, and Do waits for its turn. So f must not call Do or Advance of
-// the same Guard. Do raises the mark before it waits. A call of Do that is waiting with an older
-// token then returns a [*StaleError] without calling its function. So a new holder waits for at most
-// one function.
+// the same Guard. Do raises the mark before it waits. A waiting call of Do with an older token
+// returns a [*StaleError] at its turn, without calling its function. So a new holder waits for at
+// most one function.
 //
 // If f fails or panics, the mark stays raised, because f may have written before it failed. A
 // transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in the

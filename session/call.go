@@ -61,10 +61,9 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 
 // AcquireWithToken is like Acquire, and also returns the fencing token of the held incarnation.
 //
-// Concurrent calls are served one after the other. If the context of a call ends, or if Release,
-// HandOver or Close is called, the call returns at once. Such a call is abandoned, but the authority
-// may still grant its request. The Session then releases the lease again, before it serves the next
-// call.
+// Concurrent calls are served one after the other. A call returns at once if its context ends, or if
+// Release, HandOver or Close is called. If the authority grants the request of a call that has
+// already returned, the Session releases the lease again, before it serves the next call.
 //
 // If the authority does not answer a release, the next Release or Close sends the release again. An
 // Acquire also sends the release again if the Acquire is refused because the lease is still locked. A
@@ -124,12 +123,12 @@ func (s *Session) Settle(ctx context.Context) error {
 // the receiver. The authority replaces the ID of the sender by the ID of the receiver in one step, so
 // no other holder can acquire the lease in between. The receiver's next Acquire is granted, with a
 // newer token. Until the receiver's next Acquire, the lease stays locked under the label of the old
-// owner. If the receiver crashes before this Acquire, a finite lease stays locked until it expires.
-// An infinite lease stays locked until it is broken.
+// owner. If the receiver crashes before its next Acquire, a finite lease stays locked until it
+// expires. An infinite lease stays locked until it is broken.
 //
-// HandOver ends the incarnation as Release does. It does so even if it returns an error, because the
-// receiver may already hold the lease. From the call on, CheckAlive returns false. The handlers of
-// OnLost are not called.
+// HandOver ends the incarnation as Release does. HandOver ends the incarnation even if it returns an
+// error, because the receiver may already hold the lease. From the call on, CheckAlive returns false.
+// The handlers of OnLost are not called.
 //
 // If the authority refuses the hand-over, for example because the lease is breaking, the Session
 // releases the lease. After any other error of HandOver, call HandOver again with the same ID, or
@@ -169,10 +168,10 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // ID is more than a getter. Once ID has returned an ID, Release also releases a lease that another
 // holder has handed over to this ID.
 //
-// The ID changes after a release, after a loss, and after an abandoned Acquire. If the lease is
-// handed over to an earlier ID, it stays locked. If the authority refuses an Acquire because the
-// lease is locked under such an earlier ID, the Session releases the lease. After Close, ID returns
-// the zero ID, which HandOver does not accept.
+// The ID changes after a release, after a loss, and after an Acquire that has returned before its
+// answer came. A lease that is handed over to an earlier ID stays locked. The Session releases such a
+// lease when the authority refuses an Acquire because of the earlier ID. After Close, ID returns the
+// zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id

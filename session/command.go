@@ -34,8 +34,8 @@ func (m *machine) sendNext(now time.Time) {
 	}
 }
 
-// command sends a request as the command in flight. If too many requests are stuck, it sends
-// nothing, and the command fails at once.
+// command sends a request as the command in flight. If too many requests were given up and have not
+// returned, it sends nothing, and the command fails at once.
 func (m *machine) command(now time.Time, a aim, req lease.Request) {
 	call := m.commands.serving.number
 	if a == aimRelease || a == aimProbe {
@@ -100,7 +100,8 @@ func (m *machine) cleaned(upTo uint64, err error) {
 }
 
 // answered handles the answer to a request. If stuck is true, the request was given up, and its
-// outcome is unknown. When such a request returns after all, the Session calls the method returned.
+// outcome is unknown. When a request that was given up returns after all, the Session calls the
+// method returned.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
@@ -142,7 +143,7 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 }
 
 // returned records that a stuck request has returned. The authority may have carried out the request
-// at any time before it returned, so the machine releases the pending IDs again.
+// at any time before it returned, so the machine then sends the pending releases again.
 func (m *machine) returned(now time.Time) {
 	m.commands.stuck--
 	m.commands.cleaning = true
@@ -239,7 +240,7 @@ func (m *machine) decide(took time.Duration, err error) {
 	m.answer(c, err)
 }
 
-// abandoned handles the answer to an abandoned Acquire, for which no call waits. If the Acquire was
+// abandoned handles the answer to an Acquire whose caller no longer waits. If the Acquire was
 // certainly not granted, its ID need not be released.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
@@ -252,7 +253,7 @@ func (m *machine) abandoned(c *claim, err error) {
 }
 
 // refused returns the error of an Acquire that was refused because the lease is locked. If the answer
-// does not contain the ID in force, this may be an ID that the machine still has to release.
+// does not contain the ID in force, the ID in force may be one that the machine still has to release.
 func (m *machine) refused(res lease.Result) error {
 	rec := res.Record
 	c := m.ledger.find(rec.ID)

@@ -10,8 +10,8 @@
 // [Run] does everything that a holder needs in one call. Run waits until it has acquired the lease,
 // and then calls a function. The context of the function ends before another holder can have the
 // lease. Run renews the lease until the function has returned, and then releases it. [TryRun] does
-// the same, but gives up if another holder has the lease. [AcquireWait] waits until it has acquired
-// the lease, and then returns.
+// the same as Run, but gives up if another holder has the lease. [AcquireWait] waits until it has
+// acquired the lease, and then returns.
 //
 // The directory examples of the module contains complete programs. The program cron is started on
 // every machine, and does its job on one of them. The program daemon works on one of many machines,
@@ -76,7 +76,7 @@
 //
 // With the default clock, a Session that holds a lease has one timer and no goroutine. It starts a
 // goroutine for each renewal. With [Options.Watch], it also has a goroutine that watches the record
-// of the lease. With [Options.Clock], it has a goroutine that waits for the next event.
+// of the lease. If [Options.Clock] is set, it has a goroutine that waits for the next event.
 //
 // When Release or Run returns, some requests and handlers may still be running. They end by
 // themselves. [Session.Close] waits for running requests, but not for running handlers. A program

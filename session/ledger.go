@@ -12,8 +12,9 @@ type claim struct {
 	id    lease.ID
 	phase phase
 
-	// inDoubt is true if an Acquire of the ID, or a change to the ID, has an unknown outcome. Such a
-	// request may still reach the authority at any time, and put the ID in force.
+	// inDoubt is true if an Acquire of the ID, or a change to the ID, has an unknown outcome. A
+	// request with an unknown outcome may still reach the authority at any time, and put the ID in
+	// force.
 	inDoubt bool
 
 	// disclosed is true once Session.ID has returned the ID. Another holder may then hand the lease
@@ -97,7 +98,7 @@ func (l *ledger) settle(c *claim) {
 	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.id == id })
 }
 
-// settleAllBut settles every claim except the one of the given ID.
+// settleAllBut calls settle for every claim except the one with the given ID.
 func (l *ledger) settleAllBut(id lease.ID) {
 	for i := len(*l) - 1; i >= 0; i-- {
 		if c := &(*l)[i]; c.id != id {

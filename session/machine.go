@@ -209,8 +209,8 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind records that the work under a context has stopped. When the last context of a lost
-// incarnation is given back, the deferred release of its ID is sent.
+// unbind records that the work under a context has stopped. If no other work of a lost incarnation is
+// running, its deferred release is sent.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
@@ -294,7 +294,7 @@ func (m *machine) proposal() *claim {
 	return m.ledger.propose(m.random.ID())
 }
 
-// clean makes an ID pending, and begins to release pending IDs.
+// clean marks an ID for release, and begins to release all such IDs.
 func (m *machine) clean(c *claim) {
 	c.phase = pending
 	m.commands.cleaning = true

@@ -17,8 +17,8 @@ import (
 //
 // New returns an error if a field is out of range. New also returns an error if the fields together
 // leave no time to retry a failed renewal. The sum RenewInterval + 2 RequestTimeout + RetryDelay +
-// StopWindow must not exceed the time for which the Session relies on one grant, which is U - sent in
-// the package documentation.
+// StopWindow must not exceed the time for which the Session relies on one grant. The package
+// documentation calls this time U - sent.
 type Options struct {
 	// Owner labels the lease for people, for example with the name of a process and of its host. The
 	// label proves nothing. Two Sessions with the same Owner exclude each other, except if TakeOver

@@ -10,8 +10,8 @@ import (
 )
 
 // take converts the effects of the last input to functions, which are called once mu is unlocked. The
-// slice acts is called first, and its most urgent functions come first. The slice answers contains
-// the functions that answer calls. None of these functions blocks, except that hooks of the Trace may
+// functions of the slice acts are called first, in order of urgency. The functions of the slice
+// answers, which answer calls, are called last. Only a function that calls a hook of the Trace may
 // block. The caller of take holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()

@@ -41,8 +41,8 @@ type RunOptions struct {
 	// contends again.
 	//
 	// Run does not call Again if the context is done. Run does not call Again after a loss with the
-	// Reason [lease.ErrTakenOver], because two processes could take the lease from each other
-	// forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
+	// Reason [lease.ErrTakenOver], because otherwise two processes could take the lease from each
+	// other forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
 	Again func(err error) bool
 
 	// Logger receives a record at level Info when a term begins and when a term ends. The second
@@ -133,10 +133,10 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	}
 }
 
-// TryRun calls f as Run does if the lease can be acquired now, and returns true. Use TryRun for a
-// job that a scheduler starts on many machines and that one machine should do. On the other
-// machines, TryRun returns (false, nil). If TryRun returns false and an error, it is unknown whether
-// the lease can be acquired. In case the authority has granted the lease after all, TryRun releases
+// TryRun calls f as Run does if the lease can be acquired now, and returns true. Use TryRun for a job
+// that a scheduler starts on many machines and that one machine should do. On the other machines,
+// TryRun returns (false, nil). If TryRun returns false and an error, it is unknown whether the lease
+// can be acquired. After such an error, TryRun releases the lease in case the authority has granted
 // it.
 //
 // TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the authority

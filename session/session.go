@@ -108,8 +108,8 @@ func (s *Session) Token() lease.Token {
 }
 
 // Until returns U, the time on the Session's clock at which CheckAlive turns false. If nothing is
-// held, Until returns false. For an infinite lease, the time is zero until the Session knows of a
-// break.
+// held, Until returns false. For an infinite lease, Until returns the zero time until the Session
+// knows of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.until(), held

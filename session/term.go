@@ -138,13 +138,13 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 }
 
 // pace returns when the next renewal is due. The argument sent is the time at which the last granted
-// request was sent. The delay is the RenewInterval, or half of the time for which the grant is
-// believed if that is shorter. The delay is shortened at random, by up to nine tenths before the
+// request was sent. The delay is the RenewInterval, or half of the time for which the Session relies
+// on the grant if that is shorter. The delay is shortened at random, by up to nine tenths before the
 // first renewal and by up to one tenth before every other renewal. The first delay varies that much,
 // so that leases that were acquired at the same time are renewed at different times.
 //
-// Half of the believed time counts as at least one Margin. Without this minimum, a store that assumes
-// more clock drift than the Session could cause shorter and shorter delays without end.
+// Half of that time counts as at least one Margin. Without this minimum, a store that assumes more
+// clock drift than the Session could cause shorter and shorter delays without end.
 func (m *machine) pace(sent time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
 	return sent.Add(m.random.Shorten(d, shorten))
