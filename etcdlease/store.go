@@ -79,7 +79,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if e.silence.logger == nil {
 		e.silence.logger = slog.Default()
 	}
-	s, err := observe.New(e, observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 		o = new(Options)
 	}
 	e := &engine{client: client, namespace: namespace, memory: memory{most: cmp.Or(o.Names, observe.DefaultNames)}}
-	s, err := observe.New(e, observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
 	if err != nil {
 		return nil, err
 	}

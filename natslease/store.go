@@ -69,7 +69,7 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 		return nil, &lease.FieldError{Field: "Options.Bucket", Value: strconv.Quote(bucket), Bound: "must be letters, digits, '-' and '_'", Code: lease.ErrOption}
 	}
 	e := newEngine(js, bucket)
-	s, err := observe.New(e, observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (e *engine) count(f func()) int {
 
 func newStore(t testing.TB, e observe.Engine, o observe.Options) *observe.Store {
 	t.Helper()
-	s, err := observe.New(e, o)
+	s, err := observe.New(e, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

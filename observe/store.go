@@ -119,11 +119,15 @@ type Store struct {
 	observations observations
 }
 
-// New returns a Store over the engine e. It sends no request. If e is nil, or if a field of o is out
-// of range, New returns a [*lease.FieldError].
-func New(e Engine, o Options) (*Store, error) {
+// New returns a Store over the engine e. A nil opts means the defaults. New sends no request. If e is
+// nil, or if an option is out of range, New returns a [*lease.FieldError].
+func New(e Engine, opts *Options) (*Store, error) {
 	if e == nil {
 		return nil, lease.Missing("New.e")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
 	}
 	if err := o.Limits.Validate(); err != nil {
 		return nil, err

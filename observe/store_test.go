@@ -324,11 +324,11 @@ func TestOptions(t *testing.T) {
 		"Limits.MaxDuration": {Limits: lease.Limits{MaxDuration: -1}},
 	} {
 		var err *lease.FieldError
-		if _, got := observe.New(newEngine(), o); !errors.As(got, &err) || err.Field != field {
+		if _, got := observe.New(newEngine(), &o); !errors.As(got, &err) || err.Field != field {
 			t.Errorf("%s: %v", field, got)
 		}
 	}
-	if _, err := observe.New(nil, observe.Options{}); err == nil || err.Error() != "New.e = nil: must be given" {
+	if _, err := observe.New(nil, nil); err == nil || err.Error() != "New.e = nil: must be given" {
 		t.Errorf("without an engine: %v", err)
 	}
 }
