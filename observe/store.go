@@ -198,6 +198,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 // Watch calls the Watch of the engine. The Store does not forget a watched name until ctx ends, so
 // that a process that waits for the end of the lease need not start its countdown again.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
 	signals, err := s.engine.Watch(ctx, name)
 	if err != nil {
 		return nil, err

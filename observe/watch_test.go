@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,18 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 			t.Errorf("replaced after %v, and the leases were of 10 s", took)
 		}
 	})
+}
+
+// A watch of what is no name is refused before the engine is asked. SPEC R6.
+func TestWatchOfWhatIsNoName(t *testing.T) {
+	e := newEngine()
+	for _, w := range []lease.Watcher{newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}).Authority()} {
+		for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
+			if _, err := w.Watch(t.Context(), name); lease.CodeOf(err) != lease.ErrName {
+				t.Errorf("%.20q: %v", name, err)
+			}
+		}
+	}
 }
 
 // A name that is no longer watched is forgotten like any other.

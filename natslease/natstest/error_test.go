@@ -67,6 +67,21 @@ func TestUnreachable(t *testing.T) {
 	says(t, err, nats.ErrConnectionClosed, "natslease.ConnectOptions")
 }
 
+// A watch of a name that is too long is refused. A server closes the connection of a client whose
+// subject is longer than its max_control_line, and the leases of all its names would be lost.
+func TestWatchOfALongName(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	s := store(t, js, nil)
+	if _, err := s.Watch(t.Context(), strings.Repeat(" ", 2*lease.MaxLabel)); lease.CodeOf(err) != lease.ErrName {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Watch(t.Context(), strings.Repeat(" ", lease.MaxLabel)); err != nil {
+		t.Error(err)
+	}
+	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
+}
+
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
