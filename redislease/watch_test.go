@@ -2,6 +2,7 @@ package redislease_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -107,13 +108,18 @@ func TestListBesideOtherKeys(t *testing.T) {
 	do(t, s.Authority(), "a*b/1", acquire(idA, time.Minute), 0)
 	do(t, s.Authority(), "axb/2", acquire(idA, time.Minute), 0)
 	c.Set(t.Context(), s.Key("a*b/string"), "x", 0)
+	var fields []any // more than a script can unpack
+	for i := range 5000 {
+		fields = append(fields, strconv.Itoa(i), "x")
+	}
+	c.HSet(t.Context(), s.Key("a*b/hash"), fields...)
 	c.Set(t.Context(), prefix(t)+":{1}:a*b/elsewhere", "x", 0)
 	c.Set(t.Context(), prefix(t)+":a*b", "x", 0)
 	got := map[string]lease.Code{}
 	for e, err := range s.List(t.Context(), "a*b") {
 		got[e.Name] = lease.CodeOf(err)
 	}
-	if len(got) != 2 || got["a*b/string"] != lease.ErrCorrupt || got["a*b/1"] != 0 {
+	if len(got) != 3 || got["a*b/string"] != lease.ErrCorrupt || got["a*b/hash"] != lease.ErrCorrupt || got["a*b/1"] != 0 {
 		t.Errorf("listed: %v", got)
 	}
 }

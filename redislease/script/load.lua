@@ -19,7 +19,9 @@ end
 -- record had that is forgotten: one that was granted in the bucket, or the time in microseconds by
 -- which every record was granted that may be forgotten by now. The step is how long a record lasts
 -- at least, in microseconds. Of the version of an absence only the epoch is compared: whoever creates
--- the record raises it, so that the version is another one when the record is gone again.
+-- the record raises it, so that the version is another one when the record is gone again. Of a hash
+-- with far more fields than a record, some are shown: that is enough to see that it is not a record, and
+-- unpack cannot show them all.
 local function show(keep, step)
   local fields = redis.call('HGETALL', KEYS[1])
   if #fields == 0 then
@@ -37,5 +39,5 @@ local function show(keep, step)
   if keep == 'always' or keep == 'over' and ends ~= '' and ends <= now and time < ends then
     redis.call('HSET', KEYS[1], 'time', now)
   end
-  return {0, now, '', '', unpack(fields)}
+  return {0, now, '', '', unpack(fields, 1, math.min(#fields, 100))}
 end
