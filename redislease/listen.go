@@ -57,7 +57,9 @@ func listen(server *redis.Client) *listener {
 }
 
 // subscribe subscribes to a channel, and returns when the server has confirmed the subscription.
-// Only one goroutine at a time may call subscribe.
+// Only one goroutine at a time may call subscribe. Only the first call sends its request under ctx,
+// because it may have to wait for a connection. A request that fails loses the connection, and with
+// it the watches of other callers. So the end of ctx must not make a later request fail.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -73,7 +75,11 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 		return errLost
 	}
 	if !asked {
-		if err := l.pubsub.Subscribe(ctx, channel); err != nil {
+		sending := ctx
+		if !first {
+			sending = context.WithoutCancel(ctx)
+		}
+		if err := l.pubsub.Subscribe(sending, channel); err != nil {
 			l.lose(err)
 			return err
 		}

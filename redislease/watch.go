@@ -19,6 +19,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, s.explain("watch", s.Key(name), err)
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()

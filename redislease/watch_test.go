@@ -81,6 +81,26 @@ func TestWatchIsLostAndFound(t *testing.T) {
 	}
 }
 
+// A call of Watch whose context has ended or is about to end does not end the watches of others.
+func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
+	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
+	signals, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		// The deadline passes before the call, or at some time during the call.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Nanosecond)
+		_, _ = s.Watch(ctx, strconv.Itoa(i))
+		cancel()
+	}
+	select {
+	case _, open := <-signals:
+		t.Errorf("signalled, open is %v", open)
+	case <-time.After(100 * time.Millisecond): // a real engine
+	}
+}
+
 // A holder that is killed is succeeded by a waiter, that was not told by anybody.
 func TestWaiterTakesOver(t *testing.T) {
 	t.Parallel()
