@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,4 +184,41 @@ func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, s
 		}
 		return nil
 	})
+}
+
+// In a cluster a user needs two permissions more, and the error without one of them names it.
+func TestPermissionsInACluster(t *testing.T) {
+	t.Parallel()
+	all := newCluster(t, 2)
+	a := store(t, clusterClient(t, all), nil)
+	slot := command(t, all[0], "cluster", "keyslot", a.Key("x")).(int64)
+	from, to := all[slot/(slots/2)], all[1-slot/(slots/2)]
+	do(t, a.Authority(), "x", acquire(idA, time.Minute), 0)
+	command(t, to, "cluster", "setslot", slot, "importing", command(t, from, "cluster", "myid"))
+	command(t, from, "cluster", "setslot", slot, "migrating", command(t, to, "cluster", "myid"))
+	command(t, from, "migrate", "127.0.0.1", to.Port(), "", 0, 5000, "keys", a.Key("x"), a.FloorKey("x"))
+	more := []string{"+cluster|slots", "+asking"}
+	for _, missing := range []string{"", more[0], more[1]} {
+		addrs := []string{}
+		for _, s := range all {
+			args := []any{"acl", "setuser", "without" + missing, "on", ">secret", "resetchannels"}
+			for _, rule := range slices.Concat(permissions, more) {
+				if rule != missing {
+					args = append(args, rule)
+				}
+			}
+			command(t, s, args...)
+			addrs = append(addrs, s.Addr())
+		}
+		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Username: "without" + missing, Password: "secret"})
+		t.Cleanup(func() { c.Close() })
+		_, err := store(t, c, nil).Load(t.Context(), "x")
+		if missing == "" {
+			if err != nil {
+				t.Errorf("with all permissions: %v", err)
+			}
+			continue
+		}
+		says(t, err, true, strings.Trim(missing, "+"))
+	}
 }

@@ -121,7 +121,8 @@
 //
 // The permission +scan is for lists, +subscribe is for waiting, and +wait is for
 // [Options.Replicas]. The check of the eviction policy needs +info: see [Options.AssumeNoEviction].
-// A [Mark] needs +get and +set on its key.
+// A cluster also needs +cluster|slots and +asking at every server. A client with a DB other than 0
+// needs +select. A [Mark] needs +get and +set on its key.
 //
 // # Guarding data
 //

@@ -122,8 +122,9 @@ func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bo
 		return replyOf(server.Do(ctx, command...))
 	}
 	pipe := server.Pipeline() // one connection
+	var allowed *redis.Cmd
 	if asking {
-		pipe.Do(ctx, "asking")
+		allowed = pipe.Do(ctx, "asking")
 	}
 	sent := pipe.Do(ctx, command...)
 	var acknowledged *redis.Cmd
@@ -135,6 +136,9 @@ func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bo
 		return nil, execErr // there was no connection
 	}
 	r, err := replyOf(sent)
+	if err != nil && allowed != nil && redisError(allowed.Err()) != "" {
+		return nil, allowed.Err() // so the server has answered that another one has the keys
+	}
 	if err != nil || acknowledged == nil {
 		return r, err
 	}
