@@ -68,8 +68,9 @@
 // A name without a record starts with an epoch that is the current time in microseconds, rounded
 // down to a multiple of [Options.Keep]. If the highest epoch of the bucket is higher than this
 // time, the name starts with the highest epoch of the bucket. So tokens keep rising even after a
-// record has expired or was deleted. Tokens even rise after a loss of all data, if no name was
-// acquired for the first time within [Options.Keep] before the loss.
+// record has expired or was deleted. Tokens even rise after a loss of all data, under one condition:
+// no name without a record was acquired within [Options.Keep] before the loss. A name has no record
+// before its first acquire, and after its record has expired or was deleted.
 //
 // # Time
 //
