@@ -39,7 +39,9 @@
 //
 // Deleting a key by hand ends its lease at once, as a break does. Nothing else is lost. A Store
 // accepts a value that was written by hand. If the epoch in that value is too low, the Store raises
-// the epoch, so that the next token is still newer than all earlier ones.
+// the epoch to the revision of the value minus one, so that the next token is still newer than all
+// earlier ones. Do not write a higher epoch by hand. If such a key is deleted or purged, the tokens
+// of the lease fall back to the revision.
 //
 // # Keys
 //

@@ -179,6 +179,27 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	}
 }
 
+// An epoch that was written by hand and is above the revision counts on for as long as the key is
+// there, and is lost with it. The documents say so.
+func TestEpochByHandAboveTheRevision(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	kv, a, name := bucket(t, js), store(t, js, nil).Authority(), t.Name()
+	const high = 1 << 40
+	if _, err := kv.PutString(t.Context(), name, fmt.Sprintf(`{"state":"available","epoch":%d}`, high)); err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, a, name, acquire(idA, time.Minute), 0).Record.Epoch; got != high+1 {
+		t.Errorf("epoch %d after %d", got, high)
+	}
+	if err := kv.Delete(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, a, name, acquire(idB, time.Minute), 0).Record.Epoch; got >= high {
+		t.Errorf("epoch %d, and the documents say that it is a revision", got)
+	}
+}
+
 // SPEC S2, S3: a server that is killed, and one whose bucket is emptied and that is killed then,
 // counts on from where it was.
 func TestTokensOutliveARestart(t *testing.T) {
