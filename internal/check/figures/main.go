@@ -59,7 +59,7 @@ func run(file, in, title string, command []string) error {
 func line(in string, command []string) string {
 	var words []string
 	for _, w := range command {
-		if strings.ContainsAny(w, " $|*()^&;") {
+		if strings.ContainsAny(w, " $|*()[]^&;") {
 			w = "'" + w + "'"
 		}
 		words = append(words, w)
