@@ -3,10 +3,12 @@ package observe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -132,31 +134,24 @@ func (k Kept) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. If the data is not a valid object,
-// UnmarshalJSON leaves *k unchanged and returns an error that wraps [lease.ErrCorrupt].
+// UnmarshalJSON decodes an object that MarshalJSON returned. The order of the members, the white
+// space and the escapes may differ. If the data is not a valid object, UnmarshalJSON leaves *k
+// unchanged and returns an error that wraps [lease.ErrCorrupt]. In particular, it does so if a member
+// is given twice, or if a value has another form than MarshalJSON writes.
 func (k *Kept) UnmarshalJSON(data []byte) error {
-	var f keptFields
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return notKept(data, err.Error())
+	text, left, err := split(data)
+	if err != nil {
+		return err
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return notKept(data, "must be one JSON object")
+	var next Kept
+	if err := next.Record.UnmarshalJSON(text); err != nil {
+		return notKept(data, strings.NewReplacer("until", "left", "Until", "left").Replace(rule(err)))
 	}
-	if f.State == nil || f.Epoch == nil {
-		return notKept(data, "must have a state and an epoch")
-	}
-	next := Kept{Record: lease.Record{State: *f.State, ID: f.ID, Owner: f.Owner, Epoch: *f.Epoch}}
-	var err error
-	if next.Record.Duration, err = parse(f.Duration); err != nil {
-		return notKept(data, err.Error())
-	}
-	if next.ends() != (f.Left != "") {
-		return notKept(data, "must have left if and only if the state ends by itself")
-	}
-	if next.Left, err = parse(f.Left); err != nil {
-		return notKept(data, err.Error())
+	next.Record.Until = time.Time{}
+	if next.ends() {
+		if next.Left, err = time.ParseDuration(left); err != nil || next.Left.String() != left {
+			return notKept(data, "must have a left such as 1m0s, as Go writes it")
+		}
 	}
 	if err := next.Validate(); err != nil {
 		return err
@@ -165,14 +160,59 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func parse(s string) (time.Duration, error) {
-	switch s {
-	case "":
-		return 0, nil
-	case infinite:
-		return lease.Infinite, nil
+// split returns the object in data as the JSON of a [lease.Record], and the value of its member left.
+// An until stands in the place of left, because a record has the one where a Kept has the other. The
+// Record then checks everything except left.
+func split(data []byte) (record []byte, left string, err error) {
+	const rule = "must be one JSON object"
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil, "", notKept(data, rule)
 	}
-	return time.ParseDuration(s)
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, "", notKept(data, rule)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, "", notKept(data, rule)
+		}
+		switch key {
+		case "until":
+			return nil, "", notKept(data, "must not have an until")
+		case "left":
+			if json.Unmarshal(value, &left) != nil {
+				return nil, "", notKept(data, "must have a text as its left")
+			}
+			key, value = "until", json.RawMessage(`"1970-01-01T00:00:00Z"`)
+		}
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			return nil, "", err
+		}
+		record = append(append(append(append(record, ','), quoted...), ':'), value...)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, "", notKept(data, rule)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, "", notKept(data, rule)
+	}
+	if len(record) == 0 {
+		return []byte("{}"), "", nil
+	}
+	record[0] = '{'
+	return append(record, '}'), left, nil
+}
+
+// rule returns what an error of a record says, without the value.
+func rule(err error) string {
+	var bad *lease.FieldError
+	if !errors.As(err, &bad) {
+		return err.Error()
+	}
+	return strings.TrimPrefix(bad.Field+" ", "Record ") + bad.Bound
 }
 
 func notKept(data []byte, rule string) error {

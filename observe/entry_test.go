@@ -39,7 +39,7 @@ func TestKeptText(t *testing.T) {
 	}
 }
 
-// SPEC R2: whatever else is found is an error, and never a free lease.
+// SPEC R2, R3: whatever else is found is an error, and never a free lease.
 func TestCorruptText(t *testing.T) {
 	const id = `"id":"aaaaaaaa-0000-4000-8000-000000000001"`
 	for _, text := range []string{
@@ -55,6 +55,17 @@ func TestCorruptText(t *testing.T) {
 		`{"state":"expired",` + id + `,"duration":"15s","left":"1s","epoch":1}`,
 		`{"state":"leased",` + id + `,"duration":"15s","left":"1s","epoch":1,"owner":"` + strings.Repeat("o", 1025) + `"}`,
 		`{"state":"leased",` + strings.Repeat("x", 1000),
+		`{"state":"leased","state":"available","epoch":1}`, `{"state":"available","epoch":2,"epoch":1}`, `{"STATE":"available","Epoch":1}`,
+		`{"state":"available","epoch":1,"owner":null}`, `{"state":"available","epoch":1,"owner":""}`, `{"state":"available","epoch":1,"left":"0s"}`,
+		`{"state":"available","epoch":1,"until":"1970-01-01T00:00:00Z"}`,
+		`{"state":"leased",` + id + `,"duration":"15s","left":"9s","left":"1s","epoch":1}`,
+		`{"state":"leased",` + id + `,"duration":"15s","left":"1000ms","epoch":1}`,
+		`{"state":"leased",` + id + `,"duration":"15s","left":null,"epoch":1}`,
+		`{"state":"leased",` + id + `,"duration":"15s","until":"1970-01-01T00:00:00Z","epoch":1}`,
+		`{"state":"leased",` + id + `,"duration":"15000ms","left":"1s","epoch":1}`,
+		`{"state":"leased",` + id + `,"duration":"15s","left":"1s","epoch":1,"owner":"\ud800"}`,
+		`{"state":"leased",` + id + `,"duration":"15s","left":"1s","epoch":1,"owner":"` + "\xff" + `"}`,
+		`{"state":"leased","id":"{AAAAAAAA-0000-4000-8000-000000000001}","duration":"15s","left":"1s","epoch":1}`,
 	} {
 		kept := observe.Kept{Record: lease.Record{Epoch: 42}}
 		before := kept
