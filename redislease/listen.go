@@ -27,7 +27,7 @@ type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
 	cancel context.CancelFunc
-	ended  sync.WaitGroup
+	tasks  *tasks // of the Store, which waits for the goroutines of the listener
 
 	mu         sync.Mutex
 	heard      time.Time
@@ -38,7 +38,7 @@ type listener struct {
 }
 
 // listen starts a listener for a server. The listener connects when it first subscribes.
-func listen(server *redis.Client) *listener {
+func listen(server *redis.Client, t *tasks) *listener {
 	o := storeOptions(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -49,10 +49,10 @@ func listen(server *redis.Client) *listener {
 	}
 	o.DialerRetries, o.MinIdleConns, o.PoolSize = 1, 0, 1
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &listener{client: redis.NewClient(o), cancel: cancel, heard: time.Now(),
+	l := &listener{client: redis.NewClient(o), cancel: cancel, tasks: t, heard: time.Now(),
 		watched: map[string]map[chan struct{}]struct{}{}, subscribed: map[string]chan struct{}{}}
 	l.pubsub = l.client.Subscribe(ctx)
-	l.ended.Go(func() { l.checkAlive(ctx) })
+	l.tasks.run(func() { l.checkAlive(ctx) })
 	return l
 }
 
@@ -84,7 +84,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 			return err
 		}
 		if first {
-			l.ended.Go(l.receive)
+			l.begin()
 		}
 	}
 	select {
@@ -97,6 +97,16 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// begin starts receive, unless the connection is lost already. After the call of lose no goroutine
+// starts.
+func (l *listener) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watched != nil {
+		l.tasks.run(l.receive)
 	}
 }
 
@@ -161,12 +171,6 @@ func (l *listener) checkAlive(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// close ends the listener, and blocks until none of its goroutines is running.
-func (l *listener) close() {
-	l.lose(errLost)
-	l.ended.Wait()
 }
 
 // add adds a watch. It returns false if the connection is lost.

@@ -143,7 +143,7 @@ func (s *Store) Close() {
 		return
 	}
 	if l != nil {
-		l.close()
+		l.lose(errLost)
 	}
 	s.servers.close()
 	s.tasks.wait()

@@ -51,15 +51,14 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if err != nil {
 		return nil, s.explain("watch", s.Key(name), err)
 	}
-	l = listen(server)
 	s.mu.Lock()
 	closed = s.closed
 	if !closed {
+		l = listen(server, &s.tasks)
 		s.listener = l
 	}
 	s.mu.Unlock()
 	if closed {
-		l.close()
 		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
 	}
 	l.add(name, signals)

@@ -2,7 +2,10 @@ package redislease_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,6 +102,28 @@ func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 		t.Errorf("signalled, open is %v", open)
 	case <-time.After(100 * time.Millisecond): // a real engine
 	}
+}
+
+// Close may be called during the first call of Watch, and nothing runs after it.
+func TestCloseDuringTheFirstWatch(t *testing.T) {
+	c := client(t, shared.Addr())
+	before := runtime.NumGoroutine()
+	for i := range 300 {
+		s := store(t, c, &redislease.Options{Prefix: prefix(t)})
+		var watches sync.WaitGroup
+		for j := range 4 {
+			watches.Go(func() { _, _ = s.Watch(context.Background(), strconv.Itoa(j)) })
+		}
+		time.Sleep(time.Duration(i) * 5 * time.Microsecond) // a real engine
+		s.Close()
+		watches.Wait()
+	}
+	eventually(t, "all goroutines have ended", func(context.Context) error {
+		if n := runtime.NumGoroutine(); n > before {
+			return fmt.Errorf("%d goroutines, and %d before", n, before)
+		}
+		return nil
+	})
 }
 
 // A holder that is killed is succeeded by a waiter, that was not told by anybody.
