@@ -14,6 +14,7 @@ import (
 type observation struct {
 	Entry
 	sent time.Duration // when the last request that returned this entry was sent
+	at   time.Duration // when this entry was recorded; a request that is sent later returns no older entry
 	high time.Duration // the state ends at this time at the latest
 
 	// The state lasts at least for the duration lowLeft after the time lowStart.
@@ -23,13 +24,13 @@ type observation struct {
 // newUnaged returns an observation of an entry whose age is unknown. Such an observation has no lower
 // bound.
 func newUnaged(e Entry, sent, now time.Duration) observation {
-	return observation{Entry: e, sent: sent, high: add(now, e.Left), lowStart: now}
+	return observation{Entry: e, sent: sent, at: now, high: add(now, e.Left), lowStart: now}
 }
 
 // newAged returns an observation of an entry that was committed at some time between earliest and
 // now.
 func newAged(earliest time.Duration, e Entry, sent, now time.Duration) observation {
-	return observation{Entry: e, sent: sent, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
+	return observation{Entry: e, sent: sent, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
 // replacedBy returns the observation n, which is newer than l. If l and n are breaks with the same ID

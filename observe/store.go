@@ -257,8 +257,10 @@ func (s *Store) Note(name string, e Entry) {
 }
 
 // see records the entry e. The argument sent is the elapsed time at which the request for e was sent.
-// The result is the Snapshot of the newest known entry, which may be newer than e. If listed is true,
-// no other name is forgotten to make room for the name.
+// The result is the Snapshot of the newest known entry, which may be newer than e. If the newer entry
+// was recorded before the request was sent, the engine has lost that entry, for example in a restore
+// from a backup. The Store then starts again with e. If listed is true, no other name is forgotten to
+// make room for the name.
 func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
 	e.Kept = s.clamp(e)
 	s.mu.Lock()
@@ -275,6 +277,8 @@ func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease
 		last.sent = max(last.sent, sent)
 	case e.Revision > last.Revision:
 		*last = last.replacedBy(newAged(last.sent, e, sent, now), &s.clock)
+	case sent > last.at: // the engine has lost the newer entry
+		*last = newUnaged(e, sent, now)
 	}
 	return last.snapshot(&s.clock, now)
 }
