@@ -39,6 +39,7 @@ type Lock struct {
 // A grant is the state of the lease as a Lock knows it.
 type grant struct {
 	id        lease.ID      // the proposed ID, or zero if there is none
+	released  bool          // a release of the ID was sent, and its outcome is unknown
 	held      bool          // the ID was granted, and no later request released or refused it
 	requested time.Duration // the duration in the last granted acquire
 	token     lease.Token   // the token of the last granted acquire
@@ -126,6 +127,11 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	switch record.HolderIdentity {
 	case l.identity:
 		d := time.Duration(record.LeaseDurationSeconds) * time.Second
+		if g.released { // The release may arrive late, so nothing must be held under its ID.
+			if err = l.release(ctx, &g); err != nil {
+				break
+			}
+		}
 		if g.held && d == g.requested {
 			err = l.renew(ctx, g.id)
 		} else {
@@ -179,6 +185,7 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 		*g = grant{}
 		return nil
 	}
+	g.released = true
 	return err
 }
 
