@@ -59,7 +59,8 @@ func explain(what, address string, err error) error {
 	address, _, _ = strings.Cut(address, "?") // the query may contain a signature, which must not be logged
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		var sent *url.Error // has the query in its text, also if a timeout of the network caused it
+		if !errors.As(err, &sent) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 			return err
 		}
 		if lease.CodeOf(err) != 0 {
