@@ -65,7 +65,9 @@ func lockedBounds(answered int32, p lease.Period) (least, most time.Duration) {
 // The lease was breaking under id a moment ago, but a new holder may have acquired the lease since.
 // When the new holder writes its token, the ETag of the blob changes, and the service refuses the
 // break. If the new holder has not written its token yet, the break applies to the lease of the new
-// holder. The lease of the new holder then lasts for another minute at most.
+// holder, which then lasts for another minute at most, and the answer is not about the lease of id. So
+// remainingAfterBreak reads the blob once more. No holder can acquire a breaking lease. So if id is in
+// force after the answer, it was in force at the break.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -75,6 +77,9 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 	asked := time.Now()
 	answer, err := client.BreakLease(o.ctx, &azl.BlobBreakOptions{BreakPeriod: &longest, ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	if err != nil || answer.LeaseTime == nil {
+		return lease.Result{}
+	}
+	if _, _, err := o.loadVersion(id); err != nil {
 		return lease.Result{}
 	}
 	least, most := o.breaks.addAnswer(o.name, digest(id), *answer.LeaseTime, asked)

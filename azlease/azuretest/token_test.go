@@ -65,7 +65,7 @@ func TestExchanges(t *testing.T) {
 	check("a renewal of the new ID", do(renew(idB)), "renew")
 	check("a refused acquire", func() { _, _ = leases.Do(t.Context(), name, acquire(idA, time.Minute)) }, "acquire")
 	check("a break", do(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(30 * time.Second)}), "break")
-	check("a renewal of what is breaking", func() { _, _ = leases.Do(t.Context(), name, renew(idB)) }, "renew", "HEAD", "break")
+	check("a renewal of what is breaking", func() { _, _ = leases.Do(t.Context(), name, renew(idB)) }, "renew", "HEAD", "break", "HEAD")
 	check("a release", do(release(idB)), "release")
 	check("an acquire again", do(acquire(idA, time.Minute)), "acquire", "PUT metadata")
 	must(t, leases, name, release(idA))
