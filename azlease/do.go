@@ -11,10 +11,10 @@ import (
 // service with the same name. A read gets the properties of the blob. A write stores the metadata of
 // the blob again without changes.
 //
-// The result of a grant contains the ID of the request. A result contains only IDs from its request,
-// because the service does not report lease IDs. The result of a read contains the state of the lease,
-// and the owner, the duration and the token of the last grant. A read does not report the remaining
-// time, so Until is the latest time at which the lease can end.
+// The result of a grant contains the ID of the request. No result contains an ID that the request did
+// not have, because the service does not report lease IDs. The result of a read contains the state of
+// the lease. This result also contains the owner, the duration and the token of the last grant. A read
+// does not report the remaining time, so Until is the latest time at which the last grant can end.
 //
 // The result of a refusal is empty, with one exception. If the service refuses to renew a breaking
 // lease, the result contains the remaining time, provided that the service reports it.

@@ -21,7 +21,8 @@
 // The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
 // list therefore return no lease ID. A read and a list return the state of the lease, and the owner,
 // the duration and the token of the last grant. For a leased blob, [lease.Result.MaxRemaining] is the
-// whole duration.
+// whole duration of the last grant. If a program without azlease has leased the blob since, or if a grant
+// is between its two steps, the lease can last longer than that, for up to a minute.
 //
 // A session.Session needs no reported lease ID or remaining time, because it knows its own ID and
 // measures time from its own requests. A Session over azlease cannot take over the lease of an earlier
@@ -84,8 +85,9 @@
 //
 // A renewal takes one request to the service. After each write of the blob, the next renewal takes
 // two. A release, a refusal and a read take one request each. An acquire takes two requests if this
-// process wrote the last token of the name. Otherwise an acquire takes three. The first acquire of a
-// name takes six. A list takes one request for each page of up to 5,000 blobs.
+// process wrote the last token of the name. Otherwise an acquire takes three. If an upload has replaced
+// the metadata, it takes up to two more. The first acquire of a name takes six. A list takes one request
+// for each page of up to 5,000 blobs.
 //
 // # What was tested, and what was not
 //

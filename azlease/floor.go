@@ -84,6 +84,9 @@ func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) 
 	for {
 		props, err := f.client.GetProperties(ctx, nil)
 		generation := uint64(1)
+		if err == nil && props.ETag == nil {
+			return 0, errNoETag
+		}
 		if err == nil {
 			if generation, err = readFloor(props.Metadata); err != nil {
 				return 0, err

@@ -20,7 +20,9 @@ import (
 const maxTries = 5
 
 // acquire acquires the lease and then writes a new token to the blob under that lease. If the token
-// cannot be written, acquire releases the lease and returns an error that means an unknown outcome.
+// cannot be written, acquire releases the lease and returns an error that means an unknown outcome. If
+// the last token was granted to the same ID, acquire does not release the lease, because the holder may
+// rely on that grant.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -41,9 +43,15 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	if err != nil {
 		return lease.Result{}, o.errorOf(req.Action, err)
 	}
-	g, err = o.issueGrant(*answer.ETag, req.Proposed, func(grant) (grant, error) { return g, nil })
+	again := o.known.get(o.name).grantedTo(req.Proposed) // the ID may have been in force before the request
+	g, err = o.issueGrant(etagOf(answer.ETag), req.Proposed, func(last grant) (grant, error) {
+		again = again || last.grantedTo(req.Proposed)
+		return g, nil
+	})
 	if err != nil {
-		o.undo(client, req.Proposed)
+		if !again {
+			o.undo(client, req.Proposed)
+		}
 		return lease.Result{}, withoutRefusal(err)
 	}
 	o.breaks.deleteEntry(o.name)
@@ -80,7 +88,7 @@ func (o operation) create() error {
 	answer, err := o.client.NewBlockBlobClient(o.name).Upload(o.ctx, empty(), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
 	if err == nil {
-		o.known.put(o.name, version{etag: *answer.ETag})
+		o.known.put(o.name, version{etag: etagOf(answer.ETag)})
 	}
 	if code := serviceCode(err); code == codeBlobAlreadyExists || code == codeConditionNotMet || refusalCodes[code] != 0 {
 		return nil // another client has created the blob
@@ -112,14 +120,14 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 			return grant{}, err
 		}
 		g.epoch = v.epoch + 1
-		if v.epoch == 0 || g.epoch>>generationBits != v.epoch>>generationBits {
+		if v.epoch == 0 || v.lost || g.epoch>>generationBits != v.epoch>>generationBits {
 			generation, err := o.floor.takeGeneration(o.ctx)
 			if err != nil {
 				return grant{}, explain("take a generation from", o.floor.client.URL(), err)
 			}
 			g.epoch = generation<<generationBits + 1
 		}
-		v.grant = g
+		v.grant, v.lost = g, false
 		if v.etag, err = o.storeMetadata(v, id); err == nil {
 			o.known.put(o.name, v)
 			return g, nil
@@ -148,8 +156,11 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 	if err != nil {
 		return version{}, props, o.errorOf(lease.ActionRead, err)
 	}
+	if props.ETag == nil {
+		return version{}, props, errNoETag
+	}
 	m, err := readMetadata(o.name, props.Metadata)
-	return version{*props.ETag, m}, props, err
+	return version{etag: *props.ETag, metadata: m}, props, err
 }
 
 // storeMetadata writes the metadata of v if the blob still has the ETag of v. If id is not zero, the
@@ -163,7 +174,18 @@ func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	if err != nil {
 		return "", err
 	}
-	return *answer.ETag, nil
+	return etagOf(answer.ETag), nil
+}
+
+// errNoETag is the error for an answer without an ETag. The service always sends one.
+var errNoETag = errors.New("azlease: the answer has no ETag, so no write can be made conditional: see which proxy removes it")
+
+// etagOf returns the ETag of an answer, or "" if the answer has none. No version has the ETag "".
+func etagOf(etag *azcore.ETag) azcore.ETag {
+	if etag == nil {
+		return ""
+	}
+	return *etag
 }
 
 func ifMatch(etag azcore.ETag) *blob.AccessConditions {
@@ -183,7 +205,7 @@ func (o operation) changeID(req lease.Request) (lease.Result, error) {
 		return lease.Result{}, o.errorOf(req.Action, err)
 	}
 	before := o.known.get(o.name).grant
-	g, err := o.issueGrant(*answer.ETag, req.Proposed, func(last grant) (grant, error) {
+	g, err := o.issueGrant(etagOf(answer.ETag), req.Proposed, func(last grant) (grant, error) {
 		if last.epoch == 0 {
 			last = before // an upload has replaced the metadata
 		}

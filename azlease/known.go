@@ -12,6 +12,10 @@ import (
 type version struct {
 	etag azcore.ETag
 	metadata
+
+	// lost is true if an upload has removed the grant from the metadata. Another process may have
+	// written a newer epoch for the same ID before the upload.
+	lost bool
 }
 
 // A versionCache remembers the last known version of each name. It saves the request that would read

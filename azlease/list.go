@@ -2,6 +2,7 @@ package azlease
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -10,9 +11,9 @@ import (
 )
 
 // List implements [lease.Lister]. List returns an entry for every blob that is leased now, or that
-// azlease has leased before. Each entry has the data that a read returns. An entry has no lease ID,
-// and its Until is the latest time at which the lease can end. The service sends the list in pages of
-// up to 5,000 blobs, and each page takes one request.
+// azlease has leased before. Each entry has the data that a read returns. An entry therefore has no
+// lease ID, and its Until is the latest time at which the last grant can end. The service sends the list in
+// pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -32,6 +33,10 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 				yield(lease.Entry{}, explain("list", c.client.URL(), err))
 				return
 			}
+			if page.Segment == nil {
+				yield(lease.Entry{}, explain("list", c.client.URL(), errNoBlobs))
+				return
+			}
 			for _, item := range page.Segment.BlobItems {
 				if e, err := entry(item); (e.Name != "") && !yield(e, err) {
 					return
@@ -40,6 +45,9 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 		}
 	}
 }
+
+// errNoBlobs is the error for a page that is not a list of blobs.
+var errNoBlobs = errors.New("the answer has no list of blobs")
 
 // entry returns the entry for a blob. If the blob is not a lease, the entry has an empty name.
 func entry(item *container.BlobItem) (lease.Entry, error) {

@@ -22,13 +22,13 @@ func (o operation) renew(id lease.ID) (lease.Result, error) {
 		return lease.Result{}, err
 	}
 	v := o.known.get(o.name)
-	if v.etag != *answer.ETag {
+	if etag := etagOf(answer.ETag); v.etag != etag || etag == "" {
 		seen, _, err := o.loadVersion(id)
 		if err != nil {
 			return lease.Result{}, withoutRefusal(err)
 		}
 		if seen.epoch == 0 && v.grantedTo(id) {
-			seen.grant = v.grant // an upload has replaced the metadata
+			seen.grant, seen.lost = v.grant, true // an upload has replaced the metadata
 		}
 		v = seen
 	}
