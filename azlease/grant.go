@@ -21,8 +21,8 @@ const maxTries = 5
 
 // acquire acquires the lease and then writes a new token to the blob under that lease. If the token
 // cannot be written, acquire releases the lease and returns an error that means an unknown outcome. If
-// the last token was granted to the same ID, acquire does not release the lease, because the holder may
-// rely on that grant.
+// the last token was granted to the same ID, acquire does not release the lease, because the holder
+// may rely on that grant.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 // List implements [lease.Lister]. List returns an entry for every blob that is leased now, or that
 // azlease has leased before. Each entry has the data that a read returns. An entry therefore has no
-// lease ID, and its Until is the latest time at which the last grant can end. The service sends the list in
-// pages of up to 5,000 blobs, and each page takes one request.
+// lease ID, and its Until is the latest time at which the last grant can end. The service sends the
+// list in pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {

@@ -39,8 +39,14 @@ func TestExamples(t *testing.T) {
 // A copy that waits in vain says why.
 func TestExampleSaysWhatFails(t *testing.T) {
 	t.Parallel()
+	takeover := build(t, "takeover")
+	for _, url := range []string{"redis://127.0.0.1:1", "localhost:6379"} {
+		if said, err := exec.CommandContext(t.Context(), takeover, "-url", url).CombinedOutput(); err == nil || !strings.Contains(string(said), url) || !strings.Contains(string(said), "-url") {
+			t.Errorf("%s: %q, %v", url, said, err)
+		}
+	}
 	server := ownServer(t, "--maxmemory-policy", "allkeys-lru")
-	cmd := exec.CommandContext(t.Context(), build(t, "takeover"), "-url", "redis://"+server.Addr(), "-copy", "first")
+	cmd := exec.CommandContext(t.Context(), takeover, "-url", "redis://"+server.Addr(), "-copy", "first")
 	said, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

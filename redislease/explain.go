@@ -88,7 +88,7 @@ func advise(err error) (advice string, permanent bool) {
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return "all connections are in use: raise PoolSize", false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer in time: the server is overloaded, runs a long command (SLOWLOG GET), or is out of reach", false
+		return "no answer in time: see that the server is up and the address right; if so, it is overloaded or runs a long command (SLOWLOG GET)", false
 	}
 	return "no answer: see that the server is up and the address right", false
 }

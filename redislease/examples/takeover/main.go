@@ -33,22 +33,36 @@ var (
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	if *copyOf != "" {
-		log.Fatal(work())
+	client, err := connect(context.Background())
+	switch {
+	case err != nil:
+	case *copyOf != "":
+		err = work(client)
+	default:
+		err = watch()
 	}
-	if err := watch(); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// work runs in each copy. It waits for the lease and keeps it.
-func work() error {
+// connect returns a client of the server, if the server answers within five seconds.
+func connect(ctx context.Context) (*redis.Client, error) {
 	options, err := redis.ParseURL(*url)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("-url %q must be like redis://localhost:6379: %w", *url, err)
 	}
 	client := redis.NewClient(options)
-	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return nil, fmt.Errorf("no Redis at %s: %w; start redis-server, or give -url", *url, err)
+	}
+	return client, nil
+}
+
+// work runs in each copy. It waits for the lease and keeps it.
+func work(client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
 		return err
