@@ -83,9 +83,9 @@
 // # Tokens
 //
 // A token is newer than every token that was granted before under the same name. Tokens keep rising
-// even if the object is deleted or restored from an old copy, or if the API server restarts. Tokens
-// also keep rising if an elector of client-go created the object, or if other programs held the
-// lease between two grants.
+// if the object is deleted, even if an old copy is then created in its place, and if the API server
+// restarts. Tokens also keep rising if an elector of client-go created the object, or if other
+// programs held the lease between two grants.
 //
 // A new object has no record. The first grant is an update of the new object, and its token is
 // above the resourceVersion of the new object. Since version 1.35, Kubernetes guarantees that the
@@ -97,8 +97,8 @@
 //
 //   - A restore of the cluster's etcd from a backup resets the resource versions to older ones, and
 //     so the tokens.
-//   - A person edits the annotation. The Store accepts the edited record. Delete the object or the
-//     annotation instead.
+//   - A person edits the annotation, or writes an old copy over the object without deleting the
+//     object first. The Store accepts that record. Delete the object or the annotation instead.
 //   - A person deletes the object. That frees the lease at once, while its holder still counts on
 //     it.
 //
