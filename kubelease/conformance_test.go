@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 // and how to spoil a record.
 func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing.TB, name string)) *leasetest.Options {
 	return &leasetest.Options{
-		Unit:             400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Unit:             800 * time.Millisecond, // bears stalls of a second, as the API server has them on a busy machine
 		Can:              leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },

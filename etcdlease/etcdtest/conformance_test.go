@@ -15,7 +15,7 @@ import (
 func TestConformance(t *testing.T) {
 	c := client(t, shared.Client)
 	o := &leasetest.Options{
-		Unit:   400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Unit:   500 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
 		Can:    leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
 		ReopenAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {

@@ -21,7 +21,7 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 		return store(t, client(t, endpoint), nil).Authority()
 	}
 	o := &leasetest.Options{
-		Unit:             400 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Unit:             500 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
 		Can:              leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen:           another,
 		Another:          another,
