@@ -46,7 +46,9 @@ func TestConformance(t *testing.T) {
 		},
 	}
 	if testing.Short() {
-		delete(tests, "LoadingAuthority") // its requests are those of Store
+		// The requests of authorities are those of Store and of Lease.
+		delete(tests, "LoadingAuthority")
+		delete(tests, "Authority")
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -60,7 +62,7 @@ func TestConformance(t *testing.T) {
 // and how to spoil a record.
 func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing.TB, name string)) *leasetest.Options {
 	return &leasetest.Options{
-		Unit:             800 * time.Millisecond, // bears stalls of a second, as the API server has them on a busy machine
+		Unit:             600 * time.Millisecond, // bears stalls of a second, as the API server has them on a busy machine
 		Can:              leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },

@@ -69,7 +69,7 @@ func (s *suite) test(t *testing.T) {
 				defer s.startWatchdog(sub, r)()
 				s.runInBubble(sub, r)
 			default:
-				rulePace.enter(s.options.Unit / 5)
+				rulePace.enter(s.options.Unit / 8)
 				defer rulePace.leave()
 				s.check(sub, r)
 			}

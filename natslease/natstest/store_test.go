@@ -185,7 +185,7 @@ func TestEpochByHandAboveTheRevision(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
 	kv, a, name := bucket(t, js), store(t, js, nil).Authority(), t.Name()
-	const high = 1 << 40
+	const high = uint64(1 << 40)
 	if _, err := kv.PutString(t.Context(), name, fmt.Sprintf(`{"state":"available","epoch":%d}`, high)); err != nil {
 		t.Fatal(err)
 	}
