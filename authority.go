@@ -18,7 +18,8 @@ type Authority interface {
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
 	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, it wraps a
-	//     [*FieldError] with a Code. The request changed nothing and never will. If [Code.Refusal]
+	//     [*FieldError] with a Code. The request changed nothing and never will, except that it may
+	//     have shortened a record that was beyond the limits of the authority. If [Code.Refusal]
 	//     reports true for the Code, the Result has the record that was the reason for the refusal,
 	//     unless the authority does not disclose it.
 	//   - Unknown: any other error. The request may have been carried out, or may still be carried
@@ -33,17 +34,17 @@ type Authority interface {
 // A Result is the state of a lease at the moment when the authority decided a request.
 type Result struct {
 	// If the request was granted, Record is the record after the action. If the request was refused,
-	// Record is the record that led to the refusal. [Record.At] has already been applied, so that
-	// Record has the state at the time Now.
+	// Record is the record that led to the refusal. [Record.At] has already been applied, so the
+	// State in Record is the state at the time Now.
 	Record Record
 
 	// Now is the authority's time of the decision. If Now is zero, the other fields have no meaning.
 	Now time.Time
 
 	// MinRemaining is a lower bound of the time for which the lease stays locked. The lease stays
-	// locked under the ID in Record for at least MinRemaining after the request was sent.
-	// MinRemaining does not allow for a later break, change or release. MinRemaining is 0 if the
-	// lease is not locked, and Infinite for an infinite lease.
+	// locked under Record.ID for at least MinRemaining, counted from the time at which the request
+	// was sent. MinRemaining assumes that no later request breaks, changes or releases the lease.
+	// MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
@@ -54,14 +55,14 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 
 // Break breaks the lease with the given name and returns how long the lease stays locked. The caller
 // need not know the lease ID. The holder keeps the lease for the period p, or for the remaining time
-// of the lease if that is shorter. The zero Period lets a finite lease run until its end, and breaks
-// an infinite lease at once.
+// of the lease if that is shorter. With the zero Period, a finite lease runs until its end, and an
+// infinite lease ends at once.
 //
 // The holder learns of the break from the answer to its next request. A session.Session sends its
-// next request within its RenewInterval. A session.Session with the default options learns of the
-// break within 15 s. With Options.Watch, a session.Session sends a request as soon as the record
-// changes. If the period p ends before the holder learns of the break, the lease is unlocked while
-// the holder still believes that it has the lease.
+// next request at most one RenewInterval after the break. A session.Session with the default options
+// learns of the break within 10 s plus the time of one request. With Options.Watch, a session.Session
+// sends a request as soon as the record changes. If the period p ends before the holder learns of the
+// break, the lease is unlocked while the holder still believes that it has the lease.
 //
 // Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
 // [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
@@ -85,18 +86,20 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }
 
-// NewAuthority returns an Authority over the store s. For each request, the Authority loads the
-// record, decides the request as [Decide] does, and swaps in the new record. If the swap returns
-// [ErrConflict], the Authority tries again until the context is done.
+// NewAuthority returns an Authority over the store s. For each request, the Authority calls
+// [Store.Load] and decides the request as [Decide] does. If the new record must be stored, the
+// Authority calls [Store.Swap]. If Swap returns [ErrConflict], the Authority tries again until the
+// context is done.
 //
 // The Authority caches no records between calls. Every answer is therefore based on a record that was
-// read or written during the call. A cache would be unsafe for requests that write nothing, because
-// only Swap detects a stale record.
+// read or written during the call. A cache would be unsafe, because a request that writes nothing
+// does not call Swap, and only Swap detects a stale record.
 //
 // If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
 // has more time left than the Limits allow, the Authority shortens that time to the longest allowed
-// duration. The shortened time starts at the first request for the lease whose Action is not
-// [ActionRead]. If s is a [Watcher], so is the Authority. If s is a [Lister], so is the Authority.
+// duration. The shortened time is counted from the first valid request for this lease that is not a
+// read ([ActionRead]). A read does not fix the new end of the lease, because a read stores nothing.
+// If s is a [Watcher], so is the Authority. If s is a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
@@ -180,9 +183,9 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// Count MinRemaining from the time of the commit, not from the time of the load. If the
-			// time of the load was too old, the holder would otherwise believe for too long that it
-			// has the lease.
+			// Count MinRemaining from the time of the commit, not from the time of the load. If
+			// MinRemaining were counted from the earlier time of the load, it would be too long. The
+			// holder would then believe for too long that it has the lease.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

@@ -153,7 +153,7 @@ func TestAuthority(t *testing.T) {
 		t.Errorf("broken where nothing is: %v, %v", left, err)
 	}
 	s.did()
-	// Breaking has come to its end: what is seen is broken, although nobody wrote it.
+	// The break period is over. A read returns a Broken record, although no request has written one.
 	s.now = s.now.Add(5 * time.Second)
 	if got := do(t, s, auth, read, "load", 0); got.Record.State != lease.Broken || got.MinRemaining != 0 || got.MaxRemaining() != 0 {
 		t.Errorf("broken: %+v", got)

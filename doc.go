@@ -9,9 +9,9 @@
 //     clock, an instant is a point in the order of its swaps.
 //  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this
 //     holder. The rates of the two clocks must not differ by more than a stated bound. No clock may
-//     be suspended or stepped. Nobody may end the lease before the time at which the holder expects
-//     the end: neither by a break or a take-over, nor by a release or a change with its ID. The store
-//     must lose no record.
+//     be suspended or stepped. No other caller may end the lease before the time at which the holder
+//     expects the end: neither by a break or a take-over, nor by a release or a change with its ID.
+//     The store must not lose a record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is
 //     accepted. The one condition is a guard that all writers share and that is stored with the data.
 //     Package fencing provides guards. Only this promise protects data, because a process can pause
@@ -57,6 +57,7 @@
 //
 // # Purity
 //
-// This package imports only the standard library. It reads no clock, draws no random numbers, starts
-// no goroutine and takes no lock. A function that needs the time takes it as an argument.
+// This package imports only the standard library. The package reads no clock, draws no random
+// numbers, starts no goroutine and takes no lock. A function that needs the time takes it as an
+// argument.
 package lease

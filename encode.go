@@ -14,9 +14,10 @@ import (
 // recordFields lists the fields of a Record in the order in which they are written. Every value is
 // plain text, so that people can read it with the tools of the database that stores the record.
 //
-// A field is left out if get returns "" for it. If set cannot parse a text, the field stays zero. The
-// method form.record calls get after set, and refuses the text if get returns a different text. So
-// each record has exactly one text.
+// A field is left out if its function get returns "". The function set parses a text and sets the
+// field. The method form.record calls the function set for each text that it decodes. It then
+// compares this text with the text that get returns. If the two texts differ, form.record returns an
+// error. They also differ if set cannot parse the text. So each record has exactly one text.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -77,7 +78,7 @@ func parseTime(s string) time.Time {
 // A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
 type form map[string]string
 
-// add adds one field. It returns an error if the key is unknown or was added before.
+// add adds one field. The method add returns an error if the key is unknown or was added before.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -101,8 +102,8 @@ func known(key string) bool {
 	return false
 }
 
-// record decodes the form and validates the record. It returns an error if a required field is
-// missing, or if encoding the record again would give a different text.
+// record decodes the form and validates the record. The method record returns an error if a required
+// field is missing, or if encoding the record again would give a different text.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -166,7 +167,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the
 // Code [ErrCorrupt]. In particular, it does so if
 //
-//   - a member is missing, unknown, null or given twice
+//   - a required member is missing, or a member is unknown, null or given twice
 //   - a string has an escaped UTF-16 surrogate that is not part of a pair
 //   - [Record.Validate] returns an error for the record
 func (r *Record) UnmarshalJSON(data []byte) error {
@@ -182,8 +183,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON decodes the object token by token. It does not call json.Unmarshal, because that function
-// ignores the case of keys and accepts a key that is given twice.
+// parseJSON decodes the object token by token. The function parseJSON does not call json.Unmarshal,
+// because json.Unmarshal ignores the case of keys and accepts a key that is given twice.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -244,8 +245,8 @@ func halfPair(data []byte) bool {
 }
 
 // unescape decodes the escape \uXXXX at the beginning of data. It returns the number XXXX and the
-// length 6. If data does not begin with such an escape, unescape returns -1 and a length of at most
-// 2.
+// length of the escape, which is 6 bytes. If data does not begin with such an escape, unescape
+// returns -1 and the number of bytes to skip, which is at most 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {

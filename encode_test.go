@@ -24,7 +24,8 @@ const (
 	heldText = `leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"`
 )
 
-// What a store keeps must stay readable: the texts are fixed. SPEC R3.
+// The texts of records are fixed, because a store must be able to read the records that it has. SPEC
+// R3.
 func TestRecordText(t *testing.T) {
 	infinite := held
 	infinite.Duration, infinite.Until, infinite.Owner = lease.Infinite, time.Time{}, ""
@@ -240,6 +241,25 @@ func checkCorrupt(t *testing.T, decode func(*lease.Record, []byte) error, data, 
 	}
 	if r != held {
 		t.Errorf("it was changed to %+v", r)
+	}
+}
+
+// A record that replaces another is valid, and its epoch is not lower. SPEC M4, R2.
+func TestValidateAfter(t *testing.T) {
+	for _, c := range []struct {
+		epoch uint64
+		state lease.State
+		says  string
+	}{
+		{6, lease.Available, "Record.Epoch = 6: must not fall below 7"},
+		{7, lease.Available, ""},
+		{8, lease.Available, ""},
+		{8, lease.Leased, "Record.ID = 00000000-0000-0000-0000-000000000000: must be given in state leased"},
+	} {
+		err := lease.Record{State: c.state, Epoch: c.epoch}.ValidateAfter(lease.Record{Epoch: 7})
+		if (err == nil) != (c.says == "") || err != nil && (err.Error() != c.says || lease.CodeOf(err) != lease.ErrCorrupt) {
+			t.Errorf("%v, epoch %d: %v, want %q", c.state, c.epoch, err, c.says)
+		}
 	}
 }
 

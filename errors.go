@@ -10,8 +10,8 @@ import (
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what
 // is wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an
-// error, so that a switch statement can test it. The comment of a refusal ends with the matching
-// error code of the Azure Blob service, in parentheses.
+// error, so that a switch statement can test it. If a constant corresponds to an error code of the
+// Azure Blob service, the comment of the constant ends with that error code, in parentheses.
 type Code uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
 	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, before Version20120212 (LeaseAlreadyBroken)
-	ErrIDMismatch    // the ID is neither the ID in force nor the last one (LeaseIdMismatchWith...Operation)
+	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
 	ErrOver          // the lease with the presented ID is over (LeaseLost)
@@ -116,8 +116,9 @@ func Codes() []Code {
 }
 
 // Refusal reports whether c means that a request was refused because of the state of the lease. A
-// refused request changed nothing, and the same request may be granted later. Refusal returns false
-// for bad arguments and for the errors of stores and holders.
+// refused request changed nothing, except that the authority may have shortened a stored lease that
+// exceeded its [Limits]. The same request may be granted later. Refusal returns false for bad
+// arguments and for the errors of stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -164,7 +165,7 @@ type OpError struct {
 	Err  error  // a Code if refused, a *FieldError for a bad argument; any other error means an unknown outcome
 }
 
-// Error returns a text with the action, the name and the text of Err.
+// Error returns a text with the action, the name of the lease and the text of Err.
 func (e *OpError) Error() string {
 	s := "lease: " + e.Op + " " + quote(e.Name)
 	if e.Err == nil {
@@ -184,15 +185,15 @@ type FieldError struct {
 	Code  Code   // the code of the argument, or ErrCorrupt for a field of a record
 }
 
-// Error returns a text with the field, the value and the bound.
+// Error returns a text with the name of the field, its value and the bound.
 func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + e.Bound }
 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
 // Missing returns the error for a required argument that is nil. The error is a [*FieldError] with
-// the Code [ErrOption]. The string contains the name of the function and the name of the parameter,
-// such as "Break.a".
+// the Code [ErrOption]. The parameter argument names the function and its argument, such as
+// "Break.a".
 func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
@@ -203,7 +204,7 @@ func Missing(argument string) error {
 type LostError struct {
 	Name   string // the name of the lease
 	Token  Token  // the token of the incarnation that was lost
-	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, or the refusal of a renewal
+	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, or the refusal of a renewal
 	Err    error  // the last error before the loss; may be nil
 }
 
@@ -211,7 +212,7 @@ type LostError struct {
 // [CodeOf] returns the Reason of a LostError.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Error returns a text with the name, the reason and the text of Err.
+// Error returns a text with the name of the lease, the reason and the text of Err.
 func (e *LostError) Error() string {
 	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
 	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the same text twice

@@ -121,7 +121,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v, %v\nwant %s, %v", c.err, lease.CodeOf(c.err), c.says, c.code)
 		}
 	}
-	// Of an error that nobody filled in there is still something to say.
+	// A zero error also has a text, and CodeOf returns 0 for it.
 	for _, zero := range []error{&lease.OpError{}, &lease.FieldError{}, &lease.LostError{}} {
 		if zero.Error() == "" || lease.CodeOf(zero) != 0 {
 			t.Errorf("%T: %q, %v", zero, zero, lease.CodeOf(zero))
@@ -149,13 +149,13 @@ func TestPermanent(t *testing.T) {
 		t.Errorf("%v, %+v", err, permanent)
 	}
 	if errors.As(cause, &permanent) {
-		t.Error("an error that nobody marked is permanent")
+		t.Error("an error without the mark is permanent")
 	}
 	if lease.CodeOf(lease.Permanent(lease.ErrName)) != lease.ErrName {
 		t.Error("the mark hides the code")
 	}
 	if (&lease.PermanentError{}).Error() == "" {
-		t.Error("an error that nobody filled in says nothing")
+		t.Error("the zero PermanentError has no text")
 	}
 }
 

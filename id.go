@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// An ID is a lease ID. It has the 16 bytes of a GUID in the order in which they are printed. An ID
-// can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID means that no ID
-// is given. It cannot be the proposed ID of a request.
+// An ID is a lease ID. An ID contains the 16 bytes of a GUID, in the order in which a GUID is
+// printed. An ID can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID
+// means that no ID is given. It cannot be the proposed ID of a request.
 type ID [16]byte
 
 // IsZero reports whether id is the zero ID.
@@ -68,7 +68,7 @@ func parseDashed(id *ID, s string) bool {
 }
 
 // parseBraced parses format X, which consists of eleven hexadecimal numbers. The first three numbers
-// have 4, 2 and 2 bytes. The last eight numbers have one byte each and are in inner braces.
+// have 4, 2 and 2 bytes. The other eight numbers have one byte each, and inner braces enclose them.
 func parseBraced(id *ID, s string) bool {
 	const maxLen = 1024 // bounds the work for a text that is mostly white space
 	if len(s) > maxLen {

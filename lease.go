@@ -2,9 +2,10 @@ package lease
 
 import "context"
 
-// A Lease lets a program acquire, check and release one lease. It has one name and one owner. It has
-// the same methods as the coordination Lease of Akka and of actor-ts. A session.Session is a Lease
-// over any [Authority]. A program that uses leases needs no other interface of this package.
+// A Lease lets a program acquire, check and release one lease. It has one name and one owner. The
+// methods of Lease correspond to those of the type Lease in Akka Coordination and in actor-ts. A
+// session.Session is a Lease over any [Authority]. Of the interfaces in this package, a program that
+// uses leases needs only Lease.
 //
 // An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
 // granted, and ends when the lease is released or lost. An incarnation that has ended is never held
@@ -24,13 +25,15 @@ type Lease interface {
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before
 	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
-	// ctx at once. If ctx ends after Acquire has returned true, the lease is still held.
+	// ctx at once. If ctx ends after Acquire has returned true, the lease stays held.
 	//
-	// Some stores, such as etcdlease, have no clock. An authority over a store without a clock counts
-	// the duration of a lease from its own first read of the lease. A new process that calls Acquire
-	// once and then exits is therefore refused, even if the holder crashed long ago. Over a store
-	// without a clock, call session.TryRun instead of Acquire, or call session.AcquireWait with a
-	// context that lasts longer than the Duration of the lease.
+	// Some stores, such as etcdlease, have no clock. If a store has no clock, its authority counts
+	// the duration of a lease from the time at which the authority first reads the lease. If the last
+	// holder has crashed, the first call of Acquire in a new process is therefore refused, even long
+	// after the crash. If each new process exits when its first Acquire is refused, none of them
+	// acquires the lease. With a store without a clock, call session.TryRun instead of Acquire. You
+	// can also call session.AcquireWait with a context that lasts longer than the Duration of the
+	// lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
@@ -41,19 +44,20 @@ type Lease interface {
 	// Release again, or wait until the lease expires.
 	Release(ctx context.Context) error
 
-	// CheckAlive reports whether the lease is certainly still held. It compares the clock with the
-	// end of the lease, so it does no I/O and does not block. It returns false once the lease has
-	// ended, even if the background goroutines of the holder have not run since.
+	// CheckAlive reports whether it is certain that the lease is still held. CheckAlive compares the
+	// clock with the end of the lease, so it does no I/O and does not block. CheckAlive returns false
+	// once the lease has ended, even if the background goroutines of the holder have not noticed the
+	// end yet.
 	CheckAlive() bool
 
 	// OnLost registers f to be called when the lease is lost. The function f is called once for every
 	// incarnation that is lost, with a [*LostError] as its argument. It is not called for an
 	// incarnation that ends by Release. Each call of f runs in its own goroutine. If the lease is
-	// lost while Acquire is still running, f is called only after Acquire has its result. If the
-	// lease was lost before f was registered, f is not called for that loss.
+	// lost while a call of Acquire is still running, f is called only after the result of that call
+	// is final. If the lease was lost before f was registered, f is not called for that loss.
 	//
-	// The returned function stop unregisters f, and reports whether f was still registered. It does
-	// not wait for a call of f that has already begun.
+	// The returned function unregisters f, and reports whether f was still registered. It does not
+	// wait for a call of f that has already begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
@@ -61,14 +65,14 @@ type Lease interface {
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is like Acquire, but also returns the fencing token of the current
-	// incarnation. If it does not return true, the token is empty.
+	// AcquireWithToken is like Acquire, but also returns the fencing token of the held incarnation.
+	// If it does not return true, the token is empty.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 
-// AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer], it calls
-// l.Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a
-// [*FieldError].
+// AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer],
+// AcquireWithToken calls l.Acquire and returns an empty token, which no guard accepts. If l is nil,
+// it returns a [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
 		return "", false, Missing("AcquireWithToken.l")
@@ -80,26 +84,28 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	return "", ok, err
 }
 
-// A Waiter is a [Lease] that can wait until another Acquire may succeed.
+// A Waiter is a [Lease] with a method that waits until the lease is free.
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if only a call
-	// of Acquire can find out whether the lease is free. If ctx ends first, Wait returns the error of
-	// ctx.
+	// Wait blocks until the lease is free, and then returns nil. After that, the caller calls
+	// Acquire. If Wait cannot find out whether the lease is free, it returns nil too, so that the
+	// caller finds out by calling Acquire. If ctx ends first, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
 
 // WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is
 // done, call the returned function to release the resources of the context.
 //
-// If l has its own method WhileHeld, as a session.Session has, WhileHeld calls that method. The
-// context from a session.Session belongs to the incarnation that is held at the time of the call. It
-// ends in three cases, each with its own [context.Cause]:
+// Some types, such as session.Session, have a method WhileHeld. If l has a method WhileHeld, this
+// function calls the method and returns its results. The method WhileHeld of a session.Session
+// returns a context for the incarnation that is held at the time of the call. This context ends when
+// ctx ends or the returned function is called. It also ends in three cases, each with its own
+// [context.Cause]:
 //
 //   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
 //     [*LostError].
-//   - Release is called. The cause is [ErrReleased].
+//   - Release, HandOver or Close is called. The cause is [ErrReleased].
 //   - Nothing is held at the call. The cause is [ErrNotHeld], and the context ends at once.
 //
 // If l has no method WhileHeld, the context ends when the lease is lost, or at once if the lease is

@@ -6,6 +6,11 @@ import (
 )
 
 // Limits restrict the durations that an authority grants. A zero field sets no limit.
+//
+// All authorities over the same leases should have the same Limits. If a stored lease exceeds the
+// Limits of an authority, the lease ends earlier at this authority, although its holder relies on the
+// longer time. So before you lower MaxDuration, lower the durations that all holders request, and
+// wait until the leases with longer durations have ended.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
@@ -27,8 +32,8 @@ type Limiter interface {
 }
 
 // Validate returns nil if no field is negative and MinDuration is at most MaxDuration. If MaxDuration
-// is 0, any MinDuration is valid. If l is not valid, Validate returns a [*FieldError] with the Code
-// [ErrOption].
+// is 0, every MinDuration that is not negative is valid. If l is not valid, Validate returns a
+// [*FieldError] with the Code [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -43,7 +48,7 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if the request is within the limits and its arguments are valid. If not, Check
+// Check returns nil if the request is within the limits and its arguments are valid. Otherwise Check
 // returns a [*FieldError] that names the field, its value and the bound. The error has the same Code
 // that [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at
 // least one state of the lease.
@@ -91,17 +96,36 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// clamp shortens the remaining time of a record if that time exceeds the limits. A finite lease and
-// its break end at most MaxDuration after now. The break of an infinite lease ends at most MaxPeriod
-// after now. A record can exceed the limits if it was written by hand or under other limits.
-func (l Limits) clamp(r *Record, now time.Time) {
-	most := l.MaxDuration
-	if r.Duration == Infinite {
-		most = l.MaxPeriod
-	} else if most > 0 {
-		r.Duration = min(r.Duration, most)
+// Bound takes the duration of a stored record and the time that is left according to that record. If
+// the duration or the time left is longer than the Limits allow, Bound shortens it to the longest
+// allowed time. For a finite lease, the longest allowed time is MaxDuration. A break never lengthens
+// a lease, so MaxDuration is also the limit for the break of a finite lease. The limit for the break
+// of an infinite lease is MaxPeriod. Bound never shortens an infinite duration. A record can exceed
+// the limits if it was written by hand or under other limits.
+//
+// [Decide] applies Bound to every record, so most stores need not call it. A store must call Bound if
+// the store itself counts how much time a lease has left, as package observe does.
+func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLeft time.Duration) {
+	if duration == Infinite {
+		return Infinite, atMost(left, l.MaxPeriod)
 	}
-	if most > 0 && !r.Until.IsZero() && r.Until.Sub(now) > most {
-		r.Until, _ = after(now, most)
+	return atMost(duration, l.MaxDuration), atMost(left, l.MaxDuration)
+}
+
+// atMost returns d, or the limit if d is longer. A limit of 0 is no limit.
+func atMost(d, limit time.Duration) time.Duration {
+	if limit == 0 {
+		return d
+	}
+	return min(d, limit)
+}
+
+// clamp applies [Limits.Bound] to a record. It does not change the Until of a record without one.
+func (l Limits) clamp(r *Record, now time.Time) {
+	claimed := r.Until.Sub(now)
+	duration, left := l.Bound(r.Duration, claimed)
+	r.Duration = duration
+	if left < claimed && !r.Until.IsZero() {
+		r.Until, _ = addTime(now, left)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // Lister too.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects
-	// all leases. [CheckName] must accept any other prefix.
+	// all leases. If the prefix is not empty and [CheckName] returns an error for it, the iteration
+	// ends with that error.
 	//
 	// The list contains every lease that is Leased or Breaking throughout the iteration. The list may
 	// contain other leases that the store remembers. It contains each name at most once.
@@ -25,8 +26,8 @@ type Lister interface {
 	// iteration continues.
 	//
 	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
-	// incomplete. If ctx is done before all leases were listed, the iteration ends with an error and
-	// an Entry without a Name.
+	// incomplete. If ctx is done before the list is complete, the iteration ends with an error and an
+	// Entry that has no Name.
 	//
 	// Each iteration over the returned sequence makes a new list. List does not call the store before
 	// an iteration begins.
@@ -43,12 +44,12 @@ type Entry struct {
 	Record Record
 
 	// Now is the time of the store. If the store has no clock, Now is the time of the process that
-	// lists.
+	// lists the leases.
 	Now time.Time
 }
 
-// A listing is the Lister of an authority. It lists the leases of the store, and shortens their
-// remaining times to the limits.
+// A listing is the Lister of an authority. It lists the leases of the store. If a lease has more time
+// left than the limits allow, the listing shortens that time.
 type listing struct {
 	Lister
 	limits Limits

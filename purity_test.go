@@ -56,7 +56,8 @@ func TestImpurityIsFound(t *testing.T) {
 }
 
 var (
-	// What the package may import, and what it may not use of package time.
+	// pureImports lists the packages that this package may import. clocks lists the names of package
+	// time that it must not use.
 	pureImports = []string{"bytes", "context", "encoding/hex", "encoding/json", "errors", "fmt", "io", "iter", "math", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8"}
 	clocks      = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}
 )
@@ -109,8 +110,8 @@ func impure(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// What a user of each package gets with it: of the root, of fencing and of observe the
-// standard library only, of the packages that mint lease IDs also uuid.
+// TestDependencies checks which other modules a package imports. The root, fencing and observe import
+// only the standard library. The packages that generate lease IDs also import uuid.
 func TestDependencies(t *testing.T) {
 	const module, uuid = "github.com/fencedlease/lease", "github.com/google/uuid"
 	for dir, allowed := range map[string][]string{

@@ -25,8 +25,8 @@ const (
 
 var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
 
-// Locked reports whether s is Leased or Breaking. While a lease is locked, a write to the resource
-// must present the lease ID in force.
+// Locked reports whether s is Leased or Breaking. While a lease is locked, a request to write to the
+// resource must have the current ID of the lease.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
 // Renewable reports whether s is Leased or Expired. A Leased or Expired lease can be renewed by the
@@ -44,8 +44,8 @@ func (s State) String() string {
 // MarshalText returns the name of the state. It returns an error if the state is unknown.
 func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
 
-// UnmarshalText sets s to the state with the given name. The name must be one of the five names, in
-// lower case.
+// UnmarshalText stores the state with the given name in *s. The name must be in lower case. If the
+// name is unknown, UnmarshalText returns an error and leaves *s unchanged.
 func (s *State) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(stateNames[:], text, "state")
 	if err == nil {
@@ -54,8 +54,8 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Infinite is the duration of a lease that never ends by itself. It is the largest [time.Duration],
-// so that comparisons with other durations need no special case.
+// Infinite is the duration of a lease that never ends by itself. Infinite is the largest
+// [time.Duration], so that comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
 // All times in a Record lie between firstTime and lastTime, so that they can be written in RFC 3339
@@ -87,9 +87,9 @@ type Record struct {
 	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
 }
 
-// At returns the record as it is at the time now. If now has reached Until, a Leased record becomes
-// Expired and a Breaking record becomes Broken. The Lease Blob document lists this change of state as
-// the action "Duration expires".
+// At returns the record as it is at the time now. At the time Until, a Leased record becomes Expired
+// and a Breaking record becomes Broken. The Lease Blob document lists this change of state as the
+// action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
@@ -108,8 +108,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long the lease stays locked after now, if no request changes it. It returns
-// Infinite for an infinite lease, and 0 if the lease is not locked at now.
+// Remaining returns how long the lease stays locked after the time now, if no request changes it.
+// Remaining returns Infinite for an infinite lease, and 0 if the lease is not locked at that time.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -126,10 +126,10 @@ func (r *Record) remaining(now time.Time) time.Duration {
 // empty Token if the lease was never granted.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise it
-// returns a [*FieldError] with the Code [ErrCorrupt], which names the field, its value and the rule.
-// A store must call Validate on every record that it reads, because [Step] assumes that every record
-// is valid.
+// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise
+// Validate returns a [*FieldError] with the Code [ErrCorrupt], which names the field, its value and
+// the rule. A store must call Validate on every record that it reads, because [Step] assumes that
+// every record is valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
@@ -169,4 +169,14 @@ func (r Record) Validate() error {
 		return bad("Owner", quote(r.Owner), labelBound)
 	}
 	return nil
+}
+
+// ValidateAfter returns nil if a store may replace the record old with the record r. It returns the
+// error of [Record.Validate]. ValidateAfter also returns a [*FieldError] with the Code [ErrCorrupt]
+// if the Epoch of r is lower than the Epoch of old.
+func (r Record) ValidateAfter(old Record) error {
+	if r.Epoch < old.Epoch {
+		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}
+	}
+	return r.Validate()
 }

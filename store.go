@@ -20,48 +20,51 @@ import (
 //  3. Give every write a version. A name must never get the same version twice. This includes a write
 //     of an equal record, a record that is deleted and created again, and a restart. A hash of the
 //     content is not a version, because equal contents have the same hash.
-//  4. Never let an Epoch decrease. If a deleted name is created again, its Epoch must be at least as
-//     high as before. A simple way is to store one number for the whole store, which is the highest
-//     Epoch of all deleted records.
-//  5. Read the time from the engine's clock, in the same statement that reads or writes the record.
-//     The time must not decrease. If the engine has no clock that can be read, do not write a Store.
-//     Implement an Engine of package observe instead.
+//  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower
+//     Epoch. If a deleted name is created again, its Epoch must be at least as high as before. A
+//     simple way is to store one number for the whole store, which is the highest Epoch of all
+//     deleted records.
+//  5. Read the time from the clock of the database or other engine, in the same statement that reads
+//     or writes the record. The time must not decrease. If the engine has no clock that can be read,
+//     do not write a Store. Implement an Engine of package observe instead.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
-//  7. Make Swap compare the version and write in one atomic step. It must also compare the time. If a
-//     record has reached its Until since it was loaded, Swap must return a conflict.
+//  7. Make Swap compare the version and write in one atomic step. It must also compare the time. If
+//     the Until of the record was reached after the load, Swap must return a conflict.
 //  8. Return [ErrConflict] only if the record was certainly not written. After any other error from
 //     Swap, the outcome is unknown. If a retry cannot fix an error, mark the error with [Permanent].
 //     Return soon after the context ends, even if the client library of the engine does not.
 //  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the engine allows it.
-//  10. Run leasetest.TestStore. It checks all of these rules, each in its own subtest.
-//  11. Add a method Authority that passes the store to [NewAuthority] and returns the result. Pass its
-//     result to leasetest.TestAuthority. If the engine can decide under a lock or in one round trip,
-//     a faster Authority that calls [Decide] can replace it.
+//  10. Run leasetest.TestStore with Options.Another, Reopen, Forget and Corrupt set. It checks rules 1
+//     to 9 as far as a client can see them. leasetest/PEERS.md lists what no rule checks.
+//  11. Give the store a method named Authority, which passes the store to [NewAuthority] and returns
+//     the result. Pass the result of this method to leasetest.TestAuthority. If the engine can decide
+//     under a lock or in one round trip, a faster Authority that calls [Decide] can replace it.
 //
 // A Store must be linearizable and must keep every write that it acknowledged. Otherwise two holders
 // may get the same lease. The methods of a Store must be safe for concurrent use by several
 // goroutines.
 type Store interface {
 	// Load returns the current record of the lease with the given name. If the store does not know
-	// the name, Load returns a Record that is zero except for its Epoch. The Epoch of an unknown name
-	// is at least as high as the Epoch of every record that the store has forgotten.
+	// the name, Load returns a Record that is zero except for its Epoch. This Epoch is at least as
+	// high as the Epoch of every record that the store has forgotten under this name.
 	//
 	// A store may forget a record that is Available. A store may also forget a record that has been
 	// Expired or Broken for a certain time. The documentation of the store must state that time.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
-	// Swap replaces the record in old with next, and returns the committed Snapshot.
+	// Swap replaces the record of the Snapshot old with the record next, and returns the new
+	// Snapshot.
 	//
-	// Swap returns [ErrConflict] if the version of the record is no longer old.Version. If the Until
-	// of the record has passed since old.Now, a store with a clock also returns ErrConflict, because
-	// next was computed from a state that has ended.
+	// Swap returns [ErrConflict] if the version of the stored record is not equal to old.Version. A
+	// store with a clock also returns ErrConflict if the time old.Record.Until was reached after the
+	// time old.Now. The state from which next was computed has then ended.
 	//
 	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns
 	// the current Snapshot if the store got it without an extra request. Otherwise it returns the
 	// zero Snapshot. A store may return ErrConflict spuriously, but not forever.
 	//
-	// After an error other than ErrConflict, next may have been written, or may still be written
-	// later.
+	// If Swap returns an error other than ErrConflict, the outcome is unknown. The store may have
+	// written the new record, or may still write it later.
 	Swap(ctx context.Context, name string, old Snapshot, next Record) (Snapshot, error)
 }
 
@@ -72,23 +75,24 @@ type Snapshot struct {
 	Record Record
 
 	// Version is the version that Swap compares. It is opaque and never empty. A name never gets the
-	// same version twice. An equal record that is written again has a new version, even after a
-	// restart of the store. A name without a record has a version too. After its record is deleted, a
-	// name gets a version that was never used before.
+	// same version twice. If the same record is written again, it gets a new version, even after a
+	// restart of the store. A name without a record has a version too. When a record is deleted, its
+	// name gets a version that the name has never had before.
 	Version string
 
 	// Now is the store's time of the Load or Swap. If the store has no clock, Now is the time of the
-	// process that observes the store. Now never decreases, and is never earlier than the time at
-	// which the record was computed.
+	// process that observes the store. Now never decreases. Now is never earlier than the time at
+	// which an authority computed Record.
 	Now time.Time
 
-	// Uncertainty is how much earlier than Until the lease may end. It is zero if the store has a
-	// precise clock. If the clock is coarse, Uncertainty is one tick of the clock, because Now may be
-	// up to one tick old.
+	// Uncertainty bounds the error of Until. The lease may end before Until, but by no more than
+	// Uncertainty. Uncertainty is zero if the store has a precise clock. If the store has a coarse
+	// clock, Uncertainty is one tick of that clock, because the true time can be up to one tick later
+	// than Now.
 	//
-	// If the store has no clock, each process counts Until from the time at which it first read the
-	// version. Such an Until is an upper bound, and Uncertainty is the difference between Until and a
-	// lower bound of the end.
+	// If the store has no clock, each process counts Until from the time at which it first read this
+	// Version of the record. Until is then the latest time at which the lease can end. Uncertainty is
+	// the difference between Until and the earliest time at which the lease can end.
 	Uncertainty time.Duration
 }
 
@@ -103,10 +107,11 @@ type Watcher interface {
 	//   - moves the end of the lease to an earlier time, or
 	//   - gives a locked lease to another ID or owner.
 	//
-	// One signal may stand for several changes. Other changes may send a signal too, for example a
-	// renewal or the grant of an unlocked lease. The signal is sent only after a Load can return the
-	// change. The documentation of a Store must state how soon after a change the signal is sent. The
-	// documentation must also state how long the signal can be delayed if a process crashes.
+	// One signal may stand for several changes. A signal may also be sent after other changes, such
+	// as a renewal or the grant of a lease that was unlocked. The signal is sent only after a Load
+	// can return the change. The documentation of a Store must state how soon after a change the
+	// signal is sent. The documentation must also state how long the signal can be delayed if a
+	// process crashes.
 	//
 	// The channel is closed when ctx ends or when the watch is lost. If the watch is lost, call Watch
 	// again and then read the record, because signals may have been missed.

@@ -2,18 +2,18 @@ package lease
 
 import "strings"
 
-// epochLimit is greater than every Epoch of a Record. An Epoch below epochLimit also fits into a
-// signed 64-bit column of a database.
+// epochLimit is greater than every Epoch of a Record. So every Epoch fits in a signed 64-bit column
+// of a database.
 const epochLimit = 1 << 63
 
-// A Token is a fencing token. Tokens order the grants of one lease. Every granted acquire, and every
-// change to another ID, issues a newer token. A renewal, a break, a release or an expiry does not
-// issue a token. The empty Token means that there is no token.
+// A Token is a fencing token. Tokens order the grants of one lease. The authority issues a newer
+// token for every granted acquire, and for every change to another ID. The authority issues no token
+// for a renewal, a break, a release or an expiry. The empty Token means that there is no token.
 //
-// A well-formed Token is the Epoch of a [Record] in 20 decimal digits, from 1 to 1<<63-1. So
-// well-formed tokens are in the right order when they are sorted as strings. Two tokens are equal if
-// and only if their strings are equal. A Lease of another library may have tokens of another form.
-// Compare cannot order such tokens.
+// A well-formed Token is the Epoch of a [Record], written with 20 decimal digits. This Epoch is from
+// 1 to 1<<63-1. If well-formed tokens are sorted as strings, an older token comes before a newer one.
+// Two tokens are equal if and only if their strings are equal. A Lease of another library may have
+// tokens of another form. Compare cannot order such tokens.
 type Token string
 
 // TokenOf returns the Token with the given Epoch. For the Epoch 0 it returns the empty Token. A Token
@@ -59,9 +59,9 @@ func (t Token) Validate() error {
 	return err
 }
 
-// Compare returns -1 if t is older than u, 0 if t and u are equal, and +1 if t is newer than u. A
-// malformed Token is older than every well-formed one, so it never outranks the token of a grant.
-// Compare orders two malformed tokens as strings, and that order says nothing about their age.
+// Compare returns -1 if t is older than u, 0 if t and u are equal, and +1 if t is newer than u.
+// Compare treats a malformed Token as older than every well-formed Token. Compare orders two
+// malformed tokens as strings, and that order says nothing about their age.
 func (t Token) Compare(u Token) int {
 	_, a := t.epoch()
 	_, b := u.epoch()

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// An Action is an operation on a lease, or on the resource that the lease protects. ActionAcquire to
-// ActionBreak are the five modes of Azure's operation Lease Blob. ActionRead and ActionWrite are a
-// read and a write of the resource. The zero Action is invalid, so a request with the zero Action is
-// refused.
+// An Action is an operation on a lease, or on the resource that the lease protects. Azure's operation
+// Lease Blob has five modes. They are the actions from ActionAcquire to ActionBreak. ActionRead
+// stands for a read of the resource, and ActionWrite for a write. The zero Action is invalid, so a
+// request with the zero Action is refused.
 type Action uint8
 
 const (
@@ -37,7 +37,8 @@ func (a Action) String() string {
 // MarshalText returns the name of the action. It returns an error if the action is unknown.
 func (a Action) MarshalText() ([]byte, error) { return marshalName(actionNames[:], int(a), "action") }
 
-// UnmarshalText sets a to the action with the given name, which must be in lower case.
+// UnmarshalText stores the action with the given name in *a. The name must be in lower case. If the
+// name is unknown, UnmarshalText returns an error and leaves *a unchanged.
 func (a *Action) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(actionNames[:], text, "action")
 	if err == nil {
@@ -84,21 +85,21 @@ type Request struct {
 	Version  Version       // the dialect; zero is the newest; some authorities refuse old ones
 }
 
-// Step applies one request to a record at the authority's time now. The outcomes are exactly those in
-// the two tables of the Lease Blob document.
+// Step applies one request to a record. The parameter now is the authority's time. The outcomes of
+// Step are exactly those in the two tables of the Lease Blob document.
 //
 // If the request is granted, Step returns the new record and a nil error. If the request is refused,
 // or if an argument is missing or out of range, Step returns r.At(now) and a [Code].
 //
-// Step is a pure function. It reads no clock, draws no random numbers, keeps no state and allocates
+// Step is a pure function. Step reads no clock, draws no random numbers, keeps no state and allocates
 // no memory. It is safe for concurrent use by several goroutines.
 //
-// Step assumes that r is valid ([Record.Validate]). Step also assumes that now never decreases from
-// one call to the next. The record that Step returns is then valid too.
+// Step assumes that r is valid ([Record.Validate]). Step also assumes that the time now never
+// decreases from one call to the next. The record that Step returns is then valid too.
 //
 // A record cannot hold a time after the year 9999. A lease that would end after that year becomes
-// infinite. A break that would end after the year 9999 ends at the last instant of that year. If now
-// is before the year 1, Step refuses the request with [ErrTime].
+// infinite. A break that would end after the year 9999 ends at the last instant of that year. If the
+// time now is before the year 1, Step refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -112,8 +113,8 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is like Step, but changes *r. The caller has already checked the arguments and applied At to
-// the record.
+// step is like Step, but changes *r. Before the call of step, the caller must call check(req), which
+// must return 0, and then r.pass(now).
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
@@ -135,7 +136,8 @@ func step(r *Record, req *Request, now time.Time) Code {
 	return use(r, req)
 }
 
-// check returns the Code of an argument that is missing or out of range, or 0 if there is none.
+// check returns the Code for an argument that is missing or out of range. If all arguments are valid,
+// check returns 0.
 func check(req *Request) Code {
 	if !req.Version.known() {
 		return ErrVersion
@@ -199,7 +201,7 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 	}
 	r.ID, r.Owner, r.Duration = req.Proposed, req.Owner, d
 	r.Epoch++
-	start(r, now)
+	startLease(r, now)
 	return 0
 }
 
@@ -207,14 +209,14 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 // the lock duration is 60 seconds."
 const oldDuration = 60 * time.Second
 
-// start makes the record Leased, with its whole Duration counted from now. If the end cannot be
-// written, the lease becomes infinite.
-func start(r *Record, now time.Time) {
+// startLease makes the record Leased. If its Duration is finite, the lease ends at now+Duration. If
+// the lease would end after lastTime, it becomes infinite instead.
+func startLease(r *Record, now time.Time) {
 	r.State, r.Until = Leased, time.Time{}
 	if r.Duration == Infinite {
 		return
 	}
-	until, fits := after(now, r.Duration)
+	until, fits := addTime(now, r.Duration)
 	if !fits {
 		r.Duration = Infinite
 		return
@@ -222,8 +224,9 @@ func start(r *Record, now time.Time) {
 	r.Until = until
 }
 
-// after returns now+d and true. If now+d is later than lastTime, after returns lastTime and false.
-func after(now time.Time, d time.Duration) (time.Time, bool) {
+// addTime returns now+d and true. If now+d is later than lastTime, addTime returns lastTime and
+// false.
+func addTime(now time.Time, d time.Duration) (time.Time, bool) {
 	if sec := now.Unix(); sec <= lastUnix {
 		sec += int64(d / time.Second)
 		t := time.Unix(sec, int64(now.Nanosecond())+int64(d%time.Second)) // without a monotonic reading
@@ -249,7 +252,7 @@ func renew(r *Record, req *Request, now time.Time) Code {
 	case r.State == Breaking || r.State == Broken:
 		return ErrBroken // "Once a lease is broken, it cannot be renewed."
 	}
-	start(r, now)
+	startLease(r, now)
 	return 0
 }
 
@@ -258,9 +261,9 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	Changes the lease ID of an active lease. A change must include the current lease ID in
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
-// According to the outcome table, a change is granted if its proposed ID is already in force, even if
-// its current ID is wrong. Such a change leaves the record as it is. So a client can repeat a change
-// whose answer was lost.
+// According to the outcome table, a change is granted if the lease is already Leased under the
+// proposed ID of the request. This holds even if the other ID of the request is wrong. Such a change
+// leaves the record as it is. So a client can repeat a change whose answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {
 	case !r.State.Locked():
@@ -287,8 +290,9 @@ func change(r *Record, req *Request) Code {
 //	The lease may be released if the lease ID specified on the request matches that
 //	associated with the blob.
 //
-// A lease can be released in every state except Available, so a release can end a break early. The
-// record keeps the ID, because a released lease can still be renewed or broken in the older dialect.
+// A release is granted in every state except Available. So the release of a Breaking lease ends the
+// break early. The record keeps the ID, because a released lease can still be renewed or broken in
+// the older dialect.
 func release(r *Record, req *Request) Code {
 	if r.State == Available || r.ID != req.ID {
 		return ErrIDMismatch
@@ -321,7 +325,7 @@ func breaks(r *Record, req *Request, now time.Time) Code {
 	given = given && !req.Version.old()
 	until := r.Until // zero if the lease is not locked or infinite
 	if given && r.State.Locked() {
-		if end, _ := after(now, period); until.IsZero() || end.Before(until) {
+		if end, _ := addTime(now, period); until.IsZero() || end.Before(until) {
 			until = end
 		}
 	}

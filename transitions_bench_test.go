@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// same has the signature of Step: what calling it costs, without deciding anything.
+// same has the signature of Step, but decides nothing. It shows the cost of the call itself.
 //
 //go:noinline
 func same(r lease.Record, _ lease.Request, _ time.Time) (lease.Record, error) { return r, nil }

@@ -47,7 +47,7 @@ func property(t *testing.T, f func(t *rapid.T, r lease.Record, req lease.Request
 	})
 }
 
-// SPEC M3: while it is locked nobody else gets it.
+// SPEC M3: while a lease is locked, an acquire with another ID is refused.
 func TestLockedExcludes(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
 		req.Action, req.Proposed, req.Duration = lease.ActionAcquire, ids["C"], time.Minute
@@ -237,7 +237,7 @@ func TestSaturation(t *testing.T) {
 			t.Errorf("%s:\n got %+v, %v, %v\nwant %+v", c.name, got, err, got.Validate(), c.want)
 		}
 		if c.want == forever {
-			// What was granted as infinite stays so, and a break of it ends.
+			// A renewal leaves an infinite lease infinite.
 			if again, err := lease.Step(got, lease.Request{Action: lease.ActionRenew, ID: ids["A"]}, noon); again != forever || err != nil {
 				t.Errorf("%s, renewed: %+v, %v", c.name, again, err)
 			}

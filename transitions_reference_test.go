@@ -147,7 +147,7 @@ func (d *reference) do(req lease.Request, now int64) lease.Code {
 	case lease.ActionRelease:
 		d.released, d.broken = true, false
 	case lease.ActionBreak:
-		left, fixed := int64(0), true // what is left, and whether that is known
+		left, fixed := int64(0), true // the remaining time; fixed is false if it is infinite
 		if column == leased || column == breaking {
 			left, fixed = d.end-now, d.end != never
 		}

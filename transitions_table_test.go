@@ -38,8 +38,8 @@ func TestTables(t *testing.T) {
 	checkRows(t, tables, 95)
 }
 
-// What the document says in prose or leaves open. SPEC M3, M4, M6, M7, M8, M9, M10, M11, M12,
-// M13, M18.
+// The cases that the document describes in prose or leaves open. SPEC M3, M4, M6, M7, M8, M9, M10,
+// M11, M12, M13, M18.
 func TestEdges(t *testing.T) { checkRows(t, rows(t, "edges.txt"), 143) }
 
 // "The following list specifies changes to Lease Blob behavior introduced in version

@@ -8,11 +8,12 @@ import (
 // A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the
 // number yyyymmdd. It chooses the dialect of [Step]. The zero Version is the newest.
 //
-// There are two dialects. [Version20120212] changed four behaviors of the older dialect. Version has
-// one method for each of the four changes, in the order of Azure's document. Version20120212 also
-// introduced the change action, the proposed ID, the lease duration and the break period.
+// There are two dialects. [Version20120212] changed four behaviors of the older dialect. The type
+// Version has one method for each of these four changes, in the order of Azure's document.
+// Version20120212 also introduced the change action, the proposed ID, the lease duration and the
+// break period.
 //
-// In the older dialect, a change is refused, and the durations in a request are ignored. Both
+// In the older dialect, a change request is refused, and the durations in a request are ignored. Both
 // dialects require a proposed ID for an acquire, because [Step] is a pure function and cannot
 // generate an ID.
 type Version uint32
@@ -51,13 +52,13 @@ func (v Version) old() bool { return v != 0 && v < Version20120212 }
 func (v Version) DurationRequired() bool { return !v.old() }
 
 // RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, a
-// released lease can be renewed until the blob is written or leased again. In the newer dialect, "You
-// can no longer renew a lease after releasing it."
+// released lease can be renewed until the next write to the blob or the next acquire. In the newer
+// dialect, "You can no longer renew a lease after releasing it."
 func (v Version) RenewsReleased() bool { return v.old() }
 
 // BreaksReleased reports whether a lease can be broken after its release. In the older dialect, a
-// released lease can be broken until the blob is written or leased again. In the newer dialect, "You
-// can no longer break a lease after releasing it."
+// released lease can be broken until the next write to the blob or the next acquire. In the newer
+// dialect, "You can no longer break a lease after releasing it."
 func (v Version) BreaksReleased() bool { return v.old() }
 
 // BreaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
