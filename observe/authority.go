@@ -1,18 +1,20 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
 	"github.com/fencedlease/lease"
 )
 
-// An Authority grants leases of a [Store]. It needs fewer round trips to the engine than an authority
-// from [lease.NewAuthority]. For a request that changes the record, the Authority first tries a Swap
-// based on the entry that the Store remembers, without a Load. A renewal then needs one round trip to
-// the engine. An acquire without contention needs at most two. If a request writes nothing, for
-// example because it is refused, the answer is based on an entry that was read during the call. An
-// Authority is safe for concurrent use by several goroutines.
+// An Authority grants leases of a [Store]. An Authority needs fewer round trips to the engine than
+// the authority that [lease.NewAuthority] returns for the Store. If a request changes the record of
+// a lease, the Authority first tries a Swap without a Load. This Swap is based on the entry that
+// the Store remembers. A renewal then needs one round trip to the engine. An acquire without
+// contention needs at most two. If a request changes no record, for example because it is refused,
+// Do reads the entry from the engine before it answers. An Authority is safe for concurrent use by
+// several goroutines.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.
@@ -20,8 +22,10 @@ func (s *Store) Authority() *Authority { return &Authority{s} }
 
 // Do implements [lease.Authority].
 func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire}
-	c.last, _ = a.store.remembered(name)
+	if err := cmp.Or(lease.CheckName(name), a.store.limits.Check(req)); err != nil {
+		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+	}
+	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name)}
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
 	if c.began && !c.asked { // decided on the remembered entry alone: decide again with the engine
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
@@ -39,8 +43,8 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	return a.store.List(ctx, prefix)
 }
 
-// A call is a [lease.Store] for one request. The first Load of a call returns the Snapshot that the
-// Store remembers, if there is one.
+// A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the
+// first call of Load returns that Snapshot without a request to the engine.
 type call struct {
 	*Store
 	opening bool // the request is an acquire
@@ -49,6 +53,10 @@ type call struct {
 	began bool           // a Load has returned the remembered Snapshot
 	asked bool           // a request was sent to the engine
 }
+
+// Limits returns no limits. [Authority.Do] has checked the request. The Store has already applied
+// its Limits to the records. The Limits do not apply to the records of foreign leases.
+func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if last := c.last; last.Version != "" {

@@ -43,11 +43,12 @@ func (c *clock) elapsed() time.Duration {
 	}
 }
 
-// maxElsewhere returns the longest time that another clock may measure while this clock measures d.
+// maxElsewhere returns the longest time that a clock of another process can measure while the clock
+// c measures the time d.
 func (c *clock) maxElsewhere(d time.Duration) time.Duration {
 	return add(d, time.Duration(math.Ceil(float64(d)*c.rate)))
 }
 
-// pointAt converts an elapsed time of this clock to a [time.Time]. The result has no meaning for
-// other processes.
+// pointAt returns the start of this clock plus the given elapsed time. The result has no meaning
+// for other processes.
 func (c *clock) pointAt(elapsed time.Duration) time.Time { return c.origin.Add(elapsed) }

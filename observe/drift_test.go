@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The handlers of OnBreaking are called once for a break that nobody shortens, even if the Session
+// The handlers of OnBreaking are called once for a break that is not shortened, even if the Session
 // assumes less clock drift than its store. They are called again if the break is shortened by more
 // than clocks that differ can account for. SPEC H13c.
 func TestBreakOverAStoreWithMoreDrift(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Entry is a record and its version, as an [Engine] stores them.
+// An Entry is the record of a lease, in the form in which an [Engine] stores it, together with the
+// version of the record.
 type Entry struct {
 	Kept
 
@@ -22,8 +23,8 @@ type Entry struct {
 	// [lease.Snapshot.Version].
 	Version string
 
-	// Revision orders the entries of one name. An entry with a higher Revision was written after an
-	// entry with a lower Revision. Entries with the same Revision are the same entry.
+	// Revision orders the entries of one name. Of two entries of the same name, the one with the
+	// higher Revision was written later. Entries with the same Revision are the same entry.
 	Revision int64
 
 	// Foreign is true if a program that does not use this library holds the lease. The Limits of the
@@ -31,15 +32,15 @@ type Entry struct {
 	Foreign bool
 }
 
-// A NamedEntry is an Entry in a list, with the name of the lease.
+// A NamedEntry is an Entry that [Engine.List] returns, together with the name of its lease.
 type NamedEntry struct {
 	Name string // the name of the lease
 	Entry
 }
 
-// Kept is a record in the form in which an engine writes it. It has the time that the lease had left
-// when the record was written, instead of an Until. An Until would be useless to other processes,
-// because their clocks may show different times.
+// Kept is a record in the form in which an engine writes it. The field Left is the time that the
+// lease had left when the record was written. A Kept does not contain the time at which the lease
+// ends, because the clocks of other processes may show different times.
 type Kept struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
@@ -48,7 +49,9 @@ type Kept struct {
 // resolution is the unit of Left. The time left is rounded up to a multiple of it.
 const resolution = time.Millisecond
 
-// toKept converts the record r to the form in which an engine writes it at the time now.
+// toKept converts the record r to a Kept. If r.Until is set, the field Left of the result is the
+// time from now to r.Until. The time left is rounded up to whole milliseconds, and is at least one
+// millisecond.
 func toKept(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
@@ -74,8 +77,8 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if Left is valid and the record is valid apart from its missing Until. If k is
-// not valid, Validate returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
+// Validate returns nil if k.Left is valid, k.Until is zero, and all other fields of k are valid.
+// Otherwise Validate returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
 	switch {
@@ -134,10 +137,11 @@ func (k Kept) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The order of the members, the white
-// space and the escapes may differ. If the data is not a valid object, UnmarshalJSON leaves *k
-// unchanged and returns an error that wraps [lease.ErrCorrupt]. In particular, it does so if a member
-// is given twice, or if a value has another form than MarshalJSON writes.
+// UnmarshalJSON decodes an object that MarshalJSON returned. The data may have another order of
+// members, other white space and other escapes than the result of MarshalJSON. If the data is not a
+// valid object, UnmarshalJSON leaves *k unchanged and returns an error that wraps
+// [lease.ErrCorrupt]. A member that occurs twice is an error. UnmarshalJSON also rejects a member
+// whose value MarshalJSON would write in another form.
 func (k *Kept) UnmarshalJSON(data []byte) error {
 	text, left, err := split(data)
 	if err != nil {
@@ -145,7 +149,7 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	}
 	var next Kept
 	if err := next.Record.UnmarshalJSON(text); err != nil {
-		return notKept(data, strings.NewReplacer("until", "left", "Until", "left").Replace(rule(err)))
+		return notKept(data, strings.NewReplacer("until", "left", "Until", "left").Replace(ruleOf(err)))
 	}
 	next.Record.Until = time.Time{}
 	if next.ends() {
@@ -160,9 +164,10 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// split returns the object in data as the JSON of a [lease.Record], and the value of its member left.
-// An until stands in the place of left, because a record has the one where a Kept has the other. The
-// Record then checks everything except left.
+// split converts data, the JSON of a Kept, to the JSON of a [lease.Record]. The JSON of a Kept has
+// a member "left", and the JSON of a Record has a member "until" instead. The function split
+// returns the value of "left", and replaces this member with an "until" of an arbitrary value.
+// Record.UnmarshalJSON can then check all other members.
 func split(data []byte) (record []byte, left string, err error) {
 	const rule = "must be one JSON object"
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -206,8 +211,9 @@ func split(data []byte) (record []byte, left string, err error) {
 	return append(record, '}'), left, nil
 }
 
-// rule returns what an error of a record says, without the value.
-func rule(err error) string {
+// ruleOf returns the text of err without the rejected value. The error err comes from
+// Record.UnmarshalJSON.
+func ruleOf(err error) string {
 	var bad *lease.FieldError
 	if !errors.As(err, &bad) {
 		return err.Error()

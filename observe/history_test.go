@@ -62,8 +62,8 @@ func (w *world) intn(n int) int {
 	return w.rand.IntN(n)
 }
 
-// look is called at every commit. Whoever ends a lease that its holder did not give up must
-// come after the holder's belief.
+// look is called at every commit. A process may end a lease that its holder did not give up only after
+// the holder has stopped believing that it holds the lease.
 func (w *world) look(old, next observe.Kept) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,8 @@ func (w *world) look(old, next observe.Kept) {
 	}
 }
 
-// ask carries out a request. What the answer makes certain is believed.
+// ask carries out a request. The holder believes that it holds the lease for as long as the answer
+// guarantees.
 func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lease.ID, req lease.Request) {
 	w.mu.Lock()
 	broken := w.broken[id]
@@ -91,7 +92,7 @@ func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lea
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if res.Record.ID != id || err != nil && !errors.Is(err, lease.ErrBroken) || broken != w.broken[id] {
-		return // or else nobody knows which of the breaks it shows
+		return // it is not known which of the breaks the answer shows
 	}
 	switch req.Action {
 	case lease.ActionAcquire, lease.ActionRenew, lease.ActionRead:
@@ -171,8 +172,8 @@ func run(t *testing.T, seed uint64, over func(*observe.Store) lease.Authority) (
 	return w
 }
 
-// SPEC A5, H9: nobody takes over before the holder's belief is over, whatever the clocks show
-// and however slow the network is.
+// SPEC A5, H9: no contender takes over while the holder believes that it holds the lease, at any rates
+// and times of the clocks and any delay of the network.
 func TestNobodyIsEarly(t *testing.T) {
 	first, worlds := rand.Uint64(), 200
 	if testing.Short() {
@@ -196,8 +197,9 @@ func TestNobodyIsEarly(t *testing.T) {
 	}
 }
 
-// A mutant is a Store whose snapshots are wrong in one way. The record that a swap has just
-// written is right, or a holder would believe as much less as contenders wait.
+// A mutant is a Store whose snapshots are wrong in one way. The record that Swap returns is correct.
+// Otherwise the same error would affect the holders and the contenders, and the two effects would
+// cancel out.
 type mutant struct {
 	*observe.Store
 	change func(*lease.Snapshot)
@@ -217,7 +219,7 @@ func (m mutant) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, err
 }
 
-// The worlds find what they are made to find.
+// The random worlds find every mutant.
 func TestWorldsFindMutants(t *testing.T) {
 	for what, change := range map[string]func(*lease.Snapshot){
 		"a contender counts from the earliest time at which it may have been committed": func(s *lease.Snapshot) {

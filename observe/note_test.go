@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A contender counts from when a renewal was noted, and not from when it asks again. What was noted
-// makes nothing more certain than an exchange did.
+// A contender starts its countdown when a renewal is noted, and not when it sends its next request. A
+// call of Note cannot give a better lower bound than the last request did.
 func TestNote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -25,7 +25,7 @@ func TestNote(t *testing.T) {
 		older.Revision--
 		older.Left = time.Hour
 		s.Note(name, older)
-		s.Note("another", e.entries[name]) // of a name that nobody has looked at
+		s.Note("another", e.entries[name]) // a name that the Store has not read
 
 		time.Sleep(20 * time.Second)
 		res := do(t, contender, acquire(idB, time.Minute), lease.ErrHeldByOther)
@@ -37,21 +37,5 @@ func TestNote(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		do(t, contender, acquire(idB, time.Minute), 0)
-	})
-}
-
-// The Limits bound what programs of this library claim, and not what others do.
-func TestForeignEntriesAreNotBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEngine()
-		a := newStore(t, e, observe.Options{Limits: lease.Limits{MaxDuration: time.Minute}}).Authority()
-		do(t, newStore(t, e, observe.Options{}).Authority(), acquire(idA, time.Hour), 0)
-		foreign := e.entries[name]
-		foreign.Foreign = true
-		e.entries[name] = foreign
-		do(t, a, lease.Request{Action: lease.ActionRead}, 0)
-		time.Sleep(59 * time.Minute)
-		do(t, a, lease.Request{Action: lease.ActionRead}, 0)
-		do(t, a, acquire(idB, time.Minute), lease.ErrHeldByOther)
 	})
 }

@@ -8,57 +8,63 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation is the newest entry that the Store has seen for a name. It also has a lower and an
-// upper bound of the time at which the state of the entry ends. All times are elapsed times of the
-// Store's clock.
+// An observation contains the newest entry of a name that the Store has received from the engine.
+// An observation also contains a lower bound and an upper bound of the time at which the lease
+// state in the entry ends. All times are elapsed times of the Store's clock.
 type observation struct {
 	Entry
-	sent time.Duration // when the last request that returned this entry was sent
-	at   time.Duration // when this entry was recorded; a request that is sent later returns no older entry
-	high time.Duration // the state ends at this time at the latest
+	nextAfter time.Duration // the next entry, if there is one, was committed after this time
+	at        time.Duration // when this entry was recorded; a request that is sent later returns no older entry
+	high      time.Duration // the state ends at this time at the latest
 
-	// The state lasts at least for the duration lowLeft after the time lowStart.
+	// If no clock drifts, the state of the lease ends at lowStart+lowLeft or later. For clocks that
+	// drift, the method leftAtLeast computes an earlier time. If lowLeft is 0, there is no lower
+	// bound.
 	lowStart, lowLeft time.Duration
 }
 
-// newUnaged returns an observation of an entry whose age is unknown. Such an observation has no lower
-// bound.
-func newUnaged(e Entry, sent, now time.Duration) observation {
-	return observation{Entry: e, sent: sent, at: now, high: add(now, e.Left), lowStart: now}
+// newUnaged returns an observation of the entry e, which was committed at an unknown time before
+// now. Such an observation has no lower bound.
+func newUnaged(e Entry, nextAfter, now time.Duration) observation {
+	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
 
-// newAged returns an observation of an entry that was committed at some time between earliest and
+// newAged returns an observation of the entry e, which was committed between the times earliest and
 // now.
-func newAged(earliest time.Duration, e Entry, sent, now time.Duration) observation {
-	return observation{Entry: e, sent: sent, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
+func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
+	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
-// replacedBy returns the observation n, which is newer than l. If l and n are breaks with the same ID
-// and Epoch, the result has the earlier of their two ends.
-func (l *observation) replacedBy(n observation, c *clock) observation {
-	a, b := l.Record, n.Record
+// mergedWith returns the observation that the Store keeps after it has received a newer entry. The
+// receiver is the previous observation. The argument next is the observation of the newer entry.
+// Usually mergedWith returns next unchanged. If both entries are breaks with the same ID and Epoch,
+// the result has the earlier of the two upper bounds, and the earlier of the two lower bounds.
+func (old *observation) mergedWith(next observation, c *clock) observation {
+	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
-		n.high = min(l.high, n.high)
-		if now := max(l.lowStart, n.lowStart); l.leftAtLeast(c, now) < n.leftAtLeast(c, now) {
-			n.lowStart, n.lowLeft = l.lowStart, l.lowLeft
+		next.high = min(old.high, next.high)
+		if now := max(old.lowStart, next.lowStart); old.leftAtLeast(c, now) < next.leftAtLeast(c, now) {
+			next.lowStart, next.lowLeft = old.lowStart, old.lowLeft
 		}
 	}
-	return n
+	return next
 }
 
-// leftAtLeast returns the minimum time for which the state lasts after now. The result allows for
-// other clocks that run faster than this one. If the observation has no lower bound, the result is
-// not positive.
-func (l *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
-	return l.lowLeft - c.maxElsewhere(now-l.lowStart)
+// leftAtLeast returns a lower bound of the time from now until the state of the lease ends. This
+// lower bound is correct even if another clock runs faster than c, provided that both clocks stay
+// within [Options.MaxClockDrift]. If the observation has no lower bound, leftAtLeast returns zero
+// or a negative duration.
+func (o *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
+	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }
 
-// snapshot converts the observation to a [lease.Snapshot] at the time now.
-func (l *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
-	snap := lease.Snapshot{Record: l.Record, Version: l.Version, Now: c.pointAt(now)}
-	if l.ends() {
-		snap.Record.Until = c.pointAt(l.high)
-		snap.Uncertainty = max(0, l.high-now-l.leftAtLeast(c, now))
+// snapshot converts the observation to a [lease.Snapshot]. The field Now of the result is set from the
+// argument now.
+func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
+	snap := lease.Snapshot{Record: o.Record, Version: o.Version, Now: c.pointAt(now)}
+	if o.ends() {
+		snap.Record.Until = c.pointAt(o.high)
+		snap.Uncertainty = max(0, o.high-now-o.leftAtLeast(c, now))
 	}
 	return snap
 }
@@ -71,8 +77,8 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// observations stores one observation for each name. The number of names is bounded, except for
-// pinned names, which are never forgotten.
+// An observations value stores one observation for each name. The number of names is limited.
+// Pinned names do not count towards this limit, and are never forgotten.
 type observations struct {
 	most   int // the largest number of names that are not pinned
 	byName map[string]*named
@@ -91,11 +97,12 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// isFull reports whether a name must be forgotten before a new name can be added.
+// isFull reports whether the number of names has reached its limit, so that a new name displaces
+// another name.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// get returns the observation of a name, or nil if there is none. If touch is true, the name becomes
-// the most recently used name.
+// get returns the observation of a name, or nil if the name has no observation. If touch is true,
+// the name becomes the most recently used name.
 func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {
@@ -109,8 +116,8 @@ func (s *observations) get(name string, touch bool) *observation {
 
 // put adds the observation of a new name. If there are too many names, the least recently used name
 // is forgotten.
-func (s *observations) put(name string, l observation) *observation {
-	n := &named{name: name, observation: l}
+func (s *observations) put(name string, o observation) *observation {
+	n := &named{name: name, observation: o}
 	s.byName[name] = n
 	if s.pins[name] == 0 {
 		s.markUsed(n)

@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// After its engine was restored from a backup, with older revisions, a Store works again. It counts the
-// duration of what it finds from the beginning.
+// After its engine was restored from a backup, with older revisions, a Store works again. It starts a
+// new countdown for each restored lease.
 func TestRestoredEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

@@ -1,49 +1,3 @@
-// Package observe makes a [lease.Store] from an engine whose clock cannot be read, such as etcd or
-// Kubernetes. The engine must be able to compare and swap.
-//
-// To write such a store, implement [Engine] and pass it to [New]. An Engine only loads and swaps
-// entries. The Store computes when a lease ends. A program that only holds leases uses a finished
-// store, such as package etcdlease.
-//
-// # Time
-//
-// The clocks of two machines may show different times. Therefore an engine stores how much time the
-// lease had left when the entry was committed, instead of the time at which the lease ends. When a
-// process first sees a version of the entry, it starts to count down the remaining time on its own
-// monotonic clock.
-//
-// A process sees an entry only after the commit, so the end that it computes is never earlier than
-// the end that was granted. The computed end is an upper bound. A process that waits for the end of a
-// lease may notice the end late, but never too early. Two clocks may show different times, but their
-// rates must be nearly equal.
-//
-// The disadvantage is a longer wait after a crash. A process that has just started may wait for the
-// whole duration of a lease before it takes over the lease of a crashed holder.
-//
-// A holder needs a lower bound of the end. The two bounds differ by [lease.Snapshot.Uncertainty]. A
-// process knows a lower bound in two cases:
-//
-//   - The process committed the version itself. The commit was after the process sent its request.
-//   - An earlier request still returned an older version. The commit was after the process sent that
-//     request.
-//
-// The process counts the lower bound from the time at which it sent a request that preceded the
-// commit. The lower bound allows for other clocks that run faster, within [Options.MaxClockDrift].
-//
-// If two processes break a lease, they may compute different upper bounds of its end. Two breaks with
-// the same ID and Epoch belong to the same incarnation of a lease. A process that sees two breaks of
-// one incarnation uses the earlier end, because a break can only shorten a lease.
-//
-// # Memory
-//
-// A Store remembers when it first saw the current version of a lease. A Store remembers all watched
-// names and a bounded number of other names. If a Store has forgotten a name, it starts a new
-// countdown when it next reads the record of the name. A countdown that starts late can delay a
-// take-over, but it cannot end a lease too early.
-//
-// The memory also saves round trips to the engine. For a request that changes the record, an
-// [Authority] first tries a Swap based on the entry that the Store remembers, without a Load. So a
-// renewal needs one round trip.
 package observe
 
 import (
@@ -63,18 +17,19 @@ import (
 type Engine interface {
 	lease.Watcher
 
-	// Load returns the current entry of the name. For an unknown name, Load returns an Available
-	// entry. The Epoch of an unknown name is at least as high as every Epoch that was granted under
-	// the name before. Load may write the entry of an unknown name.
+	// Load returns the current entry of the name. If the engine stores no entry under the name,
+	// Load returns an entry in the state Available. The Epoch of this entry is at least as high as
+	// every Epoch that was granted under the same name before. Load may store this entry.
 	Load(ctx context.Context, name string) (Entry, error)
 
 	// Open is like Load, but is called before an acquire. It may write to the engine if that saves a
 	// round trip.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap writes next if the entry still has the version old, and returns the committed entry. Its
-	// errors are those of the Swap of a [lease.Store]. After a conflict, Swap returns the current
-	// entry if it knows that entry. Otherwise it returns an entry without a Version.
+	// Swap stores next under the name if the current entry of the name still has the version old.
+	// Then Swap returns the committed entry. Swap returns the same errors as the Swap of a
+	// [lease.Store]. After a conflict, Swap returns the current entry if Swap knows it, and
+	// otherwise an entry without a Version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
 	// List returns the entries whose names begin with prefix. It follows the rules of [lease.Lister].
@@ -83,19 +38,22 @@ type Engine interface {
 
 // Options are the settings of a [Store]. A field that is zero selects the default of that field.
 type Options struct {
-	// Limits restrict the durations that an authority over the Store grants. If an entry has more
-	// time left than the Limits allow, the Store shortens that time to the longest allowed duration.
-	// The Store counts the shortened time from the moment when it first sees the entry. Default: no
-	// limits.
+	// Limits restrict the durations of the leases that an authority grants in this Store. If an
+	// entry has more time left than [lease.Limits.Bound] allows, the Store counts down only the
+	// allowed time, from the moment when the Store first reads the entry. MaxDuration is the
+	// allowed time for a finite lease and for the break of a finite lease. MaxPeriod is the allowed
+	// time for the break of an infinite lease. All Stores over one engine should have the same
+	// Limits. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the number of names that the Store remembers, not counting the names that are watched.
-	// The Store forgets the least recently used name first. Default: [DefaultNames].
+	// Names is the largest number of lease names that the Store remembers. Watched names do not
+	// count. The Store forgets the least recently used name first. Default: [DefaultNames].
 	Names int
 
-	// MaxClockDrift is the largest error of the rate of a clock. With a value of 0.001, the clocks of
-	// all processes must run at rates from 0.999 to 1.001. The Store allows for this error in lower
-	// bounds. The value must be at least 0 and below 1. Default: [DefaultMaxClockDrift].
+	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run.
+	// If MaxClockDrift is 0.001, the clocks of all processes must run at rates from 0.999 to 1.001.
+	// The Store allows for this drift in its lower bounds. The value must be at least 0 and below
+	// 1. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
 	// Clock is the clock of the Store. Default: the clock of package time.
@@ -152,8 +110,8 @@ func New(e Engine, opts *Options) (*Store, error) {
 // Limits returns the limits that were given to [New].
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name. The Store computes Until from its own observations of
-// the record.
+// Load returns the record with the given name. The Store computes the field Until of the record
+// from its own observations of the record.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.load(ctx, name, s.engine.Load)
 }
@@ -162,41 +120,41 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	sent := s.clock.elapsed()
+	sentAt := s.clock.elapsed()
 	e, err := load(ctx, name)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	return s.see(name, e, sent, false), nil
+	return s.see(name, e, sentAt, false), nil
 }
 
-// Swap replaces the record in old with next. It writes how much time next has left when the request
-// is sent, instead of next.Until. After a conflict, Swap also returns the current Snapshot if the
-// engine returns the current entry.
+// Swap replaces the record in old with the record next. The engine does not store the time
+// next.Until. Instead, the engine stores how much time is left until next.Until at the moment when
+// Swap sends the request. The time left is rounded up to a multiple of 1 ms, and is at least 1 ms.
+// If [lease.CheckName] refuses the name, or if [lease.Record.ValidateAfter] refuses the record
+// next, Swap returns the error and sends no request. If the engine returns the current entry after
+// a conflict, Swap returns the Snapshot of that entry with the error.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	if err := next.Validate(); err != nil {
+	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
 	}
-	if next.Epoch < old.Record.Epoch {
-		return lease.Snapshot{}, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
-			Bound: fmt.Sprintf("must not fall below %d", old.Record.Epoch), Code: lease.ErrCorrupt}
-	}
-	sent := s.clock.elapsed()
-	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.pointAt(sent)))
+	sentAt := s.clock.elapsed()
+	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.pointAt(sentAt)))
 	switch {
 	case errors.Is(err, lease.ErrConflict) && e.Version != "":
-		return s.see(name, e, sent, false), err
+		return s.see(name, e, sentAt, false), err
 	case err != nil:
 		return lease.Snapshot{}, err
 	}
-	return s.committed(name, e, sent), nil
+	return s.recordSwap(name, e, sentAt), nil
 }
 
-// Watch calls the Watch of the engine. The Store does not forget a watched name until ctx ends, so
-// that a process that waits for the end of the lease need not start its countdown again.
+// Watch calls the Watch of the engine. The Store does not forget a watched name until ctx ends. If
+// the Store forgot a watched name, its countdown would start again, and a process that waits for
+// the lease would wait longer.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -216,9 +174,10 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// List returns the leases that the engine lists. The Store computes the Until of each record from its
-// own observations. It remembers the entries of a list, so that a later list can report which leases
-// have expired. A list never makes the Store forget another name.
+// List returns the leases that the engine lists. The Store computes the field Until of each record
+// from its own observations of the record. If the Store does not remember a listed lease, it starts
+// a countdown for the lease, unless it already remembers [Options.Names] names. A later list can
+// then report that the lease has expired. A list never makes the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -227,11 +186,11 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 				return
 			}
 		}
-		sent := s.clock.elapsed() // every request of the list is sent later
+		sentAt := s.clock.elapsed() // every request of the list is sent later
 		for e, err := range s.engine.List(ctx, prefix) {
 			entry := lease.Entry{Name: e.Name}
 			if err == nil {
-				snap := s.see(e.Name, e.Entry, sent, true)
+				snap := s.see(e.Name, e.Entry, sentAt, true)
 				entry.Record, entry.Now = snap.Record.At(snap.Now), snap.Now
 			}
 			if !yield(entry, err) {
@@ -241,94 +200,85 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// Note records an entry that a watch of the engine has returned. It ignores the entry if the Store
-// does not remember the name, or if the remembered entry is as new as e or newer. With Note, the
-// countdown for a renewed lease starts when the watch returns the renewal, even if no process reads
-// the record at that time.
+// Note records the entry e, which a watch of the engine has returned. If the Store does not
+// remember an older entry of the name, Note does nothing. After a call of Note for a renewal, the
+// countdown of the renewed lease starts at once, even if no process reads the record at that time.
 func (s *Store) Note(name string, e Entry) {
-	e.Kept = s.clamp(e)
+	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// The entry that follows e may have been committed at any time after last.sent, because no
-		// request has returned e.
-		*last = last.replacedBy(newAged(last.sent, e, last.sent, s.clock.elapsed()), &s.clock)
+		// No request of the Store has returned e. The Store knows only that e was committed after
+		// the time last.nextAfter. The same is true for the next entry after e.
+		*last = last.mergedWith(newAged(e, last.nextAfter, s.clock.elapsed(), last.nextAfter), &s.clock)
 	}
 }
 
-// see records the entry e. The argument sent is the elapsed time at which the request for e was sent.
-// The result is the Snapshot of the newest known entry, which may be newer than e. If the newer entry
-// was recorded before the request was sent, the engine has lost that entry, for example in a restore
-// from a backup. The Store then starts again with e. If listed is true, no other name is forgotten to
-// make room for the name.
-func (s *Store) see(name string, e Entry, sent time.Duration, listed bool) lease.Snapshot {
-	e.Kept = s.clamp(e)
+// see records the entry e, which a request of the Store has returned. The Store sent this request
+// at the elapsed time sentAt or later. The method see returns the Snapshot of the newest known
+// entry, which may be newer than e. If an entry newer than e was recorded before sentAt, the engine
+// has lost the newer entry, for example because the engine was restored from a backup. In that
+// case, the Store forgets the newer entry and records e. If fromList is true, the entry e comes
+// from a list, and the Store does not forget another name to make room for the name of e.
+func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
+	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
-	last := s.observations.get(name, !listed)
+	last := s.observations.get(name, !fromList)
 	switch {
-	case last == nil && listed && s.observations.isFull():
-		unkept := newUnaged(e, sent, now)
+	case last == nil && fromList && s.observations.isFull():
+		unkept := newUnaged(e, sentAt, now)
 		last = &unkept
 	case last == nil:
-		last = s.observations.put(name, newUnaged(e, sent, now))
+		last = s.observations.put(name, newUnaged(e, sentAt, now))
 	case e.Revision == last.Revision:
-		last.sent = max(last.sent, sent)
+		last.nextAfter = max(last.nextAfter, sentAt)
 	case e.Revision > last.Revision:
-		*last = last.replacedBy(newAged(last.sent, e, sent, now), &s.clock)
-	case sent > last.at: // the engine has lost the newer entry
-		*last = newUnaged(e, sent, now)
+		*last = last.mergedWith(newAged(e, sentAt, now, last.nextAfter), &s.clock)
+	case sentAt > last.at: // the engine has lost the newer entry
+		*last = newUnaged(e, sentAt, now)
 	}
 	return last.snapshot(&s.clock, now)
 }
 
-// committed records the entry e, which a swap of this Store has written. The swap was sent at the
-// elapsed time sent.
-func (s *Store) committed(name string, e Entry, sent time.Duration) lease.Snapshot {
+// recordSwap records the entry e, which a call of [Store.Swap] has written. The Swap sent its
+// request at the elapsed time sentAt.
+func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Snapshot {
+	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.elapsed()
-	made := newAged(sent, e, sent, now)
+	made := newAged(e, sentAt, now, sentAt)
 	last := s.observations.get(name, true)
 	switch {
 	case last == nil:
 		last = s.observations.put(name, made)
 	case e.Revision >= last.Revision:
-		*last = last.replacedBy(made, &s.clock)
+		*last = last.mergedWith(made, &s.clock)
 	default:
 		last = &made // another call has already recorded a newer entry
 	}
 	return last.snapshot(&s.clock, now)
 }
 
-// remembered returns the Snapshot that was last recorded for the name. It returns false if the Store
-// does not remember the name.
-func (s *Store) remembered(name string) (lease.Snapshot, bool) {
+// remembered returns a Snapshot of the entry that was last recorded for the name. If the Store does
+// not remember the name, the method remembered returns the zero Snapshot.
+func (s *Store) remembered(name string) lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.observations.get(name, true)
 	if last == nil {
-		return lease.Snapshot{}, false
+		return lease.Snapshot{}
 	}
-	return last.snapshot(&s.clock, s.clock.elapsed()), true
+	return last.snapshot(&s.clock, s.clock.elapsed())
 }
 
-// clamp cuts the time that an entry has left to the limits of the Store, as [lease.NewAuthority]
-// does. It does not change a foreign entry.
-func (s *Store) clamp(e Entry) Kept {
-	k, most := e.Kept, s.limits.MaxDuration
-	if e.Foreign {
-		return k
+// limited returns a copy of e. If the duration or the remaining time in e exceeds the limits of the
+// Store, the copy has the allowed value instead. The limits do not apply to a foreign entry.
+func (s *Store) limited(e Entry) Entry {
+	if !e.Foreign {
+		e.Record.Duration, e.Left = s.limits.Bound(e.Record.Duration, e.Left)
 	}
-	if k.Record.State == lease.Breaking {
-		most = max(most, s.limits.MaxPeriod)
-	}
-	if s.limits.MaxDuration > 0 && k.Left > most {
-		k.Left = most
-		if k.Record.Duration != lease.Infinite {
-			k.Record.Duration = min(k.Record.Duration, s.limits.MaxDuration)
-		}
-	}
-	return k
+	return e
 }

@@ -26,8 +26,8 @@ func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lea
 	return res
 }
 
-// sure reports whether what is certain is most, less what the faster of two clocks can make of
-// the time that has passed.
+// sure reports whether MinRemaining is a little less than most. The difference must be less than
+// passed/400, which allows for the drift of two clocks.
 func sure(res lease.Result, most, passed time.Duration) bool {
 	return res.MinRemaining < most && res.MinRemaining > most-passed/400
 }
@@ -61,7 +61,27 @@ func TestClientsConform(t *testing.T) {
 	})
 }
 
-// A newcomer counts from the first observation, whatever the time of day is elsewhere.
+// SPEC A: two clients of one engine, with the authority of the Store and with lease.NewAuthority.
+func TestAuthoritiesConform(t *testing.T) {
+	for what, over := range map[string]func(*observe.Store) lease.Authority{
+		"own":              func(s *observe.Store) lease.Authority { return s.Authority() },
+		"of package lease": func(s *observe.Store) lease.Authority { return lease.NewAuthority(s) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			var e *engine
+			leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
+				e = newEngine()
+				return over(newStore(t, e, observe.Options{}))
+			}, &leasetest.Options{
+				Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
+				AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return over(newStore(t, e, observe.Options{})) },
+			})
+		})
+	}
+}
+
+// A Store that sees a lease for the first time counts from that moment, even if clocks elsewhere show
+// another time of day.
 func TestCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -75,7 +95,7 @@ func TestCountsFromFirstObservation(t *testing.T) {
 			t.Errorf("a newcomer must wait for the whole duration, not %v", res.MaxRemaining())
 		}
 		if res := do(t, holder.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther); res.MaxRemaining() != 2*time.Second || !sure(res, 2*time.Second, 8*time.Second) {
-			t.Errorf("whoever committed it knows: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
+			t.Errorf("the Store that committed it knows: remaining %v, sure %v", res.MaxRemaining(), res.MinRemaining)
 		}
 		time.Sleep(2 * time.Second)
 		do(t, late.Authority(), acquire(idB, time.Second), lease.ErrHeldByOther)
@@ -194,7 +214,7 @@ func TestExchanges(t *testing.T) {
 	})
 }
 
-// SPEC A4: what is remembered is never an answer.
+// SPEC A4: a remembered record alone is never an answer.
 func TestMemoryNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -244,7 +264,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 		if until := load(names[1]).Record.Until; until != ends[names[1]].Add(time.Second) {
-			t.Errorf("the one that was unused for the longest should count anew: until %v, first %v", until, ends[names[1]])
+			t.Errorf("the one that was unused for the longest should count from the beginning: until %v, first %v", until, ends[names[1]])
 		}
 	})
 }
@@ -269,7 +289,7 @@ func TestClaimsTooMuch(t *testing.T) {
 	})
 }
 
-// An answer that was overtaken by another does not bring back what it shows.
+// An answer that arrives after a newer answer does not restore the older entry.
 func TestOvertakenAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

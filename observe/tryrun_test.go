@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// stores are the kinds of stores. Each call of process makes what a new process has of one.
+// stores are the kinds of stores. Each call of process returns the authority of a new process.
 var stores = []struct {
 	name  string
 	clock bool
@@ -97,7 +97,8 @@ func TestTryRunAfterACrash(t *testing.T) {
 	}
 }
 
-// AcquireWait of a fresh process acquires what a process has left that died, once it has run out.
+// A new process calls AcquireWait for the lease of a process that has died. It acquires the lease
+// after the lease has run out.
 func TestAcquireWaitAfterACrash(t *testing.T) {
 	for _, c := range stores {
 		t.Run(c.name, func(t *testing.T) {

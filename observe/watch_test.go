@@ -50,7 +50,7 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A watch of what is no name is refused before the engine is asked. SPEC R6.
+// A watch of an invalid name is refused before the engine gets a request. SPEC R6.
 func TestWatchOfWhatIsNoName(t *testing.T) {
 	e := newEngine()
 	for _, w := range []lease.Watcher{newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}).Authority()} {
