@@ -1,20 +1,21 @@
 // Package fencing protects a resource from writers that no longer hold its lease.
 //
-// A lease cannot stop a holder from acting. A garbage collection may pause a holder between its check
-// of the lease and its write. When the holder continues, another holder may have the lease, and the
-// resource must refuse the late write. For this purpose, the resource stores the newest fencing token
-// that it has seen, and refuses every older token. The stored token is called the mark.
+// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder
+// after it has checked its lease and before it writes. When the paused holder continues, another
+// holder may have the lease, and the resource must refuse the late write. For this purpose, a
+// resource stores the newest fencing token that it has seen, and refuses every older token. The
+// stored token is called the mark.
 //
 // # The order of tokens
 //
-// Each grant of a lease issues a newer [lease.Token]. Each change of the lease ID also issues a newer
-// token, but a renewal does not. Every well-formed token has 20 digits, so a database can compare two
-// tokens as text to find out which of them is newer. Tokens of different leases cannot be compared,
-// so a resource needs a separate mark for each lease.
+// Each grant of a lease issues a newer [lease.Token]. Each change of the ID of a lease also issues
+// a newer token, but a renewal does not. Every well-formed token has 20 digits, so a database can
+// compare two tokens as text to find out which of them is newer. Tokens of different leases cannot
+// be compared, so a resource needs a separate mark for each lease.
 //
 // # The rules of a guard
 //
-//  1. After a write with one token, no write with an older token is admitted.
+//  1. After a guard has admitted a write with one token, it admits no write with an older token.
 //  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder
 //     may happen between the read and the write of the new holder, and is then overwritten. With
 //     Advance, all admitted sections of reading and writing are serializable.
@@ -23,15 +24,19 @@
 //     writes. Empty and malformed tokens are refused, and do not change the mark.
 //  5. The mark is never replaced by an older token, even if a write fails or the process restarts.
 //
+// A guard does not protect reads, or effects outside the resource, such as an e-mail. A guard does
+// not reject a forged token, or a write that the current holder sends twice. A guard works only if
+// all writers of the data use the same mark.
+//
 // # Which guard to use
 //
-// A guard belongs to the resource. All writers of a resource must share one guard, which must be kept
-// with the data. If each writer has a guard in its own memory, the data is not protected.
+// A guard belongs to the resource. All writers of a resource must share one guard. This guard must
+// be kept with the data. If each writer has a guard in its own memory, the data is not protected.
 //
-// For data in memory, or behind a single process, use a [Guard]. A Guard runs one function at a time,
-// and never runs a function with an older token after one with a newer token. Its mark lasts as long
-// as the process. If the data lasts longer than the process, store the mark with the data, and
-// restore the Guard with [NewGuard].
+// For data in memory, or behind a single process, use a [Guard]. A Guard runs one function at a time.
+// After a Guard has run a function with one token, it never runs a function with an older token. Its
+// mark lasts as long as the process. If the data lasts longer than the process, store the mark of
+// the Guard with the data. After a restart, pass the stored mark to [NewGuard].
 //
 // For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the
 // transaction that writes the data.

@@ -8,8 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. It
-// remembers a mark, which is the newest token that it has seen. It runs one function at a time.
+// A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. A Guard
+// remembers the newest token that it has seen. This token is called the mark. A Guard runs one
+// function at a time.
 //
 // The zero Guard is ready to use and has seen no token. A Guard is safe for use by several
 // goroutines at once. It must not be copied after first use.
@@ -20,9 +21,9 @@ type Guard struct {
 }
 
 // NewGuard returns a Guard with the given mark. After a restart, call NewGuard with the mark that was
-// stored before the restart, so that older tokens are still refused. The mark of a Guard that has
-// seen no token is the empty Token. If mark is malformed, NewGuard returns a [*lease.FieldError] with
-// the code [lease.ErrToken].
+// stored before the restart, so that older tokens are still refused. If a Guard has not seen a
+// token yet, its mark is the empty Token. If the given mark is malformed, NewGuard returns a
+// [*lease.FieldError] with the code [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -33,9 +34,10 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 	return g, nil
 }
 
-// Advance raises the mark to tok. A new holder calls Advance before its first read. Once Advance has
-// returned nil, no function of an older holder is running or will run. From then on, only the holder
-// of tok and newer holders can change the data. Advance returns the same errors as Do.
+// Advance raises the mark to tok. A new holder calls Advance before its first read. When Advance
+// has returned nil, no function with an older token is running, and the Guard never runs such a
+// function later. From then on, only the holder of tok and newer holders can change the data.
+// Advance returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
@@ -47,21 +49,22 @@ func (g *Guard) Advance(tok lease.Token) error {
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
-// A Guard runs one function at a time, and Do waits for its turn. So f must not call Do or Advance of
-// the same Guard. Do raises the mark before it waits. A waiting call of Do with an older token
-// returns a [*StaleError] at its turn, without calling its function. So a new holder waits for at
-// most one function.
+// A Guard runs one function at a time. While another function runs, Do waits. So f must not call Do
+// or Advance of the same Guard. Do raises the mark before it waits. If other calls of Do with older
+// tokens are already waiting, each of them later returns a [*StaleError] and does not call its
+// function. So a new holder waits for at most one function of an earlier holder.
 //
-// If f fails or panics, the mark stays raised, because f may have written before it failed. A
-// transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in the
-// same transaction, as [Mark] describes.
+// If f fails or panics, Do does not lower the mark, because f may have written before it failed. A
+// transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in
+// that transaction too, as the documentation of [Mark] describes.
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
-// DoContext is like Do, but stops waiting if ctx ends. It then returns the error of ctx and does not
-// call f. If ctx is done before the call, the mark does not change. Once f has started, DoContext
-// waits until f returns, even if ctx ends.
+// DoContext is like Do, but stops waiting if ctx ends. If ctx ends during the wait, DoContext
+// returns the error of ctx and does not call f, but the mark stays raised. If ctx is done before
+// the call, the mark does not change. Once f has started, DoContext waits until f returns, even if
+// ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return lease.Missing("Guard.Do.f")

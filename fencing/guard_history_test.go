@@ -95,7 +95,7 @@ func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap
 						time.Sleep(c.Takes)
 						mu.Lock()
 						running--
-						o.Through = append(o.Through, i) // what it wrote is there from now on
+						o.Through = append(o.Through, i) // a later call sees the write of call i
 						mu.Unlock()
 						switch c.Ends {
 						case "error":

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is returned by [Guards.Guard] if the resource is new and the set already has [Guards.Max]
-// resources.
+// ErrFull is returned by [Guards.Guard] if the resource is new and the Guards already contain
+// guards for [Guards.Max] resources.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
 // DefaultMax is the default of [Guards.Max].
@@ -18,10 +18,11 @@ const DefaultMax = 1 << 16
 // Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. It is
 // safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first used. Guards keeps every guard, because a second guard
-// for the same resource would admit writers that the first guard has refused. To bound the memory,
-// Guards accepts at most Max resources, and refuses more with [ErrFull]. Each guard takes about 200
-// bytes in addition to its name.
+// A guard is made when its resource is first used. The set keeps every guard until [Guards.Forget]
+// removes it. If a guard were removed and made again, the new guard would have no mark, and would
+// admit writers that the old guard has refused. To limit the use of memory, the set accepts at most
+// Max resources. When the set is full, [Guards.Guard] returns [ErrFull] for a new resource. Each
+// guard takes about 200 bytes in addition to its name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -39,10 +40,10 @@ type Guards struct {
 	guards map[string]*Guard
 }
 
-// Guard returns the guard of a resource. It returns the same guard each time. Use the name of the
-// lease as the name of the resource, because tokens of different leases cannot be compared. If the
-// set is full and the resource is new, Guard returns [ErrFull]. If the name is malformed, Guard
-// returns the error of [lease.CheckName].
+// Guard returns the guard of a resource. It returns the same guard each time. Use the name of a
+// lease as the name of the resource that the lease protects, because tokens of different leases
+// cannot be compared. If the set is full and the resource is new, Guard returns [ErrFull]. If the
+// name of the resource is malformed, Guard returns the error of [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err
@@ -67,8 +68,9 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 	return g, nil
 }
 
-// Forget removes the guard of a resource together with its mark. Call Forget after the resource
-// itself was deleted. After Forget, no goroutine may use the removed Guard to write to the resource.
+// Forget removes the guard of a resource, together with the mark of this guard. Call Forget after
+// the resource itself was deleted. After a call of Forget, no goroutine may use the removed Guard
+// to write to the resource.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +78,8 @@ func (s *Guards) Forget(resource string) {
 }
 
 // Marks returns the mark of every resource whose guard has seen a token. Store them to restore the
-// guards after a restart. If a mark is raised during the call, Marks returns its old or its new
-// value.
+// guards after a restart. If a mark is raised during the call of Marks, Marks returns either the
+// old or the new mark.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,9 +92,9 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. The returned function calls key to get the
-// name of the resource from the request, and returns the guard of that resource. For panics if key is
-// nil.
+// For returns a function for the field Guard of [Options]. The returned function calls key with the
+// request to get the name of the resource. Then it returns the guard of that resource. For panics
+// if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For of a nil key")

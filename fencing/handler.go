@@ -15,34 +15,38 @@ type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// Guard returns the guard of the resource that a request writes to. [Guards.For] returns such a
-	// function. It is called if the token of the request is well-formed. If Guard returns an error,
-	// the handler answers the request with [Header.Refuse]. Default: one new Guard for all requests.
+	// The function Guard returns the guard of the resource to which the request writes.
+	// [Guards.For] returns such a function. It is called if the token of the request is
+	// well-formed. Several goroutines may call it at once. If the function Guard returns an error,
+	// the handler passes this error to [Header.Refuse] to answer the request. Default: one new
+	// Guard for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
-	// request enters the guard. So a client that stops in the middle of a body does not block other
-	// requests. If MaxBody is negative, a body may have any size and is not read in advance. In that
-	// case, set a read timeout in the server. Default: 1 MiB.
+	// request enters the guard. So a client that stops in the middle of sending a body does not
+	// block other requests. If MaxBody is negative, a body may have any size and is not read in
+	// advance. In that case, set a read timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
-// Handler returns a handler that calls next if the guard admits the token of a request.
+// Handler returns a handler that calls next.ServeHTTP if the guard admits the token of the request.
 // [Header.Refuse] answers every other request. If next is nil, or if [Header.Validate] refuses the
 // Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
 //
 // Put the handler behind authentication. The handler refuses malformed tokens, but a client can
-// invent a well-formed one. The handler does not check that an authority has issued the token.
+// invent a well-formed token. The handler does not check whether an authority has issued the token.
 //
-// The handler holds the guard until next returns, because next may write until then. So requests for
-// one resource run one at a time, and a request of a new holder waits for at most one other request.
-// If the context of a request ends while the request waits for the guard, the request is refused. If
-// next panics, the guard is released and its mark stays raised.
+// The handler occupies the guard until next.ServeHTTP returns, because next may write until then.
+// So requests for one resource run one at a time, and a new holder waits for at most one request of
+// an earlier holder. If the context of a request ends while the request waits for the guard, the
+// handler refuses the request. If next.ServeHTTP panics, the handler releases the guard, but does
+// not lower the mark.
 //
 // The handler does not buffer answers, so a client that does not read its answer can block the guard.
 // To prevent this, set a write timeout in the server.
 //
-// Use the handler for reads too, so that the first read of a new holder advances the guard.
+// Use the handler also for requests that only read. Then the first read of a new holder advances
+// the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, lease.Missing("Handler.next")
@@ -100,7 +104,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// errNoGuard is the error of a request if Options.Guard returns neither a guard nor an error.
+// errNoGuard is passed to [Header.Refuse] if Options.Guard returns neither a guard nor an error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.

@@ -13,12 +13,12 @@ import (
 // A Header is the name of the HTTP header that carries a fencing token. The empty Header means
 // [DefaultHeader].
 //
-// A request must have the header exactly once, with the token as its value. An answer that refuses a
-// stale token reports the newest token that the resource has seen, in a second header. The name of
-// the second header is the name of the first one with "-Seen" appended.
+// A request must contain the header exactly once, with the token as its value. An answer that
+// refuses a stale token has another header, which contains the newest token that the resource has
+// seen. To get the name of that header, append "-Seen" to the Header.
 type Header string
 
-// DefaultHeader is the header that carries a token by default.
+// DefaultHeader is the header that carries the token if no other [Header] is specified.
 const DefaultHeader Header = "Fencing-Token"
 
 func (h Header) name() string {
@@ -30,17 +30,17 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved is the set of headers that net/http handles itself, in canonical form. In HTTP/1.1, in
-// HTTP/2 or in both, the values that a client sets in these headers do not reach the handler
-// unchanged.
+// reserved contains the names of the headers that net/http handles itself. The names are in canonical
+// form. If a client sets a reserved header, the server's handler receives another value or no
+// value. For some reserved headers, this happens only with HTTP/1.1 or only with HTTP/2.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// Validate checks that HTTP allows the Header as a name and that net/http passes it to handlers. The
-// empty Header is valid. If the Header is invalid, Validate returns a [*lease.FieldError] with the
-// code [lease.ErrOption].
+// Validate checks that h is a valid name of an HTTP header, and that net/http passes headers with
+// this name to handlers. The empty Header is valid. If h is invalid, Validate returns a
+// [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	bound := ""
@@ -55,8 +55,8 @@ func (h Header) Validate() error {
 	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: bound, Code: lease.ErrOption}
 }
 
-// Token returns the token in the headers of a request. If the header does not occur exactly once, or
-// if its value is malformed, Token returns a [*lease.FieldError] with the code [lease.ErrToken].
+// Token returns the token in the headers of a request. If the header h does not occur exactly once,
+// or if its value is malformed, Token returns a [*lease.FieldError] with the code [lease.ErrToken].
 func (h Header) Token(from http.Header) (lease.Token, error) {
 	values := from.Values(h.name())
 	if len(values) != 1 {
@@ -69,9 +69,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set adds the token to the headers of a request, and replaces a token that is already there. If the
-// token is empty or malformed, if the map of headers is nil, or if the Header itself is invalid, Set
-// changes nothing and returns a [*lease.FieldError].
+// Set adds the token to the headers of a request. If there already is a token, Set replaces it. If
+// the token is empty or malformed, if the map of headers is nil, or if h is invalid, Set changes
+// nothing and returns a [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -86,15 +86,15 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse answers a request that was not admitted because of err. The body of the answer is the text
-// of err. The status is
+// Refuse answers a request that was refused because of the error err. Unless the status is 500, the
+// body of the answer is the text of err. The status is
 //
 //   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not
 //     409 Conflict, which invites the client to resolve the conflict and try again. A holder that
 //     has lost its lease must not try again.
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
-//   - 413 Content Too Large for a body above the limit, and 400 for a body that ended early.
-//   - 503 Service Unavailable for [ErrFull], and if the context ended during the wait.
+//   - 413 Content Too Large for a body above the limit, and 400 if the body cannot be read to its end.
+//   - 503 Service Unavailable for [ErrFull], and if the context has ended.
 //   - 500 Internal Server Error for any other error. Its text is not in the answer.
 func (h Header) Refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusInternalServerError, ""
@@ -117,9 +117,9 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, text, status)
 }
 
-// Check returns a [*StaleError] if resp is the answer of [Header.Refuse] to a stale token. For any
-// other answer, Check returns nil. It does not read the body. If resp is nil, Check returns a
-// [*lease.FieldError] with the code [lease.ErrOption].
+// Check returns a [*StaleError] if resp is an answer that [Header.Refuse] has written because of a
+// stale token. For any other answer, Check returns nil. It does not read the body. If resp is nil,
+// Check returns a [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
 		return lease.Missing("Header.Check.resp")

@@ -7,18 +7,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Mark is the newest token that a resource has seen, and is stored with the data of the resource.
-// A value of type Mark is used within one transaction, which also writes the data. So the mark and
-// the data are committed together or not at all.
+// A Mark is the newest token that a resource has seen. It is stored with the data of the resource.
+// Each value of type Mark is used within one transaction, which also writes the data. So the mark
+// and the data are either committed together or not at all.
 type Mark interface {
 	// Advance raises the mark to tok if the mark is older than tok. It returns the mark after that.
-	// The caller passes a well-formed token. If Advance returns an error, the transaction must not
-	// commit.
+	// The caller passes a well-formed token. If Advance returns an error, the caller must not
+	// commit the transaction.
 	//
-	// From the return of Advance to the end of its transaction, no other transaction may raise the
-	// same mark and commit. Advance must keep other transactions out even if the mark already equals
-	// tok and does not change. If it did not, an older holder could commit its data after a newer
-	// holder has raised the mark.
+	// Between the return of Advance and the end of the transaction, no other transaction that
+	// raises the same mark may commit. Advance must ensure this even if the mark already equals tok
+	// and does not change. Otherwise an older holder could commit its data after a newer holder has
+	// raised the mark.
 	//
 	// In SQL, a conditional update locks the row that it matches. The row must exist already. At
 	// first, its mark is '' or twenty zeros.
@@ -26,13 +26,13 @@ type Mark interface {
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// A SELECT without FOR UPDATE does not lock the row. So do not replace the UPDATE by a SELECT,
-	// even if the token equals the mark. Without the lock on the row, concurrent updates are lost at
-	// isolation levels below serializable.
+	// A SELECT without FOR UPDATE does not lock the row. So do not replace the UPDATE with a
+	// SELECT, even if the token equals the mark. If the row is not locked, concurrent updates are
+	// lost at isolation levels below serializable.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
-// Advance raises a mark to tok. If Advance returns nil, the transaction that contains the mark may
+// Advance raises the mark m to tok. If Advance returns nil, the transaction to which m belongs may
 // write the data. The mark is raised when the transaction commits. After an error, roll the
 // transaction back. The error is
 //
@@ -43,9 +43,9 @@ type Mark interface {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
 //   - otherwise the error of the mark.
 //
-// A new holder must call Advance before its first read. Call Advance in the transaction of the first
-// read, or in an earlier transaction that has committed. If a transaction is rolled back, neither its
-// mark nor its data is stored.
+// A new holder must call Advance before its first read. Call Advance in the same transaction as
+// this first read, or in an earlier transaction that has committed. If a transaction is rolled
+// back, neither the mark nor the data that it wrote is stored.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 // ErrStale is the error that every [*StaleError] wraps. Use it with [errors.Is].
 var ErrStale = errors.New("stale fencing token")
 
-// A StaleError reports that a resource has refused a token because it has seen a newer one. The
-// holder of the refused token no longer holds the lease. The resource will refuse this token
-// forever.
+// A StaleError reports that a resource has refused a token because the resource has seen a newer
+// token. The holder of the refused token no longer holds the lease. The resource will refuse this
+// token forever.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
 	Seen  lease.Token // the mark, which is newer

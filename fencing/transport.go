@@ -6,21 +6,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by
-// several goroutines at once if Base is.
+// A Transport is an [http.RoundTripper] that adds a token to every request. A Transport is safe for
+// use by several goroutines at once if the RoundTripper in its field Base is.
 //
 // A Transport belongs to one incarnation of a lease. Make another one after the next grant. Do not
-// give a Transport the token of a later grant. A request that was prepared before that grant would
-// then be sent with the newer token, and the resource would admit the stale request.
+// give a Transport the token of a later grant. With the token of a later grant, a Transport would
+// also send requests that were prepared before that grant. The resource would admit these requests,
+// although they are stale.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
 	Base   http.RoundTripper // sends the requests; if nil, http.DefaultTransport
 }
 
-// RoundTrip sends a copy of r with the token. If the server refuses the token, RoundTrip returns the
-// answer and no error. Use [Header.Check] to detect such an answer. If [Header.Set] returns an
-// error, RoundTrip sends nothing and returns this error.
+// RoundTrip sends a copy of r with the token. If the server refuses the token, RoundTrip returns
+// the answer of the server and no error. Use [Header.Check] to detect such an answer. If
+// [Header.Set] returns an error, RoundTrip sends no request and returns this error.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
 		return nil, lease.Missing("Transport.RoundTrip.r")

@@ -5,10 +5,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// FromAuthority returns a Provider whose leases are sessions over the given authority. Each session
-// gets its owner and the four times of [Settings] from the Registry. All other options, such as the
-// clock and the logger, come from o. A nil o stands for the default options. All sessions share the
-// clock, the logger and all other values that o refers to.
+// FromAuthority returns a Provider that makes a new [session.Session] over the given authority for
+// each lease. The owner and the [Settings] of each Session come from the [Registry]. All other
+// options of the Sessions, such as the clock and the logger, come from o. A nil o stands for the
+// default options. All Sessions share the clock, the logger and all other values that o refers to.
 //
 // FromAuthority does not check its arguments. If authority is nil, or if the options in o conflict
 // with the Settings, [Registry.Lease] returns an error.

@@ -11,11 +11,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Drop removes the lease with the given kind, name and owner from the Registry. If the lease is a
-// [Closer], Drop then calls its Close method. Otherwise Drop calls its Release method. Drop returns
-// the error of that call. Even after an error, the lease stays removed, and the next call of Lease
-// makes a new lease. If the Registry has no such lease, or if a Provider is still making it, Drop
-// does nothing and returns nil.
+// Drop removes the lease with the given kind, name and owner from the Registry. If the removed
+// lease is a [Closer], Drop then calls its Close method. Otherwise Drop calls its Release method.
+// If Close or Release returns an error, Drop returns an error that wraps this error. Even after an
+// error, the lease stays removed, and the next call of [Registry.Lease] makes a new lease. If the
+// Registry does not contain the lease, or if a Provider is still making the lease, Drop does
+// nothing and returns nil.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
@@ -29,19 +30,22 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	return k.closeLease(ctx, e.lease)
 }
 
-// Close removes all leases from the Registry, and closes or releases them concurrently, as
-// [Registry.Drop] does for one lease. Close waits until the Close or Release method of every lease
-// has returned. The error of Close joins the errors of those methods. The Close and Release methods
-// get ctx, so that they can return early when ctx is done.
+// Close removes all leases from the Registry. For each removed lease that is a [Closer],
+// Registry.Close calls the method Close. For every other lease, it calls the method Release. These
+// calls run concurrently, and Registry.Close waits until all of them have returned. If some leases
+// return errors, Registry.Close returns an error that wraps all of these errors. Registry.Close
+// passes ctx to the methods of the leases, so that these methods can return early when ctx is done.
 //
-// Once Close is called, Lease returns [lease.ErrClosed], even to callers that are already waiting.
-// Close does not wait for a Provider that is running. If a Provider returns after Close, Lease
-// drops the new lease and returns [lease.ErrClosed]. A second call of Close does nothing and
+// Once Registry.Close is called, [Registry.Lease] returns [lease.ErrClosed], even to callers that
+// are already waiting. Registry.Close does not wait for a Provider that is running. If a Provider
+// returns a lease after Registry.Close was called, the Registry closes or releases the lease, and
+// Registry.Lease returns [lease.ErrClosed]. A second call of Registry.Close does nothing and
 // returns nil.
 //
-// If a handler of one of the leases calls Close, it must pass a ctx with a deadline or a ctx that
-// is canceled later. If ctx is never done, a deadlock is possible, because the lease may wait for
-// its handler while Close waits for the lease.
+// If a handler of one of the leases calls Registry.Close, the handler must pass a ctx with a
+// deadline or a ctx that is canceled later. If ctx is never done, a deadlock is possible. In this
+// deadlock, the handler waits for Registry.Close, Registry.Close waits for the lease, and the lease
+// waits for the handler.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -72,7 +76,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// isFinished reports whether the lease or the error of the entry is set.
+// isFinished reports whether the entry already contains a lease or an error.
 func (e *entry) isFinished() bool {
 	select {
 	case <-e.made:
@@ -82,7 +86,7 @@ func (e *entry) isFinished() bool {
 	}
 }
 
-// closeLease closes the lease l if it is a Closer, and releases it otherwise.
+// closeLease calls l.Close if the lease l is a Closer, and calls l.Release otherwise.
 func (k key) closeLease(ctx context.Context, l lease.Lease) error {
 	end := l.Release
 	if c, ok := l.(Closer); ok {

@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Duration is a time.Duration whose text form is easy to read and write. The text is a number
-// with a unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. A
-// *Duration is a [flag.Value]. A Duration can be decoded from every format whose package supports
-// encoding.TextUnmarshaler. A pointer to a field of [Settings] can be converted to a *Duration:
+// A Duration is a time.Duration that can be written and read as text. The text is a number with a
+// unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. A *Duration is a
+// [flag.Value]. Every decoder that supports encoding.TextUnmarshaler can decode a Duration. A
+// pointer to a field of [Settings] can be converted to a *Duration:
 //
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
 type Duration time.Duration
@@ -69,18 +69,21 @@ func (s *Settings) fields() map[string]*time.Duration {
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
 // UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or
-// null, UnmarshalJSON does not change its field. If a member is unknown, or if its value is not the
-// text of a [Duration], UnmarshalJSON returns a [*lease.FieldError] with the code
-// [lease.ErrOption], and leaves *s unchanged. UnmarshalJSON does not check whether the times are
-// consistent with each other. [New] and [Settings.Validate] check that.
+// null, UnmarshalJSON does not change the corresponding field. If a member is unknown, or if its
+// value is not the text of a [Duration], UnmarshalJSON returns a [*lease.FieldError] with the code
+// [lease.ErrOption], and leaves *s unchanged. If data is not a JSON object, UnmarshalJSON returns
+// the error of package encoding/json, and leaves *s unchanged. UnmarshalJSON does not check whether
+// the times in the object are consistent with each other. [New] and [Settings.Validate] check this
+// consistency.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error { return json.Unmarshal(data, v) })
 }
 
-// MarshalYAML returns the same fields as MarshalJSON, for YAML packages.
+// MarshalYAML returns a map with the same fields that MarshalJSON writes. YAML packages call it.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors.
+// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors for them. If
+// the call of the function unmarshal returns an error, UnmarshalYAML returns that error.
 // UnmarshalYAML works with YAML packages that pass a decoding function to this method, such as
 // gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }

@@ -35,7 +35,8 @@ func TestSettingsFromJSON(t *testing.T) {
 	}
 }
 
-// What is refused names the field, the value and the bound, and changes nothing.
+// The error for refused JSON names the field, the value and the bound, and the Settings do not
+// change.
 func TestSettingsRefusedFromJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"lease":{"duration":15}}`:                           `Settings.duration = "15": must be a number with a unit, such as "15s", or "infinite"`,

@@ -13,26 +13,26 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Provider makes the lease with the given name and owner. The Registry checks the name and the
-// owner before it calls the Provider. The Settings that the Registry passes are valid, and none of
-// their fields is zero.
+// A Provider makes the lease with the given name and owner. A [Registry] checks the name and the
+// owner before it calls a Provider. The Settings that a Registry passes to a Provider are valid,
+// and none of their fields is zero.
 //
-// A Provider should not block, because it gets no context that could cancel it. A Provider must not
-// call Registry.Lease for the lease that it is making. A Provider must be safe for concurrent use
-// by multiple goroutines. As long as a Registry has a lease, it does not call the Provider again
-// for the same name and owner.
+// A Provider should not block. It gets no context, so its caller cannot cancel it. While a Provider
+// makes a lease, it must not call Registry.Lease for the same lease. A Provider must be safe for
+// concurrent use by multiple goroutines. As long as a Registry contains a lease, the Registry does
+// not call the Provider again for the name and owner of this lease.
 //
-// If a Provider returns a nil error with a Lease that is nil or a nil pointer, Registry.Lease
-// returns an error.
+// If a Provider returns no error, but a Lease that is nil or a nil pointer, Registry.Lease returns
+// an error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
-// A Closer is a Lease with a method Close. [Registry.Close] and [Registry.Drop] call Close instead
-// of Release. A *session.Session is a Closer.
+// A Closer is a Lease with a method Close. For a Closer, [Registry.Close] and [Registry.Drop] call
+// the method Close instead of Release. A *session.Session is a Closer.
 type Closer interface {
 	lease.Lease
 
-	// Close releases the lease and frees the resources of its holder. It returns when that is done,
-	// or when ctx is done.
+	// Close releases the lease and frees the resources of the holder of the lease. Close returns
+	// when that is done, or when ctx is done.
 	Close(ctx context.Context) error
 }
 
@@ -50,7 +50,8 @@ type Registry struct {
 
 type key struct{ kind, name, owner string }
 
-// An entry holds one lease, or is the placeholder for a lease that a Provider is making.
+// An entry contains the lease or the error that Registry.Lease returns for one key. While the
+// Provider runs and the Registry is open, the entry contains neither a lease nor an error.
 type entry struct {
 	made  chan struct{} // closed once lease and err are set
 	lease lease.Lease
@@ -58,7 +59,7 @@ type entry struct {
 }
 
 // New returns a Registry whose leases use the given Settings. If s is nil, they use the defaults.
-// If the Settings are invalid, New returns the error of [Settings.Validate].
+// If the given Settings are invalid, New returns the error of [Settings.Validate].
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
@@ -70,8 +71,8 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times that the leases of r use. If a field was zero in the argument of
-// [New], the result contains the default of that field.
+// Settings returns the times that the leases of r use. If a field of the Settings passed to [New]
+// was zero, that field has its default value in the result.
 func (r *Registry) Settings() Settings {
 	complete, _ := r.settings.withDefaults() // New has validated them
 	return complete
@@ -103,18 +104,21 @@ func (r *Registry) Register(kind string, p Provider) error {
 	return nil
 }
 
-// Lease returns the lease with the given kind, name and owner. For equal arguments, Lease returns
-// the same instance each time. For another kind, name or owner, Lease returns another instance. If
-// one caller releases the lease, it is released for all callers that share the instance.
+// Lease returns the lease with the given kind, name and owner. Calls of Lease with equal arguments
+// return the same instance. Calls of Lease with a different kind, name or owner return different
+// instances. If one caller of Lease releases the lease, the lease is released for all callers that
+// share the instance.
 //
-// The first call runs the [Provider]. Concurrent calls with the same arguments wait until the
-// Provider returns. If the Provider fails, the first call and the waiting calls return its error,
-// and the next call of Lease runs the Provider again.
+// The first call of Lease with certain arguments runs the [Provider]. Concurrent calls with the
+// same arguments wait until the Provider returns. If the Provider returns an error, the first call
+// and the waiting calls return this error. If the Provider panics, the first call panics too, and
+// the waiting calls return an error. After an error or a panic of the Provider, the next call of
+// Lease runs the Provider again.
 //
-// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered
-// kinds. If the name is malformed, Lease returns the error of [lease.CheckName]. If the owner is
-// malformed, Lease returns the error of [lease.CheckOwner]. After Close, Lease returns
-// [lease.ErrClosed].
+// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds.
+// If the name is malformed, Lease returns an error that wraps the error of [lease.CheckName]. If the
+// owner is malformed, Lease returns an error that wraps the error of [lease.CheckOwner]. After Close,
+// Lease returns [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -142,12 +146,12 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	return e.lease, e.err
 }
 
-// If a Provider panics, calls of Lease that wait for it return errPanicked.
+// errPanicked is returned by calls of Registry.Lease that wait for a Provider that then panics.
 var errPanicked = errors.New("provider: the provider panicked")
 
-// makeLease runs the Provider p and stores its result in the entry e. If the Provider fails or
-// panics, makeLease removes the entry. If the Registry was closed while the Provider ran, makeLease
-// drops the new lease.
+// makeLease runs the Provider p and stores its result in the entry e. If the Provider returns an
+// error or panics, makeLease removes the entry from the Registry. If the Registry was closed while
+// the Provider ran, makeLease calls closeLease for the new lease.
 func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
@@ -175,8 +179,8 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}
 }
 
-// finish sets the lease and the error of the entry, and wakes the calls of Lease that wait for it.
-// The caller must hold Registry.mu.
+// finish sets the lease and the error of the entry. Then the calls of Lease that wait for the entry
+// return. The caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)

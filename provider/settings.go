@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Settings are the times that the leases of a [Registry] use. A field that is zero stands for the
-// default of the field with the same name in [session.Options]. The Registry replaces zero fields
-// by their defaults before it passes Settings to a [Provider].
+// Settings are the times that the leases of a [Registry] use. A zero field stands for the default
+// of the field with the same name in [session.Options]. A Registry replaces zero fields with their
+// defaults before it passes Settings to a [Provider].
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
@@ -24,21 +24,22 @@ type Settings struct {
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next. If Duration is finite, RenewInterval
-	// must be less than half of it, so that a failed renewal can be retried in time.
+	// must be less than half of Duration, so that a failed renewal can be retried in time.
 	RenewInterval time.Duration
 
-	// RequestTimeout limits the time of one request to the authority.
+	// RequestTimeout is the longest time that one request to the authority may take.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time between a failed renewal and its retry.
+	// RetryDelay is the time between a failed renewal and the retry of that renewal.
 	RetryDelay time.Duration
 }
 
-// Validate checks that session.New accepts the Settings together with defaults for all other
-// options. It also checks that RenewInterval is less than half of a finite Duration. If the
-// Settings are valid, Validate returns nil. If the Settings are invalid, Validate returns a
-// [*lease.FieldError] with the code [lease.ErrOption], or an error that joins several such errors.
-// Each FieldError names a field that is not zero.
+// Validate checks the Settings in the same way as session.New checks its options. Validate assumes
+// that all other session options have their defaults. If Duration is finite, Validate also checks
+// that RenewInterval is less than half of Duration. If the Settings are valid, Validate returns
+// nil. If the Settings are invalid, Validate returns a [*lease.FieldError] with the code
+// [lease.ErrOption], or an error that joins several such errors. Each FieldError names a field that
+// is not zero.
 func (s Settings) Validate() error {
 	_, err := s.withDefaults()
 	return err
@@ -58,8 +59,8 @@ func (s Settings) withDefaults() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}, nil
 }
 
-// renameFields changes an error about fields of session.Options to an error about fields of
-// Settings. It changes err itself, so no other goroutine may use err.
+// renameFields takes an error that names fields of session.Options, and changes it so that it names
+// fields of Settings. It changes err itself, so no other goroutine may use err.
 func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {

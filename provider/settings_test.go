@@ -49,21 +49,21 @@ func TestSettingsRefused(t *testing.T) {
 		set   provider.Settings
 		field string // and its value; "": valid
 	}{
-		{"negative duration", provider.Settings{Duration: -1}, "Duration = -1ns: must be positive"},
-		{"negative interval", provider.Settings{RenewInterval: -1}, "RenewInterval = -1ns: must be positive"},
-		{"negative timeout", provider.Settings{RequestTimeout: -1}, "RequestTimeout = -1ns: must be positive"},
-		{"negative retry", provider.Settings{RetryDelay: -1}, "RetryDelay = -1ns: must be positive"},
-		{"negative interval of an infinite lease", provider.Settings{Duration: lease.Infinite, RenewInterval: -1}, "RenewInterval = -1ns: must be positive"},
+		{"negative duration", provider.Settings{Duration: -1}, "Duration = -1ns: must not be negative"},
+		{"negative interval", provider.Settings{RenewInterval: -1}, "RenewInterval = -1ns: must not be negative"},
+		{"negative timeout", provider.Settings{RequestTimeout: -1}, "RequestTimeout = -1ns: must not be negative"},
+		{"negative retry", provider.Settings{RetryDelay: -1}, "RetryDelay = -1ns: must not be negative"},
+		{"negative interval of an infinite lease", provider.Settings{Duration: lease.Infinite, RenewInterval: -1}, "RenewInterval = -1ns: must not be negative"},
 		{"a duration too short to divide", provider.Settings{Duration: 1}, "Duration = 1ns: must be longer"},
 		{"a duration too short", provider.Settings{Duration: 11}, "Duration = 11ns: must be longer"},
-		{"interval of half the duration", provider.Settings{RenewInterval: 15 * s}, "RenewInterval = 15s: must be below half of Duration, 30s"}, // TimeoutSettingsSpec
-		{"interval of just less", provider.Settings{RenewInterval: 15*s - 1}, ""},
-		{"interval of more than can be kept", provider.Settings{RenewInterval: believed - 12500*time.Millisecond + 1}, "RenewInterval = 17.439059941s: must be at most 17.43905994s"},
+		{"interval of half the duration", provider.Settings{Duration: 60 * s, RenewInterval: 30 * s}, "RenewInterval = 30s: must be below half of Duration, 1m0s"}, // TimeoutSettingsSpec
+		{"interval of just less", provider.Settings{Duration: 60 * s, RenewInterval: 30*s - 1}, ""},
+		{"interval of more than can be kept", provider.Settings{RenewInterval: believed - 15*s + 1}, "RenewInterval = 14.939059941s: must be at most 14.93905994s"},
 		{"interval of more than can be", provider.Settings{RenewInterval: math.MaxInt64, RequestTimeout: s}, "RenewInterval = 2562047h47m16.854775807s: must be at most 320255h"},
-		{"no time for two requests", provider.Settings{RequestTimeout: 8 * s}, "RequestTimeout = 8s: must be at most 7.97"},
-		{"just no time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 18*s + 1}, "RequestTimeout = 4s: must be at most 3.999999999s"},
-		{"just time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 18*s}, ""},
-		{"no time to retry", provider.Settings{RetryDelay: 10 * s}, "RetryDelay = 10s: must be at most 9.93"},
+		{"no time for two requests", provider.Settings{RequestTimeout: 8 * s}, "RequestTimeout = 8s: must be at most 6.97"},
+		{"just no time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 20500*time.Millisecond + 1}, "RequestTimeout = 4s: must be at most 3.999999999s"},
+		{"just time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 20500*time.Millisecond}, ""},
+		{"no time to retry", provider.Settings{RetryDelay: 10 * s}, "RetryDelay = 10s: must be at most 7.43"},
 	} {
 		r, err := provider.New(&c.set)
 		if (c.set.Validate() == nil) != (err == nil) || (r == nil) != (err != nil) {
@@ -82,10 +82,10 @@ func TestSettingsRefused(t *testing.T) {
 // Validate reports every broken rule, and not only the first.
 func TestValidateReportsEveryField(t *testing.T) {
 	err := provider.Settings{Duration: -1, RenewInterval: -2, RequestTimeout: -3, RetryDelay: -4}.Validate()
-	const want = `Settings.Duration = -1ns: must be positive
-Settings.RenewInterval = -2ns: must be positive
-Settings.RequestTimeout = -3ns: must be positive
-Settings.RetryDelay = -4ns: must be positive`
+	const want = `Settings.Duration = -1ns: must not be negative
+Settings.RenewInterval = -2ns: must not be negative
+Settings.RequestTimeout = -3ns: must not be negative
+Settings.RetryDelay = -4ns: must not be negative`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
