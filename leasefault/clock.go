@@ -11,8 +11,8 @@ import (
 // can also make a store use a Clock.
 //
 // The methods of a Clock are safe for concurrent use by multiple goroutines. A Clock does not have
-// to be closed. In a synctest bubble, a Clock follows the fake clock of the bubble. The zero Clock
-// is ready to use.
+// to be closed. In a synctest bubble, a Clock is based on the fake clock of the bubble. The zero
+// Clock is ready to use.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // the time of package time when this clock was last set; zero before the first use
@@ -21,6 +21,8 @@ type Clock struct {
 	paused  bool
 	waiting map[*alarm]struct{}
 }
+
+const century = 100 * 365 * 24 * time.Hour // longer than any test waits
 
 type alarm struct {
 	at    time.Time // the due time on this clock
@@ -47,8 +49,8 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
-// After returns a channel of capacity 1. The clock sends its time on that channel when d has passed
-// on this clock.
+// After returns a channel of capacity 1. When d has passed on this clock, the clock sends its time
+// on the channel.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.lock()
 	defer c.mu.Unlock()
@@ -63,22 +65,26 @@ func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = c.shown.Add(d) })
 }
 
-// Rate sets the speed of the clock relative to package time. For example, the rate 2 makes the
-// clock run twice as fast, and the rate 0 stops the clock. Rate panics if rate is negative,
+// Rate sets the speed of the clock relative to package time. For example, Rate(2) makes the clock
+// run twice as fast as package time, and Rate(0) stops the clock. Rate panics if rate is negative,
 // infinite or not a number. To move the clock backward, use Step.
+//
+// A Clock can run 292 years from the time that it shows at a call of Rate, Step, Pause or Resume,
+// because a [time.Duration] cannot represent a longer time. Then the clock stands still until the
+// next such call.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
 }
 
 // Pause simulates the suspension of a process. Until Resume is called, the clock sends nothing on
-// the channels that After returned. The time that Now returns still advances.
+// the channels that After returned. During a pause, the time that Now returns still advances.
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. If a channel of After became due during the Pause, Resume sends the time on
-// that channel.
+// Resume ends a Pause. Resume sends the time on each channel that After returned and whose duration
+// has ended during the Pause.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -97,12 +103,22 @@ func (c *Clock) set(f func()) {
 func (c *Clock) now() time.Time {
 	passed := time.Since(c.base)
 	if c.rate != 1 {
-		passed = time.Duration(float64(passed) * c.rate)
+		passed = duration(float64(passed) * c.rate)
 	}
 	return c.shown.Add(passed)
 }
 
-// arm delivers the alarm a if it is due. Otherwise arm sets its timer.
+// duration returns the given number of nanoseconds as a Duration. If the number is too large, it
+// returns the longest Duration.
+func duration(ns float64) time.Duration {
+	if ns >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(ns)
+}
+
+// arm delivers the alarm a if it is due. Otherwise arm sets its timer. If the alarm is not due within
+// a century of package time, arm sets no timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -117,11 +133,14 @@ func (c *Clock) arm(a *alarm) {
 		a.ring <- now
 		return
 	}
-	if c.rate == 0 {
+	if a.at.After(c.shown.Add(math.MaxInt64)) { // the clock stands still before that
 		return
 	}
 	if c.rate != 1 {
-		left = time.Duration(float64(left)/c.rate) + 1 // rounded up, so that the timer is not early
+		left = duration(float64(left)/c.rate + 1) // rounded up, so that the timer is not early
+	}
+	if left > century { // the clock is slow, or its rate is 0
+		return
 	}
 	a.timer = time.AfterFunc(left, func() {
 		c.mu.Lock()

@@ -2,6 +2,8 @@ package leasefault_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +64,62 @@ func TestClock(t *testing.T) {
 				}
 				if rang := <-late; rang != c.rings {
 					t.Errorf("the alarm rang after %v; want %v", rang, c.rings)
+				}
+			})
+		})
+	}
+}
+
+// A clock at an extreme rate neither rings early nor runs backward. An alarm that is not
+// due within a century does not wake the test.
+func TestClockAtExtremeRates(t *testing.T) {
+	const end = time.Duration(math.MaxInt64) // how far a clock can run after it was last set
+	for _, c := range []struct {
+		rate  float64
+		shows time.Duration // the clock has gone so far when 10 s have passed
+		rings time.Duration // an alarm of 20 s rings after so long; 0: not within an hour
+	}{
+		{math.SmallestNonzeroFloat64, 0, 0},
+		{1e-300, 0, 0},
+		{1e-10, 1, 0},
+		{1e-3, 10 * time.Millisecond, 0},
+		{1e6, 1e7 * time.Second, 20*time.Microsecond + 1},
+		{1e12, end, 1},
+		{1e300, end, 1},
+		{math.MaxFloat64, end, 1},
+	} {
+		t.Run(fmt.Sprint(c.rate), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := leasefault.NewClock()
+				began := time.Now()
+				clock.Rate(c.rate)
+				first, alarm := clock.Now(), clock.After(20*time.Second)
+				if c.rings > 0 {
+					if rang := rings(t, alarm, began, time.Hour); rang != c.rings {
+						t.Errorf("the alarm rang after %v; want %v", rang, c.rings)
+					}
+				}
+				time.Sleep(10*time.Second - time.Since(began))
+				if shows := clock.Now().Sub(first); shows != c.shows {
+					t.Errorf("after 10 s it has gone %v; want %v", shows, c.shows)
+				}
+				last := clock.Now()
+				beyond := clock.After(math.MaxInt64)
+				time.Sleep(time.Hour)
+				if now := clock.Now(); now.Before(last) {
+					t.Errorf("it went backward by %v", last.Sub(now))
+				}
+				select {
+				case at := <-beyond:
+					t.Errorf("an alarm of 292 years rang at %v", at)
+				case at, ok := <-alarm:
+					t.Errorf("the alarm of 20 s rang at %v, %v", at, ok)
+				default:
+				}
+				if c.rings == 0 { // the alarm still rings if the rate changes
+					began = time.Now()
+					clock.Rate(1)
+					rings(t, alarm, began, time.Minute)
 				}
 			})
 		})
@@ -140,7 +198,7 @@ func TestRestartable(t *testing.T) {
 				t.Errorf("%s: 50 s after the restart it is locked: %v", c.name, now)
 			}
 			time.Sleep(10 * time.Second)
-			for i := range uint64(2) { // what is written after the restart is kept
+			for i := range uint64(2) { // the store keeps records that are written after the restart
 				res, err := auth.Do(t.Context(), "job", acquire(idB))
 				if err != nil || res.Record.Epoch != c.next+i {
 					t.Errorf("%s: epoch %d, %v; want %d", c.name, res.Record.Epoch, err, c.next+i)
@@ -150,8 +208,8 @@ func TestRestartable(t *testing.T) {
 	})
 }
 
-// A record that somebody wrote by hand does not pin the lease for longer than the store's
-// limits, and an answer can be made to tell less than it could.
+// A record that an operator wrote by hand locks the lease for no longer than the limits of the
+// store allow. Answer can remove data from an answer.
 func TestTamper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(&memory.Options{Limits: lease.AzureLimits})

@@ -20,10 +20,10 @@
 //   - [Tamper] changes the records that a store returns.
 //
 // A wrapper can be wrapped again. A wrapper implements an optional interface, such as
-// [lease.Watcher], if the wrapped value implements that interface. Every function that blocks has a
-// context, and returns when that context is done.
+// [lease.Watcher], if the wrapped value implements that interface. Every function of this package
+// that may block takes a context, and returns when that context is done.
 //
-// A function of this package panics if one of its arguments is invalid, because that is a mistake
-// in the test. Examples of invalid arguments are a probability above 1, a negative duration, and a
-// fault or a store that is nil.
+// If a test passes an invalid argument to a function of this package, the function panics. Examples
+// of invalid arguments are a probability above 1, a negative duration, and a fault or a store that
+// is nil.
 package leasefault

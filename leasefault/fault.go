@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// ErrInjected is wrapped by every error that a [Fault] of this package creates. Use errors.Is to
+// ErrInjected is wrapped by every error that a [Fault] or a [WatchFault] of this package creates.
+// If a fault returns the error of a context, that error does not wrap ErrInjected. Use errors.Is to
 // distinguish injected errors from other errors.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault decides what happens to one call of an authority or a store. A Fault may execute the call
-// once or several times, with [Call.Send]. A Fault that never calls Send drops the call.
+// A Fault is a function that is called instead of a method of an authority or a store. To execute
+// the call of the method, the Fault calls [Call.Send], once or several times. A Fault that never
+// calls Send drops the call.
 //
 // If the Fault returns nil, the caller gets the result of the last Send, even if that result is an
 // error. If the Fault returns an error, the caller gets only that error, and does not know whether
-// the call was executed. If the Fault returns nil without a Send, the caller gets an error that
-// wraps [ErrInjected].
+// the call was executed. If the Fault returns nil but has not called Send, the caller gets an error
+// that wraps [ErrInjected].
 //
 // A Fault must be safe for concurrent use by multiple goroutines. It must return soon after ctx is
 // done.
@@ -39,7 +41,7 @@ type Call struct {
 }
 
 // Send executes the call and returns the error of that execution. Multiple goroutines may call Send
-// concurrently, even after the Fault has returned.
+// concurrently, even after the [Fault] has returned.
 func (c *Call) Send(ctx context.Context) error {
 	answer, err := c.do(ctx)
 	c.keep(answer, err)
@@ -52,14 +54,14 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// copyWith returns a copy of the call that Send executes with do. The copy has an answer of its
-// own.
+// copyWith returns a copy of the call. The Send of the copy executes do. The copy has an answer of
+// its own.
 func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
 
-// executeWith executes the call with the fault f, and returns the answer and the error for the
-// caller.
+// executeWith applies the fault f to the call, and returns the answer and the error that the caller
+// of the method gets.
 func (c *Call) executeWith(ctx context.Context, f Fault) (any, error) {
 	if err := f(ctx, c); err != nil {
 		return nil, err
@@ -99,8 +101,8 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // LoseRequest drops the request, so that the request is never executed. LoseRequest waits until ctx
-// is done, and returns the error of ctx. If ctx.Done() is nil, LoseRequest returns an error at
-// once, because it would wait forever.
+// is done, and returns the error of ctx. If ctx.Done() is nil, LoseRequest does not wait, and
+// returns an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.blockUntilDone(ctx, "request") }
 
 // LoseAnswer executes the request, drops the answer, and waits until ctx is done. It returns the
@@ -121,8 +123,8 @@ func FailAnswer(ctx context.Context, c *Call) error {
 }
 
 // DelayRequest waits for d and then executes the request. If ctx is done before d has passed,
-// DelayRequest returns the error of ctx, and the request is never executed. Inside a [Detach],
-// DelayRequest executes the request even if the context of the caller is done.
+// DelayRequest returns the error of ctx, and the request is never executed. If the Fault is wrapped
+// with [Detach], DelayRequest executes the request even if the context of the caller is done.
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -134,8 +136,8 @@ func DelayRequest(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer executes the request at once, and returns the answer when d has passed since then. If
-// ctx is done during the delay, DelayAnswer returns the error of ctx.
+// DelayAnswer executes the request at once, then waits for d, and then returns the answer. If ctx
+// is done before the delay has ended, DelayAnswer returns the error of ctx.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -144,17 +146,17 @@ func DelayAnswer(d time.Duration) Fault {
 	}
 }
 
-// Duplicate executes the request twice, one execution after the other. The caller gets the second
-// answer.
+// Duplicate executes the request, and then executes the same request again. The caller gets the
+// second answer.
 func Duplicate(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	_ = c.Send(ctx)
 	return nil
 }
 
-// Stale returns an old answer, like a replica that lags behind. The old answer is the last
-// successful answer to the same operation on the same lease. If there is no such answer yet, Stale
-// executes the call. Use Stale for [Load] and [lease.ActionRead].
+// Stale returns an old answer, like a replica that lags behind. Stale returns the answer to the
+// last successful call of the same operation on the same lease. If there is no such answer yet,
+// Stale executes the call. Use Stale for [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

@@ -28,9 +28,9 @@ func After(f func()) Fault {
 	}
 }
 
-// If(on, f) is a Fault that calls on() before each call. It applies f to the call if on() returns
-// true, and executes the call normally otherwise. For example, If(down.Load, LoseRequest) simulates
-// a network that is down while the atomic.Bool down is true.
+// If(on, f) is a Fault that calls on() before each call. If on() returns true, f is applied to the
+// call. If on() returns false, the call is executed normally. For example, If(down.Load,
+// LoseRequest) simulates a network that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -43,8 +43,9 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain combines several faults. A call passes through the first fault, then through the second
-// fault, and so on. If one fault drops the call, the call does not reach the next fault.
+// Chain combines several faults. The first fault is applied to the call. When the first fault calls
+// [Call.Send], the second fault is applied, and so on. If a fault drops the call, the next fault is
+// not applied.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)
@@ -71,9 +72,9 @@ func chain(faults []Fault) Fault {
 	}
 }
 
-// Random applies a fault, chosen at random from faults, to each call with the probability p. For a
-// given seed, the n-th call of an operation always gets the same fault, so that a run can be
-// repeated.
+// Random chooses one of the given faults at random, and applies it to a call with the probability
+// p. Otherwise Random executes the call normally. For a given seed, Random always applies the same
+// fault to the n-th call of an operation, so that a run can be repeated.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)
 	mustFaults("Random", faults...)

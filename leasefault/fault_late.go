@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Detach applies f to a request, and lets that request continue after its caller has given up. If
-// the context of the caller is done, the caller gets the error of that context at once. The fault f
-// and the request continue with a context of their own. At the end of the test, a cleanup function
-// cancels the requests that are still in progress and waits for them. For example, Detach(t,
-// DelayRequest(d)) simulates a request that arrives late.
+// Detach applies the fault f to a request, and lets the request continue after its caller has
+// stopped waiting. If the context of the caller is done, the caller gets the error of that context
+// at once. The fault f and the request use another context, so they continue. At the end of the
+// test, a cleanup function cancels all detached requests that are still in progress, and waits for
+// them. For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -27,8 +27,8 @@ func Detach(t testing.TB, f Fault) Fault {
 
 // Repeat sends the request twice. The caller gets the answer to the first request. The fault f is
 // applied to the second request. As with [Detach], the second request continues even if the context
-// of the caller is done. For example, Repeat(t, DelayRequest(d)) sends a copy of the request when d
-// has passed since the first answer.
+// of the caller is done. For example, Repeat(t, DelayRequest(d)) sends the request a second time
+// when d has passed since the first answer.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")
 	mustFaults("Repeat", f)

@@ -33,7 +33,8 @@ func epoch(t *testing.T, a lease.Authority) uint64 {
 	return res.Record.Epoch
 }
 
-// What the first acquire meets, how it ends for the caller, and what becomes of it.
+// Each case applies a fault to the first acquire, and checks the result for the caller and the
+// number of grants at the authority.
 func TestFaults(t *testing.T) {
 	const patience = 10 * time.Second // of the caller
 	for _, c := range []struct {

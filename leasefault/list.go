@@ -7,10 +7,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listLoaded implements List for a store that changes the records of an inner store. The names come
-// from the List of the inner store. The record and the time of each entry come from the Load of the
-// wrapper. The inner store must be a Lister. If the inner store is not a Lister, passon.Store hides
-// the List method of the wrapper.
+// listLoaded implements the method List of a wrapper that changes the records of an inner store.
+// The names come from the List of the inner store. For each of these names, listLoaded calls the
+// method Load of the wrapper. The record and the time in the entry come from that call. The inner
+// store must be a [lease.Lister]. If the inner store is not a Lister, passon.Store hides the method
+// List of the wrapper.
 func listLoaded(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A wrapper that changes what a load shows lists the same record.
+// A wrapper that changes loaded records changes listed records in the same way.
 func TestListIsWhatLoadShows(t *testing.T) {
 	for name, wrap := range map[string]func(lease.Store) (lease.Store, func()){
 		"Skew": func(s lease.Store) (lease.Store, func()) {
@@ -46,7 +46,7 @@ func TestListIsWhatLoadShows(t *testing.T) {
 	}
 }
 
-// listed is what s lists. Each entry must be what a load shows.
+// listed returns the records that s lists. Each record must be equal to the loaded record.
 func listed(t *testing.T, s lease.Store) map[string]lease.Record {
 	t.Helper()
 	records := map[string]lease.Record{}

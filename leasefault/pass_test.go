@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// Every wrapper has the abilities of what it wraps, and no others.
+// Every wrapper has the optional methods of the wrapped value, and no other optional methods.
 func TestWrappersPassOn(t *testing.T) {
 	type store = lease.Store
 	clock := leasefault.NewClock()

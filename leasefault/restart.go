@@ -14,17 +14,17 @@ import (
 type Loss uint8
 
 const (
-	// LoseMemory makes the store lose all records, including the epochs.
+	// LoseMemory makes a restart delete all records of the store, including the epochs.
 	LoseMemory Loss = iota
 
-	// ResetTerm makes the store forget when each lease began. The full duration of each lease
-	// starts again after the restart.
+	// ResetTerm makes the store forget when each lease began. After the restart, the full duration
+	// of a lease starts again when the store first loads that lease.
 	ResetTerm
 )
 
-// Restartable returns a store that wraps s, and a function that simulates a restart of that store.
-// Each call of restart makes the store lose data, as the argument loss specifies. Records that are
-// written after the restart are complete.
+// Restartable returns a store that wraps s, and a function that simulates a restart of the returned
+// store. Each call of restart makes the returned store lose data. The argument loss specifies which
+// data is lost. Records that are written after the restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
@@ -57,7 +57,7 @@ func (r *restartable) Load(ctx context.Context, name string) (lease.Snapshot, er
 	return r.forget(name, snap), nil
 }
 
-// forget removes from a snapshot the data that was lost in the restart.
+// The method forget returns a copy of snap without the data that the store has lost in the restart.
 func (r *restartable) forget(name string, snap lease.Snapshot) lease.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

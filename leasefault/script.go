@@ -38,8 +38,8 @@ type operation interface {
 }
 
 // A Line is one line of a script. It applies a fault to some calls of an operation. The functions
-// [Nth], [First], [From] and [Always] return a Line. They panic if the fault is nil, if the
-// argument n is less than 1, or if the operation op does not exist.
+// [Nth], [First], [From] and [Always] return a Line. These functions panic if the fault is nil, if
+// n is less than 1, or if the operation op does not exist.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the number of the first call of op with the fault, counted from 1
@@ -47,29 +47,31 @@ type Line[Op operation] struct {
 	fault Fault
 }
 
-// Nth applies the fault f to the n-th call of op, counted from 1.
+// Nth returns a Line that applies the fault f only to the n-th call of the operation op. The first
+// call has the number 1.
 func Nth[Op operation](n int, op Op, f Fault) Line[Op] {
-	return Line[Op]{op, n, n, f}.checked("Nth", n)
+	return Line[Op]{op, n, n, f}.validate("Nth", n)
 }
 
-// First applies the fault f to the first n calls of op.
+// First returns a Line that applies the fault f to the first n calls of the operation op.
 func First[Op operation](n int, op Op, f Fault) Line[Op] {
-	return Line[Op]{op, 1, n, f}.checked("First", n)
+	return Line[Op]{op, 1, n, f}.validate("First", n)
 }
 
-// From applies the fault f to the n-th call of op and to all later calls of op.
+// From returns a Line that applies the fault f to the n-th call of the operation op and to all
+// later calls of op.
 func From[Op operation](n int, op Op, f Fault) Line[Op] {
-	return Line[Op]{op, n, 0, f}.checked("From", n)
+	return Line[Op]{op, n, 0, f}.validate("From", n)
 }
 
-// Always applies the fault f to every call of op.
+// Always returns a Line that applies the fault f to every call of the operation op.
 func Always[Op operation](op Op, f Fault) Line[Op] {
-	return Line[Op]{op, 1, 0, f}.checked("Always", 1)
+	return Line[Op]{op, 1, 0, f}.validate("Always", 1)
 }
 
-// checked returns the line l, or panics if the line has an invalid argument. The panic names the
-// constructor.
-func (l Line[Op]) checked(constructor string, n int) Line[Op] {
+// validate returns the Line l. If a field of l is invalid, validate panics with a message that
+// contains the given name of the constructor.
+func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
 	last := Op(Swap)
@@ -80,17 +82,18 @@ func (l Line[Op]) checked(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns an authority that passes calls on to the authority a and applies faults to some of
-// them. If several lines apply to a call, Script combines their faults like [Chain]. Each line
-// counts the calls of its operation, for all leases together. If a line contains a [Detach] or a
-// [Repeat], the authority a must be usable until the cleanup functions of the test run.
+// Script returns an authority that passes calls on to the authority a and applies the faults of the
+// given lines to some of these calls. If several lines apply to a call, Script combines their
+// faults like [Chain]. Each line counts the calls of its operation. This count includes the calls
+// for all leases. If a fault was made by [Detach] or [Repeat], the authority a must stay usable
+// until the cleanup functions of the test run.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
-// ScriptStore returns a store that passes calls on to s and applies faults to some of them. It
-// counts calls and combines faults as [Script] does.
+// ScriptStore returns a store that passes calls on to the store s and applies the faults of the
+// given lines to some of these calls. It counts calls and combines faults as [Script] does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
@@ -124,8 +127,8 @@ func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapsho
 	})
 }
 
-// executeScripted counts a call, and executes the call with the faults of all lines that apply to
-// it.
+// executeScripted counts a call. Then it executes the call with the faults of all lines that apply
+// to the call.
 func executeScripted[Op operation, A any](ctx context.Context, counter *callCounter[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
 	faults, last := counter.addCall(about)
@@ -138,8 +141,8 @@ func executeScripted[Op operation, A any](ctx context.Context, counter *callCoun
 	return a, err
 }
 
-// A callCounter counts the calls for each line of a script. It also stores the last successful
-// answer to each operation on each lease.
+// A callCounter counts the calls for each line of a script. For each operation on each lease, a
+// callCounter also stores the last successful answer.
 type callCounter[Op operation] struct {
 	lines []Line[Op]
 
@@ -160,8 +163,8 @@ func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCou
 	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// addCall counts a call. It returns the faults that apply to the call, and the last successful
-// answer to the same operation on the same lease.
+// addCall counts a call, and returns the faults that apply to it. It also returns the last
+// successful answer to the same operation on that lease.
 func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

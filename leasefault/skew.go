@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Skew returns a store that has the records of s and the time of the clock c. When c is stepped,
-// the time of the store changes by the same amount. While c is stopped, no lease expires. All
-// writes must use the returned store, because only that store knows when each lease ends on the
-// clock c.
+// Skew returns a store that keeps its records in the store s, but takes its time from the clock c.
+// When [Clock.Step] changes the time of c, the time of the store changes by the same amount. While
+// c is stopped, no lease expires. Do not write to s directly, because only the returned store knows
+// when each lease ends on the clock c.
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")
@@ -38,8 +38,7 @@ func (s *skewed) Load(ctx context.Context, name string) (lease.Snapshot, error) 
 	return s.shift(name, snap), err
 }
 
-// shift converts the times of a snapshot from the clock of the inner store to the clock of the
-// Skew.
+// shift converts the times in a snapshot of the inner store to times of the clock s.clock.
 func (s *skewed) shift(name string, snap lease.Snapshot) lease.Snapshot {
 	if snap.Version == "" {
 		return snap

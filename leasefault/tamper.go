@@ -8,10 +8,10 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Tamper returns a store that lets f change its records, as if somebody had edited the records by
-// hand. The store calls f with the record of every snapshot that Load returns, and with the record
-// of every entry that List returns. The store does not call f for the records of a Swap. The
-// function f must be safe for concurrent use by multiple goroutines.
+// Tamper returns a store that calls f to change its records, as if an operator had edited the
+// records by hand. The store calls f with the record of every snapshot that Load returns, and with
+// the record of every entry that List returns. The store does not call f for the records of a Swap.
+// The function f must be safe for concurrent use by multiple goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
@@ -44,9 +44,10 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns an authority that passes every answer of the authority a to f before the caller
-// gets it. The function f may change the answer. For example, f may remove the record or reduce
-// MinRemaining.
+// Answer returns an authority that passes requests on to the authority a. The returned authority
+// calls f with every answer of a, before the caller gets the answer. The function f may change the
+// answer. For example, f may remove the record from the answer or reduce MinRemaining. The function
+// f must be safe for concurrent use by multiple goroutines.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")

@@ -10,17 +10,18 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A WatchFault decides what happens to one watch. A WatchFault may call the function watch to start
-// the watch. A WatchFault returns the channel from which the watcher receives signals. It must
-// close the returned channel when ctx is done, and when the watch is lost.
+// A WatchFault is called instead of a method Watch. To start the real watch, a WatchFault calls the
+// function watch. A WatchFault returns the channel from which the caller of Watch receives signals.
+// A WatchFault must close the channel that it returns when ctx is done, and when the real watch is
+// lost. A WatchFault must be safe for concurrent use by multiple goroutines.
 //
-// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to a watch, call
-// Lossy again with the result of the first Lossy.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to the same
+// watches, call Lossy again with the authority that the first call of Lossy returned.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
-// Lossy returns an authority that passes calls on to the authority a and applies the fault f to
-// every watch. If a is not a [lease.Watcher], Lossy returns a unchanged. The following line loses
-// all signals:
+// Lossy returns an authority that passes calls on to the authority a, and that applies the fault f
+// to every watch. If a is not a [lease.Watcher], Lossy returns a unchanged. The following line
+// loses all signals:
 //
 //	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
@@ -38,8 +39,8 @@ type lossyAuthority struct {
 	lossy
 }
 
-// LossyStore returns a store that passes calls on to s and applies the fault f to every watch. If s
-// is not a [lease.Watcher], LossyStore returns s unchanged.
+// LossyStore returns a store that passes calls on to the store s, and that applies the fault f to
+// every watch. If s is not a [lease.Watcher], LossyStore returns s unchanged.
 func LossyStore(s lease.Store, f WatchFault) lease.Store {
 	must(s != nil, "LossyStore: the store must not be nil")
 	must(f != nil, "LossyStore: the fault must not be nil")
@@ -84,8 +85,8 @@ func CloseWatch(d time.Duration) WatchFault {
 	}
 }
 
-// LoseSignals drops each signal of a watch with the probability p. For a given seed, it always
-// drops the same signals.
+// LoseSignals returns a WatchFault that drops each signal of a watch with the probability p. For a
+// given seed, the WatchFault always drops the same signals.
 func LoseSignals(seed uint64, p float64) WatchFault {
 	mustProbability("LoseSignals", p)
 	return relay(func() func(context.Context) bool {
@@ -94,7 +95,8 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delays every signal of a watch by d.
+// DelaySignals delays every signal of a watch by at least d. It delays one signal at a time. If a
+// second signal arrives during the delay of the first, its delay starts when the first delay ends.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -102,9 +104,10 @@ func DelaySignals(d time.Duration) WatchFault {
 	})
 }
 
-// relay returns a WatchFault that forwards the signals of a watch in a goroutine. The goroutine
-// ends with the watch. For each watch, relay calls begin to get a filter function. The goroutine
-// calls the filter for each signal, and forwards the signal if the filter returns true.
+// relay returns a WatchFault that starts one goroutine for each watch, to forward the signals of
+// the watch. The goroutine ends with the watch. For each watch, the WatchFault calls begin to get a
+// filter function. The goroutine calls the filter for each signal, and forwards the signal if the
+// filter returns true.
 func relay(begin func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)
