@@ -4,6 +4,7 @@ package logqueue
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -38,7 +39,7 @@ const (
 
 // Log adds a record. It does not wait. If 64 records are already waiting, Log drops the new record.
 // The next record that the Logger gets has the attribute "dropped" with the number of dropped
-// records.
+// records. An attribute whose value is nil is left out.
 func (q *Queue) Log(level slog.Level, text string, args ...any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,10 +48,20 @@ func (q *Queue) Log(level slog.Level, text string, args ...any) {
 		go q.run()
 	}
 	if w := q.work; len(w.waiting) < mostWaiting {
-		w.waiting = append(w.waiting, record{level, text, args})
+		w.waiting = append(w.waiting, record{level, text, withoutNil(args)})
 	} else {
 		w.dropped++
 	}
+}
+
+// withoutNil returns the pairs of a key and a value whose value is not nil.
+func withoutNil(args []any) (kept []any) {
+	for pair := range slices.Chunk(args, 2) {
+		if len(pair) < 2 || pair[1] != nil {
+			kept = append(kept, pair...)
+		}
+	}
+	return kept
 }
 
 // Flush waits until the Logger has every record, but for at most a tenth of a second. It is called

@@ -34,10 +34,10 @@ func TestOrder(t *testing.T) {
 		var out bytes.Buffer
 		q := logqueue.Queue{To: logger(&out, func(slog.Record) { time.Sleep(time.Millisecond) })}
 		q.Log(slog.LevelInfo, "first", "n", 1)
-		q.Log(slog.LevelError, "second")
+		q.Log(slog.LevelError, "second", "err", error(nil), "m", 2)
 		q.Flush()
 		lines := strings.Split(out.String(), "\n")
-		if len(lines) != 3 || !strings.Contains(lines[0], `level=INFO msg=first n=1`) || !strings.Contains(lines[1], `level=ERROR msg=second`) {
+		if len(lines) != 3 || !strings.Contains(lines[0], `level=INFO msg=first n=1`) || !strings.Contains(lines[1], `level=ERROR msg=second m=2`) {
 			t.Errorf("logged:\n%s", out.String())
 		}
 	})

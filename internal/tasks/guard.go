@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -15,9 +14,8 @@ var (
 	// ErrGone is the error that Guard passes on if the function exited its goroutine.
 	ErrGone = errors.New("the authority ended the goroutine of the request, so the outcome is not known")
 
-	// ErrOverdue is the error that Guard passes on if the function did not return in time. It
-	// matches context.DeadlineExceeded.
-	ErrOverdue = fmt.Errorf("given up, because the authority does not return: %w", context.DeadlineExceeded)
+	// ErrOverdue is the error that Guard passes on if the function did not return in time.
+	ErrOverdue = errors.New("given up, because the authority does not return")
 )
 
 // Guard calls f with a context that lasts for d, and calls answer exactly once:
@@ -27,8 +25,7 @@ var (
 //   - If f has not returned d after its context ended, answer gets ErrOverdue and givenUp is set.
 //     Guard then waits for f, drops its results, and calls returned.
 //
-// Guard returns after the last of these calls. If an error of f matches context.Canceled, Guard
-// replaces it by the cause of the context.
+// Guard returns after the last of these calls.
 func Guard[T any](
 	ctx context.Context, c lease.Clock, d time.Duration, f func(context.Context) (T, error),
 	answer func(answer T, err error, givenUp bool), returned func(),
@@ -65,7 +62,4 @@ func Guard[T any](
 		returned()
 	})
 	res, err = f(ctx)
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
-		err = cause // the time of a Clock is up
-	}
 }

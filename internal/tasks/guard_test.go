@@ -32,9 +32,8 @@ func (l *log) add(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf("%v: %s", time.Since(l.began), fmt.Sprintf(format, args...)))
 }
 
-// What a function that is guarded does, and what is called then, with a timeout of a second.
+// Each case is a guarded function. It lists the functions that Guard calls, with a timeout of a second.
 func TestGuard(t *testing.T) {
-	wrapped := fmt.Errorf("wrapped: %w", context.Canceled)
 	for name, c := range map[string]struct {
 		f    func(context.Context) (int, error)
 		want []string
@@ -42,12 +41,8 @@ func TestGuard(t *testing.T) {
 		"answers": {func(context.Context) (int, error) { return 7, nil }, []string{"0s: 7 <nil> false"}},
 		"fails":   {func(context.Context) (int, error) { return 7, errors.New("bad") }, []string{"0s: 7 bad false"}},
 		"ends":    {func(context.Context) (int, error) { runtime.Goexit(); return 7, nil }, []string{"0s: 0 " + tasks.ErrGone.Error() + " false"}},
-		"ends with its context": {func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
+		"ends with its context": {func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, context.Cause(ctx) },
 			[]string{"1s: 0 context deadline exceeded false"}},
-		"wraps the end of its context": {func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, wrapped },
-			[]string{"1s: 0 context deadline exceeded false"}},
-		"is canceled by itself": {func(ctx context.Context) (int, error) { return 0, wrapped },
-			[]string{"0s: 0 " + wrapped.Error() + " false"}},
 		"is late": {func(context.Context) (int, error) { time.Sleep(2*time.Second - 1); return 7, nil },
 			[]string{"1.999999999s: 7 <nil> false"}},
 		"is overdue": {func(context.Context) (int, error) { time.Sleep(time.Minute); return 7, nil },

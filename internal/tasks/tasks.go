@@ -44,8 +44,9 @@ type Count struct{ n int }
 
 // Ask calls f on a new goroutine, as a task, and returns the answer of f. It returns false if f
 // returns an error or exits its goroutine, or if ctx is done first. It does not wait for an f that
-// ignores its context. If the Group is closed, or if as many calls as most are already running with
-// the same Count, Ask returns false and does not call f. A Count must be used with only one Group.
+// ignores its context. If the Group is closed, if as many calls as most are already running with the
+// same Count, or if ctx is done before the goroutine runs, Ask returns false and does not call f. A
+// Count must be used with only one Group.
 func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(context.Context) (T, error)) (answer T, ok bool) {
 	if !g.beginAsking(running, most) {
 		return answer, false
@@ -56,6 +57,9 @@ func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(
 			g.endAsking(running)
 			close(answers)
 		})
+		if ctx.Err() != nil {
+			return
+		}
 		if answer, err := f(ctx); err == nil {
 			answers <- answer
 		}

@@ -108,13 +108,13 @@ func TestAskIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g tasks.Group
 		var running, others tasks.Count
-		done, cancel := context.WithCancel(t.Context())
-		cancel()
 		called := 0
 		hang := func(context.Context) (int, error) { called++; time.Sleep(time.Hour); return 0, nil }
 		now := func(context.Context) (int, error) { called++; return 0, nil }
 		for range 5 {
-			tasks.Ask(done, &g, &running, 3, hang)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			tasks.Ask(ctx, &g, &running, 3, hang)
+			cancel()
 			synctest.Wait()
 		}
 		if called != 3 {
@@ -128,6 +128,12 @@ func TestAskIsBounded(t *testing.T) {
 		if _, ok := tasks.Ask(t.Context(), &g, &running, 3, now); !ok {
 			t.Error("not asked, though none is running")
 		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, ok := tasks.Ask(done, &g, &running, 3, now); ok {
+			t.Error("asked under a context that was done")
+		}
+		synctest.Wait()
 		closes(t, &g, 0)
 		if _, ok := tasks.Ask(t.Context(), &g, &running, 3, now); ok || called != 5 {
 			t.Errorf("asked by a Group that is closed; %d calls", called)

@@ -238,7 +238,7 @@ func (l *lock) Describe() string   { return l.identity }
 // An outcome is what came of a scenario.
 type outcome struct {
 	kept    bool          // the first went on
-	overlap time.Duration // for which both worked; negative: nobody did
+	overlap time.Duration // for which both worked; negative: neither did
 }
 
 func (o outcome) String() string {

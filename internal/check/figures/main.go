@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -48,6 +49,28 @@ func run(file, in, title string, command []string) error {
 		return err
 	}
 	fmt.Print(body)
+	return store(file, title, body)
+}
+
+// store puts a block into the file. A second file, which exists only meanwhile, keeps other
+// processes from changing the file at the same time.
+func store(file, title, body string) error {
+	lock := file + ".lock"
+	for tries := 0; ; tries++ {
+		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o644)
+		if err == nil {
+			f.Close()
+			defer os.Remove(lock)
+			break
+		}
+		if !os.IsExist(err) {
+			return err
+		}
+		if tries == 100 {
+			return fmt.Errorf("%s exists; remove it if no other process writes figures", lock)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 	old, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		return err
@@ -104,7 +127,7 @@ var logged = regexp.MustCompile(`^ +[a-z_0-9]+_test\.go:\d+: (.*)\n$`)
 
 // mostLogged bounds the number of lines that the subtests of one test may log. If there are more,
 // Figures keeps none of them.
-const mostLogged = 12
+const mostLogged = 24
 
 // summarize returns the logs of the tests, the number of passed tests, and the output of failed
 // tests.
@@ -119,7 +142,7 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 	}
 	tests := map[string]*test{}
 	var order []string
-	outputs := map[string]string{}
+	outputs := map[string]*strings.Builder{}
 	var failed []string
 	wasLog := "" // the test whose log the next lines continue
 	for l := range bytes.Lines(stream) {
@@ -136,7 +159,10 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 		}
 		switch e.Action {
 		case "output":
-			outputs[id] += e.Output
+			if outputs[id] == nil {
+				outputs[id] = new(strings.Builder)
+			}
+			outputs[id].WriteString(e.Output)
 			m := logged.FindStringSubmatch(e.Output)
 			if m == nil {
 				if t := tests[key]; wasLog == id && t != nil && below == "" && strings.HasPrefix(e.Output, "        ") {
@@ -150,7 +176,9 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 				continue
 			}
 			if below == "" {
-				tests[key].logs = append(tests[key].logs, m[1])
+				if !slices.Contains(tests[key].logs, m[1]) { // as in another run of the same test, with -count
+					tests[key].logs = append(tests[key].logs, m[1])
+				}
 				continue
 			}
 			tests[key].below++
@@ -191,7 +219,9 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 		}
 	}
 	for _, id := range failed {
-		failures += outputs[id]
+		if outputs[id] != nil {
+			failures += outputs[id].String()
+		}
 	}
 	return b.String(), passed, failures
 }

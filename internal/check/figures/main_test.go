@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -143,5 +145,26 @@ func TestEveryShownCommandIsRun(t *testing.T) {
 		if !run[command] {
 			t.Errorf(".ci/deep does not run %q", command)
 		}
+	}
+}
+
+func TestStoreAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "figures")
+	const writers = 20
+	errs := make(chan error)
+	for i := range writers {
+		go func() { errs <- store(file, fmt.Sprintf("command %d", i), "passed\n") }()
+	}
+	for range writers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "$ command"); n != writers {
+		t.Errorf("%d blocks of %d were kept:\n%s", n, writers, text)
 	}
 }

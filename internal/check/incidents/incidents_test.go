@@ -34,7 +34,7 @@ func play(t *testing.T, incidents []incident) {
 	}
 }
 
-// A stage is a store and whoever holds over it.
+// A stage is a store and the holders over it.
 type stage struct {
 	*testing.T
 	ctx   context.Context
@@ -96,7 +96,7 @@ func (s *stage) losses(h *session.Session) (count *atomic.Int32, last *atomic.Po
 	return count, last
 }
 
-// after lets time pass, and whoever is woken by it run.
+// after lets time pass, and returns when all goroutines that were woken have run.
 func (s *stage) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

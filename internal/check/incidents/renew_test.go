@@ -63,7 +63,7 @@ func TestRenew(t *testing.T) {
 			s.want(errors.Is(last.Load(), lease.ErrExpired), "for the reason expired, not %v", last.Load())
 			close(letGo)
 		}},
-		{"kuberhealthy/kuberhealthy#1533", "after a single loss nobody contended again until the process was restarted", func(s *stage) {
+		{"kuberhealthy/kuberhealthy#1533", "after a single loss no process contended again until the process was restarted", func(s *stage) {
 			var cut atomic.Bool
 			h := s.hold(s.script(leasefault.Always(leasefault.Any, leasefault.If(cut.Load, leasefault.FailRequest))), nil)
 			ctx, cancel := context.WithCancel(s.ctx)

@@ -129,7 +129,7 @@ func TestTime(t *testing.T) {
 			s.want(a.HandOver(s.ctx, to) == nil, "handed over")
 			third := s.hold(s.auth, nil)
 			ok, _ := third.Acquire(s.ctx)
-			s.want(!ok, "nobody comes between")
+			s.want(!ok, "no other holder comes between")
 			s.want(s.take(b).Compare(old) > 0, "with a newer token")
 		}},
 	})

@@ -10,7 +10,7 @@ import (
 
 // Options are the settings of a group. All fields except Wrong are required.
 type Options struct {
-	Name      string   // of the lease, which nobody else may use
+	Name      string   // of the lease, which no other group may use
 	Endpoints []string // a holder for each, at a store of its own
 	Duration  time.Duration
 	Seed      uint64

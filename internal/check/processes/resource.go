@@ -16,7 +16,7 @@ import (
 //
 //	GET /count   reads it, under a token
 //	PUT /count   writes "base next", under a token: next, computed from base
-//	GET /peek    reads it past the guard, as nobody should
+//	GET /peek    reads it past the guard, as no holder should
 //	GET /newest  the newest token that was admitted
 //	POST /bad    a violation that a holder has found
 type resource struct {

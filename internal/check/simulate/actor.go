@@ -162,7 +162,7 @@ func (a *actor) react() { time.Sleep(a.work.upTo(reaction)) }
 func (a *actor) run(ctx context.Context) {
 	for a.sleep(ctx, 5*time.Second) {
 		within, cancel := a.callContext(ctx)
-		if tok, err := session.AcquireWait(within, a.lease, &session.RunOptions{Clock: a.clock, Rand: a.contest}); err == nil {
+		if tok, err := session.AcquireWait(within, a.lease, &session.RunOptions{Logger: slog.New(slog.DiscardHandler), Clock: a.clock, Rand: a.contest}); err == nil {
 			a.term(ctx, tok)
 		}
 		cancel()

@@ -90,7 +90,7 @@ func (w *world) heal(ctx context.Context) {
 		before := grants()
 		for waited := time.Duration(0); grants() == before; waited += time.Second {
 			if waited > bound {
-				w.violate(otherwise, "nobody has acquired for %v without any fault", bound)
+				w.violate(otherwise, "no holder has acquired for %v without any fault", bound)
 				return
 			}
 			time.Sleep(time.Second)

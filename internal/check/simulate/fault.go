@@ -13,7 +13,7 @@ import (
 type Promise uint8
 
 const (
-	belief    Promise = 1 << iota // of the holder: nobody believes while another's ID is in force
+	belief    Promise = 1 << iota // of the holder: no holder believes while another's ID is in force
 	order                         // tokens rise with every grant
 	otherwise                     // nothing excludes these: the guard, told once, live again
 )
@@ -108,7 +108,7 @@ func once(f func(*world, *dice)) func(*world, *dice) func() {
 
 func revoke(p lease.Period) func(*world, *dice) func() {
 	return once(func(w *world, _ *dice) {
-		_, _ = lease.Break(context.Background(), lease.NewAuthority(w.store), name, p) // refused if nobody holds
+		_, _ = lease.Break(context.Background(), lease.NewAuthority(w.store), name, p) // refused if the lease is free
 	})
 }
 
