@@ -3,9 +3,110 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
+
+// TestAuthority tests an authority. It checks the M, R and A clauses of SPEC.md. TestAuthority runs
+// one subtest for each rule, for each scenario in [Vectors], and for each cell of the tables in
+// Vectors. TestAuthority also checks those rules of the S clauses that apply to authorities.
+//
+// Each subtest calls newAuthority to get an authority. The new authority must not have records of
+// the leases that the subtest uses. The function newAuthority may register cleanup functions on t.
+// If [Options.Bubble] is set, newAuthority runs inside the synctest bubble of the subtest. Without
+// Options.Bubble, newAuthority must be safe for concurrent use by multiple goroutines.
+func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
+	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
+	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
+	s.test(t)
+}
+
+var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, authorityNameRules, authorityWatchRules, authorityListRules)
+
+func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
+
+// An authorityProbe combines an authority under test with the rule that tests this authority.
+type authorityProbe struct {
+	*probe
+	lease.Authority                 // records its calls in the history
+	bare            lease.Authority // without the history
+}
+
+func (p *probe) authority() authorityProbe {
+	a := p.suite.newAuthority(p.TB)
+	p.checkMade(a, "newAuthority")
+	if m, ok := a.(*stepper); ok { // a stepper writes the history itself, with the times of the machine
+		m.history = p.history
+		return authorityProbe{p, a, a}
+	}
+	return authorityProbe{p, p.history.authority(a), a}
+}
+
+// ask makes a request for the lease of the probe.
+func (a authorityProbe) ask(req lease.Request) (lease.Result, error) {
+	return a.Do(a.ctx, a.name, req)
+}
+
+// grant makes a request and requires that it is granted.
+func (a authorityProbe) grant(req lease.Request) lease.Result {
+	a.Helper()
+	res, err := a.ask(req)
+	if err != nil {
+		a.Fatalf("%s must be granted: %v", requestText(req), err)
+	}
+	return res
+}
+
+// refuse sends a request that the authority must refuse with the given code.
+func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result {
+	a.Helper()
+	res, err := a.ask(req)
+	if lease.CodeOf(err) != code {
+		a.Fatalf("%s must be refused as %v: %v", requestText(req), code, err)
+	}
+	return res
+}
+
+func (a authorityProbe) inspect() lease.Result {
+	a.Helper()
+	return a.grant(lease.Request{Action: lease.ActionRead})
+}
+
+func acquire(id lease.ID, d time.Duration) lease.Request {
+	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d}
+}
+
+func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRenew, ID: id} }
+
+func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
+
+// lacksAbility reports whether a request needs an ability that the authority lacks.
+func (p *probe) lacksAbility(req lease.Request) bool {
+	switch req.Action {
+	case lease.ActionBreak:
+		return !p.can(CanBreak)
+	case lease.ActionChange:
+		return !p.can(CanChange)
+	case lease.ActionWrite:
+		return !p.can(CanUse)
+	}
+	return false
+}
+
+// sameRecords reports whether two records are equal. If the authority has no clock, sameRecords
+// ignores the ends of the leases, because each read may return a different end.
+func (p *probe) sameRecords(a, b lease.Record) bool {
+	if !p.can(CanTellTime) && a.Until.IsZero() == b.Until.IsZero() {
+		a.Until = b.Until
+	}
+	return a == b
+}
 
 // answerRules check single answers of an authority.
 var answerRules = []rule{
@@ -35,6 +136,31 @@ var answerRules = []rule{
 		}
 		if p.can(CanShowRecords) && (res.Record.ID != id || res.Record.State != lease.Leased || res.Now.IsZero()) {
 			p.Errorf("the refusal shows %s at %s", outcomeText(res.Record, nil), timeText(res.Now))
+		}
+	}},
+	{"A1/the-cause-of-a-context-is-no-refusal", "a request whose context ends, before the call or during it, does not get the Code of the context's cause", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		requests := []lease.Request{acquire(id, p.D), renew(id), {Action: lease.ActionRead}}
+		// The context of a lease has such a cause when the lease was released or lost.
+		causes := []error{lease.ErrReleased, &lease.LostError{Name: "another", Reason: lease.ErrBroken, Err: context.Canceled}}
+		a.grant(requests[0])
+		began := time.Now()
+		a.grant(requests[0])
+		took := min(time.Since(began), p.Unit/2)
+		for _, cause := range causes {
+			ended, cancel := context.WithCancelCause(p.ctx)
+			cancel(cause)
+			for i, req := range requests {
+				_, err := a.Do(ended, p.name, req)
+				p.requireNoCode(req, err, "before", cause)
+				for j := range 20 {
+					ctx := p.endingBecause(cause, took*time.Duration(j)/10, i+j)
+					_, err := a.Do(ctx, p.name, req)
+					p.requireNoCode(req, err, "during", cause)
+					<-ctx.Done()
+				}
+			}
 		}
 	}},
 	{"A4/answers-are-fresh", "a refusal, and a read, are decided on the record as it is, not as it was", 0, func(p *probe) {
@@ -72,7 +198,7 @@ var answerRules = []rule{
 			p.Errorf("the record was %s, and is %s", recordText(before.Record), recordText(after.Record))
 		}
 	}},
-	{"A7/limits-are-kept", "a duration or a period out of the stated limits is refused at the grant; infinite is none of them", 0, func(p *probe) {
+	{"A7/limits-are-kept", "a duration or a period out of the stated limits is refused at the grant; an infinite duration is within them, and an infinite period is not", 0, func(p *probe) {
 		a := p.authority()
 		l := p.Limits
 		if l.MinDuration > 1 {
@@ -84,6 +210,12 @@ var answerRules = []rule{
 		}
 		if l.MaxPeriod > 0 && p.can(CanBreak) {
 			a.refuse(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(l.MaxPeriod + 1)}, lease.ErrPeriod)
+			a.refuse(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(lease.Infinite)}, lease.ErrPeriod)
+		}
+		if p.can(CanServeOldVersions) && (l.MinDuration > oldDuration || l.MaxDuration > 0 && l.MaxDuration < oldDuration) {
+			old := acquire(p.id(), p.D)
+			old.Version = lease.Version20110818
+			a.refuse(old, lease.ErrDuration) // whatever duration it gives
 		}
 		if state := a.inspect().Record.State; state != lease.Available {
 			p.Errorf("what was refused left the lease %v", state)
@@ -92,6 +224,83 @@ var answerRules = []rule{
 			a.grant(acquire(p.id(), lease.Infinite))
 		} else {
 			a.grant(acquire(p.id(), p.D))
+		}
+	}},
+	{"A7/bounds-are-within-the-limits", "the shortest and the longest duration, and the longest period, are granted", 0, func(p *probe) {
+		a := p.authority()
+		l := p.Limits
+		for _, d := range []time.Duration{l.MinDuration, l.MaxDuration} {
+			if d > 0 {
+				id := p.id()
+				a.grant(acquire(id, d))
+				a.grant(release(id))
+			}
+		}
+		if l.MaxPeriod > 0 && p.can(CanBreak) {
+			id := p.id()
+			a.grant(acquire(id, p.D))
+			a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(l.MaxPeriod)})
+			a.grant(release(id))
+		}
+	}},
+	{"A7/the-break-of-an-infinite-lease-lasts-for-the-longest-period", "no other limit shortens the break of an infinite lease, at the break or at a later look", CanBreak | CanBeInfinite, func(p *probe) {
+		a := p.authority()
+		long := 100 * p.D
+		if p.Limits.MaxPeriod > 0 {
+			long = p.Limits.MaxPeriod
+		}
+		id := p.id()
+		a.grant(acquire(id, lease.Infinite))
+		sent := time.Now()
+		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)})
+		for _, res := range []lease.Result{a.inspect(), a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther), a.inspect()} {
+			// When some authorities refuse a request, they do not return the record of the lease.
+			if !res.Now.IsZero() && res.MaxRemaining()+time.Since(sent)+p.Slack < long {
+				p.Errorf("%v remain of an infinite lease that was broken with period %v", res.MaxRemaining(), long)
+			}
+		}
+		a.grant(release(id))
+	}},
+	{"A7/a-record-beyond-the-limits-ends-after-first-sight", "a record that claims more than the limits ends the longest time after the first request that sees it, whatever that request and its outcome; a read does not count", hasPut | exactTime, func(p *probe) {
+		a := p.authority()
+		for i, c := range p.excessiveRecords() {
+			for j, req := range p.firstRequests(c.ID) {
+				if p.lacksAbility(req) {
+					continue
+				}
+				name := fmt.Sprint(p.name, i, j)
+				do := func(req lease.Request) lease.Result {
+					res, _ := a.Do(p.ctx, name, req)
+					return res
+				}
+				read := lease.Request{Action: lease.ActionRead}
+				now := do(read).Now
+				r := c.Record
+				if !r.Until.IsZero() {
+					r.Until = now.Add(c.claims)
+				}
+				p.history.printf("== the record of %q becomes %s, %s", name, outcomeText(r, nil), c.what)
+				p.Options.Put(p.TB, a.bare, name, r)
+				if sure := do(read).MinRemaining; sure > c.lasts {
+					p.Errorf("%s: a read shows that %v are certain, and another request may end it after %v", c.what, sure, c.lasts)
+				}
+				if c.lasts < c.claims {
+					p.pass(c.lasts / 2)
+				}
+				if first := do(req); first.MinRemaining > c.lasts {
+					p.Errorf("%s: after %s, %v are certain, and the longest time is %v", c.what, requestText(req), first.MinRemaining, c.lasts)
+				}
+				p.pass(c.lasts / 2)
+				_ = do(acquire(p.id(), p.D)) // a later request does not start the time again
+				p.pass(c.lasts - c.lasts/2 - 1)
+				if !do(read).Record.State.Locked() {
+					p.Errorf("%s: it was first seen by %s, and has ended before %v have passed", c.what, requestText(req), c.lasts)
+				}
+				p.pass(1)
+				if do(read).Record.State.Locked() {
+					p.Errorf("%s: it was first seen by %s, and has not ended after %v", c.what, requestText(req), c.lasts)
+				}
+			}
 		}
 	}},
 	{"A8/anybody-may-break", "a break needs no ID, and returns how long the lease stays locked", CanBreak, func(p *probe) {
@@ -107,4 +316,332 @@ var answerRules = []rule{
 		p.pass(left + p.Slack/4)
 		a.grant(acquire(p.id(), p.D))
 	}},
+}
+
+// certaintyRules check MinRemaining and MaxRemaining.
+var certaintyRules = []rule{
+	{"A5/min-remaining-is-certain", "the ID stays locked for MinRemaining, counted from the time at which the request was sent", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
+			sent := time.Now()
+			res := a.grant(req)
+			if res.MinRemaining < 0 || res.MinRemaining > p.D {
+				p.Fatalf("%v of a lease of %v are certain", res.MinRemaining, p.D)
+			}
+			p.pass(res.MinRemaining - time.Since(sent) - max(time.Nanosecond, p.Slack))
+			a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
+		}
+	}},
+	{"A5/min-remaining-of-every-answer-is-certain", "MinRemaining is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *probe) {
+		a := p.authority()
+		id, other := p.id(), p.id()
+		a.grant(acquire(id, p.D))
+		end := time.Now().Add(p.D) // the lease ends at this time at the latest
+		certain := func(req lease.Request, code lease.Code) {
+			p.Helper()
+			sent := time.Now()
+			if res, err := a.ask(req); lease.CodeOf(err) != code || code == 0 && err != nil {
+				p.Fatalf("%s: %v", requestText(req), err)
+			} else if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
+				p.Errorf("MinRemaining is %v in the answer to %s, and at most %v are left", res.MinRemaining, requestText(req), most)
+			}
+		}
+		p.pass(p.D/4 + 1) // so that what is left is no round number
+		certain(lease.Request{Action: lease.ActionRead}, 0)
+		certain(acquire(p.id(), p.D), lease.ErrHeldByOther)
+		certain(renew(p.id()), lease.ErrIDMismatch)
+		p.pass(time.Millisecond - 1) // a write may round the end up to a millisecond
+		if p.can(CanChange) {
+			certain(lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, 0)
+			id = other
+		}
+		if !p.can(CanBreak) {
+			return
+		}
+		// The period of the break is a quarter of p.D. Therefore the broken lease ends at most a
+		// quarter of p.D after the answer to the break.
+		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
+		end = time.Now().Add(p.D / 4)
+		certain(breaks, 0)
+		end = time.Now().Add(p.D / 4)
+		p.pass(p.D / 8)
+		certain(lease.Request{Action: lease.ActionRead}, 0)
+		certain(renew(id), lease.ErrBroken)
+		certain(breaks, 0)
+	}},
+	{"A5/min-remaining-of-an-infinite-lease", "MinRemaining of an infinite lease ends with its break, whose period is used as it is, or with the finite duration that it is given", CanBeInfinite, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, lease.Infinite))
+		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure < 0 || sure > p.D {
+			p.Errorf("MinRemaining is %v for a lease that was infinite and lasts %v now", sure, p.D)
+		}
+		if !p.can(CanBreak) {
+			return
+		}
+		long := 100 * p.D
+		if p.Limits.MaxPeriod > 0 {
+			long = p.Limits.MaxPeriod
+		}
+		a.grant(acquire(id, lease.Infinite))
+		if left := a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)}).MaxRemaining(); left > long || left < long-p.Slack {
+			p.Errorf("%v remain of an infinite lease, after a break of period %v", left, long)
+		}
+		a.grant(release(id))
+		a.grant(acquire(id, lease.Infinite))
+		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)})
+		res, err := a.ask(acquire(p.id(), p.D))
+		p.history.printf("refused: %v", err)
+		for what, sure := range map[string]time.Duration{"a read": a.inspect().MinRemaining, "a refusal": res.MinRemaining} {
+			if sure > p.D/4 {
+				p.Errorf("MinRemaining is %v in the answer to %s, for an infinite lease whose break takes %v", sure, what, p.D/4)
+			}
+		}
+	}},
+	{"A5/max-remaining-is-enough", "the lease stays locked for at most MaxRemaining, counted from the answer", 0, func(p *probe) {
+		a := p.authority()
+		for range 2 {
+			a.grant(acquire(p.id(), p.D))
+			p.pass(p.D / 4)
+			res := a.inspect()
+			if left := res.MaxRemaining(); left <= 0 || left > p.D {
+				p.Fatalf("%v remain of a lease of %v", left, p.D)
+			}
+			p.pass(res.MaxRemaining() + p.Slack/4)
+		}
+		a.grant(acquire(p.id(), p.D))
+	}},
+	{"A5/nothing-is-certain-if-unlocked", "for a lease that is not locked, MinRemaining and MaxRemaining are zero", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, p.D))
+		for _, res := range []lease.Result{a.grant(release(id)), a.inspect()} {
+			if res.MinRemaining != 0 || res.MaxRemaining() != 0 {
+				p.Errorf("of a released lease MinRemaining is %v and MaxRemaining is %v", res.MinRemaining, res.MaxRemaining())
+			}
+		}
+	}},
+}
+
+// requireNoCode checks the error of a request that the authority must not refuse. The context of
+// the request ended before or during the call.
+func (p *probe) requireNoCode(req lease.Request, err error, when string, cause error) {
+	p.Helper()
+	if code := lease.CodeOf(err); code != 0 {
+		p.Errorf("%s, whose context ended %s the call because %q, gets the code %v: %v", requestText(req), when, cause, code, err)
+	}
+}
+
+// An excessiveRecord is a record of a lease that may last longer than the limits of the authority
+// allow.
+type excessiveRecord struct {
+	what string
+	lease.Record
+	claims time.Duration // the time that the record claims
+	lasts  time.Duration // the part of that time that the limits allow
+}
+
+// excessiveRecords returns records of leases that last ten times as long as the limits allow. A
+// limit that is not set bounds nothing.
+func (p *probe) excessiveRecords() []excessiveRecord {
+	l := p.Limits
+	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)
+	record := func(state lease.State, d, limit time.Duration) excessiveRecord {
+		e := excessiveRecord{"", lease.Record{State: state, ID: p.id(), Duration: d, Until: time.Unix(0, 0), Epoch: 7}, claims, claims}
+		if limit > 0 {
+			e.lasts = limit
+		}
+		e.what = fmt.Sprintf("a record that is %v for %v, with the duration %v", state, claims, d)
+		return e
+	}
+	all := []excessiveRecord{record(lease.Leased, claims, l.MaxDuration)}
+	if p.can(CanBreak) {
+		all = append(all, record(lease.Breaking, claims, l.MaxDuration))
+	}
+	if p.can(CanBreak | CanBeInfinite) {
+		all = append(all, record(lease.Breaking, lease.Infinite, l.MaxPeriod))
+	}
+	return all
+}
+
+// firstRequests returns requests for a lease whose current ID is id. None of these requests ends
+// the lease early.
+func (p *probe) firstRequests(id lease.ID) []lease.Request {
+	return []lease.Request{
+		acquire(p.id(), p.D), renew(p.id()), renew(id), release(p.id()),
+		{Action: lease.ActionWrite}, {Action: lease.ActionWrite, ID: id}, {Action: lease.ActionWrite, ID: p.id()},
+		{Action: lease.ActionChange, ID: id, Proposed: id}, {Action: lease.ActionChange, ID: p.id(), Proposed: p.id()},
+		{Action: lease.ActionBreak},
+	}
+}
+
+// contentionRules check concurrent requests.
+var contentionRules = []rule{
+	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, one is granted, and the others are refused as held", 0, func(p *probe) {
+		a := p.authority()
+		for range 10 {
+			var wins atomic.Int32
+			var winner atomic.Pointer[lease.ID]
+			ids := make([]lease.ID, 8)
+			for i := range ids {
+				ids[i] = p.id()
+			}
+			p.callConcurrently(len(ids), func(i int) {
+				switch _, err := a.ask(acquire(ids[i], p.D)); {
+				case err == nil:
+					wins.Add(1)
+					winner.Store(&ids[i])
+				case lease.CodeOf(err) != lease.ErrHeldByOther:
+					p.Errorf("the acquire of a loser: %v", err)
+				}
+			})
+			if n := wins.Load(); n != 1 {
+				p.Fatalf("%d of %d acquires were granted", n, len(ids))
+			}
+			a.grant(release(*winner.Load()))
+		}
+	}},
+	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, and tokens rise from grant to grant", 0, func(p *probe) {
+		a := p.authority()
+		var holders atomic.Int32
+		var newest atomic.Uint64
+		ids := make([][]lease.ID, 4)
+		for i := range ids {
+			for range 25 {
+				ids[i] = append(ids[i], p.id())
+			}
+		}
+		p.callConcurrently(len(ids), func(i int) {
+			for _, id := range ids[i] {
+				res, err := a.ask(acquire(id, 10*p.D))
+				if err != nil {
+					continue
+				}
+				if n := holders.Add(1); n != 1 {
+					p.Errorf("%d hold it", n)
+				}
+				if last := newest.Swap(res.Record.Epoch); last >= res.Record.Epoch {
+					p.Errorf("epoch %d was granted after %d", res.Record.Epoch, last)
+				}
+				if _, err := a.ask(renew(id)); err != nil {
+					p.Errorf("the holder's renewal: %v", err)
+				}
+				holders.Add(-1)
+				if _, err := a.ask(release(id)); err != nil {
+					p.Errorf("the holder's release: %v", err)
+				}
+			}
+		})
+	}},
+	{"A2/break-races-renewal", "a concurrent renewal and break have the effect of one after the other", CanBreak, func(p *probe) {
+		a := p.authority()
+		for i := range 16 {
+			id := p.id()
+			a.grant(acquire(id, p.D))
+			granted, _, code := a.race(i, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, renew(id))
+			if state := a.inspect().Record.State; granted == 0 || state != lease.Broken {
+				p.Fatalf("%d were granted, and after a break of period 0 the lease is %v", granted, state)
+			}
+			if code != 0 && code != lease.ErrBroken {
+				p.Fatalf("the renewal after the break is refused as %v", code)
+			}
+		}
+	}},
+	{"A2/a-release-races-a-change", "of a concurrent release and change of the same ID, one is granted, and the other is refused because the ID has changed", CanChange, func(p *probe) {
+		a := p.authority()
+		for i := range 16 {
+			id, other := p.id(), p.id()
+			a.grant(acquire(id, p.D))
+			granted, _, _ := a.race(i, release(id), lease.Request{Action: lease.ActionChange, ID: id, Proposed: other})
+			if state := a.inspect().Record.State; granted != 1 || state != lease.Leased && state != lease.Available {
+				p.Fatalf("%d were granted, and the lease is %v", granted, state)
+			}
+			_, _ = a.ask(release(other))
+		}
+	}},
+	{"A2/a-renewal-races-an-acquire", "of a renewal of an expired lease and a concurrent acquire by another holder, one is granted", 0, func(p *probe) {
+		a := p.authority()
+		for i := range 16 {
+			id, other := p.id(), p.id()
+			d := max(p.Unit, p.Limits.MinDuration)
+			a.grant(acquire(id, d))
+			p.pass(d + p.Slack/4)
+			began := time.Now()
+			granted, sure, _ := a.race(i, renew(id), acquire(other, p.D))
+			if granted == 0 || granted == 2 && time.Since(began) < sure { // the renewal may have expired since
+				p.Fatalf("%d were granted", granted)
+			}
+			_, _ = a.ask(release(id))
+			_, _ = a.ask(release(other))
+		}
+	}},
+	{"A2/time-never-decreases", "the authority's time does not decrease from one answer to the next", CanTellTime, func(p *probe) {
+		a := p.authority()
+		var last time.Time
+		for range 5 {
+			id := p.id()
+			for _, req := range []lease.Request{acquire(id, p.D), {Action: lease.ActionRead}, renew(id), acquire(p.id(), p.D), release(id), {Action: lease.ActionRead}, renew(id)} {
+				res, err := a.ask(req)
+				if res.Now.IsZero() {
+					continue
+				}
+				if res.Now.Before(last) {
+					p.Errorf("the time was %s, and is %s in the answer to %s: %v", timeText(last), timeText(res.Now), requestText(req), err)
+				}
+				last = res.Now
+			}
+		}
+	}},
+	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out at most once, and exactly once if it is granted", 0, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, p.D))
+		began := time.Now()
+		first := a.grant(acquire(id, p.D)).Record.Epoch
+		took := min(time.Since(began), p.Unit/2)
+		granted, unknown := uint64(0), uint64(0)
+		for i := range 60 {
+			ctx := p.endingAfter(took*time.Duration(i)/30, i)
+			switch _, err := a.Do(ctx, p.name, acquire(id, p.D)); {
+			case err == nil:
+				granted++
+			case lease.CodeOf(err) == 0:
+				unknown++
+			default:
+				p.Errorf("the holder's acquire is refused: %v", err)
+			}
+			<-ctx.Done()
+		}
+		p.pass(p.D / 2) // until all requests have arrived
+		if n := a.inspect().Record.Epoch - first; n < granted || n > granted+unknown {
+			p.Errorf("%d requests were granted, %d have an unknown outcome, and %d were carried out", granted, unknown, n)
+		}
+	}},
+}
+
+// race makes requests concurrently. If n is odd, it starts them in reverse order. The method race
+// returns the number of granted requests, and the lowest MinRemaining in the answers to these
+// requests. All other requests must be refused. The returned code is the code of one of these
+// refusals.
+func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
+	var mu sync.Mutex
+	sure = lease.Infinite
+	if n%2 == 1 {
+		slices.Reverse(requests)
+	}
+	a.callConcurrently(len(requests), func(i int) {
+		res, err := a.ask(requests[i])
+		mu.Lock()
+		defer mu.Unlock()
+		switch refusal := lease.CodeOf(err); {
+		case err == nil:
+			granted, sure = granted+1, min(sure, res.MinRemaining)
+		case refusal.Refusal():
+			code = refusal
+		default:
+			a.Errorf("%s: %v", requestText(requests[i]), err)
+		}
+	})
+	return granted, sure, code
 }

@@ -19,8 +19,8 @@ type authorityState struct {
 	after func(p *probe) time.Duration // the time that must pass after set; nil for no time
 }
 
-// authorityStates contains all states. In the states leased and breaking, the duration of the lease
-// is p.long().
+// authorityStates contains all states. In the states lease.Leased and lease.Breaking, a lease is
+// infinite or has the duration that p.long() returns.
 var authorityStates = []authorityState{
 	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
@@ -45,7 +45,8 @@ var authorityStates = []authorityState{
 // short returns the duration of a lease that expires soon.
 func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// long returns a duration that is longer than a rule takes.
+// long returns Options.Limits.MaxDuration. If this limit is not set, long returns a duration that
+// is longer than a rule takes.
 func (p *probe) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration
@@ -80,8 +81,8 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 	}
 }
 
-// requireRecord reads the named lease and requires that its record is r.At(now), where now is the
-// time of the read.
+// requireRecord reads the record of the named lease. It requires that this record equals r.At(now),
+// where now is the time of the read.
 func (a authorityProbe) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -92,8 +93,8 @@ func (a authorityProbe) requireRecord(name string, r lease.Record, when string) 
 	return res
 }
 
-// everyRequest returns requests with every action, each with the ID of the holder and with another
-// ID.
+// everyRequest returns requests with all actions, both with the ID of the holder and with other
+// IDs.
 func (a authorityProbe) everyRequest(id lease.ID) (all []lease.Request) {
 	other := a.id()
 	period := lease.Grace(a.D / 4)
@@ -147,8 +148,8 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 	}
 }
 
-// nearlySame reports whether two records are equal, except that their ends may differ by up to
-// Slack.
+// nearlySame reports whether two records are equal. The ends of their leases may differ by up to
+// Options.Slack.
 func (p *probe) nearlySame(a, b lease.Record) bool {
 	if d := a.Until.Sub(b.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
 		a.Until = b.Until
@@ -280,6 +281,11 @@ var stateRules = []rule{
 		for range 2 {
 			a.reopen()
 			for name, r := range before {
+				if r.ID.IsZero() { // the name may be forgotten, and then has the highest of all epochs
+					res, err := lease.Inspect(p.ctx, a, name)
+					p.need(err, "read")
+					r.Epoch = max(r.Epoch, res.Record.Epoch)
+				}
 				res := a.requireRecord(name, r, "after the authority was opened again")
 				if _, err := a.Do(p.ctx, name, renew(ids[name])); (err == nil) != res.Record.State.Renewable() {
 					p.Errorf("%q is %v after the authority was opened again, and a renewal gets %v", name, res.Record.State, err)
@@ -335,6 +341,121 @@ var stateRules = []rule{
 			}
 		})
 	}},
+	{"A4/a-refusal-is-decided-on-what-another-client-left", "a request that one client was refused is decided again after a change by another client, in both directions", hasAnotherAuthority, func(p *probe) {
+		a := p.authority()
+		clients := []authorityProbe{a, a.another()}
+		for i := range 8 {
+			one, other := clients[i%2], clients[1-i%2]
+			id, next := p.id(), p.id()
+			one.grant(acquire(id, p.D))
+			if i%4 < 2 {
+				other.refuse(acquire(next, p.D), lease.ErrHeldByOther)
+			} else {
+				other.inspect()
+			}
+			one.grant(release(id))
+			other.grant(acquire(next, p.D))
+			one.refuse(renew(id), lease.ErrIDMismatch)
+			if p.can(CanChange) {
+				last := p.id()
+				other.grant(lease.Request{Action: lease.ActionChange, ID: next, Proposed: last})
+				one.refuse(renew(next), lease.ErrIDMismatch)
+				one.grant(renew(last))
+				next = last
+			}
+			other.grant(release(next))
+			one.refuse(renew(next), lease.ErrIDMismatch)
+		}
+	}},
+	{"A2/another-client-respects-a-lock-to-its-end", "an acquire by another client is refused for as long as the answer to the first client was certain", hasAnotherAuthority, func(p *probe) {
+		a := p.authority()
+		clients := []authorityProbe{a, a.another()}
+		for i := range 8 {
+			one, other := clients[i%2], clients[1-i%2]
+			id := p.id()
+			sent := time.Now()
+			res := one.grant(acquire(id, p.D))
+			if i%4 >= 2 {
+				p.pass(p.D / 4)
+				other.inspect()
+			}
+			if i >= 4 {
+				sent = time.Now()
+				res = other.grant(renew(id))
+				one, other = other, one
+			}
+			left := res.MinRemaining - time.Since(sent) - max(time.Nanosecond, p.Slack)
+			if !p.Bubble {
+				left /= 2 // an engine may answer the next request late
+			}
+			p.pass(left)
+			other.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
+			_, _ = one.ask(release(id))
+		}
+	}},
+	{"A5/another-client-is-told-what-is-left", "at every sight of another client MinRemaining is never more than what is left of the lease, and MaxRemaining never less", hasAnotherAuthority, func(p *probe) {
+		a := p.authority()
+		for i, first := range []lease.Request{{Action: lease.ActionRead}, acquire(p.id(), p.D), renew(p.id()), release(p.id())} {
+			for _, breaks := range []bool{false, true} {
+				if breaks && !p.can(CanBreak) {
+					continue
+				}
+				other := a.another() // it has not seen the record
+				name, lasts := fmt.Sprint(p.name, i, breaks), p.D
+				earliest := time.Now().Add(lasts) // the lease ends at this time at the earliest
+				a.mustGrant(name, acquire(p.id(), p.D))
+				if breaks {
+					lasts = p.D / 4
+					earliest = time.Now().Add(lasts)
+					a.mustGrant(name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(lasts)})
+				}
+				latest := time.Now().Add(lasts)
+				p.pass(lasts / 2)
+				for _, req := range []lease.Request{first, {Action: lease.ActionRead}, renew(p.id())} {
+					sent := time.Now()
+					res, err := other.Do(p.ctx, name, req)
+					if err != nil && !lease.CodeOf(err).Refusal() {
+						p.Fatalf("%s: %v", requestText(req), err)
+					}
+					if err == nil && req.Action == lease.ActionAcquire { // of a lease that has ended
+						if left := time.Until(earliest) - p.Slack; left > 0 {
+							p.Errorf("an acquire of another client was granted %v before the end", left)
+						}
+						break
+					}
+					if most := max(0, latest.Sub(sent)+p.Slack); res.MinRemaining > most {
+						p.Errorf("MinRemaining is %v in the answer to another client's %s, and at most %v are left", res.MinRemaining, requestText(req), most)
+					}
+					if least := time.Until(earliest) - p.Slack; !res.Now.IsZero() && res.MaxRemaining() < least {
+						p.Errorf("MaxRemaining is %v in the answer to another client's %s, and at least %v are left", res.MaxRemaining(), requestText(req), least)
+					}
+				}
+			}
+		}
+	}},
+	{"A5/another-client-is-told-what-is-left-of-a-renewed-lease", "MinRemaining is never more than what is left of a lease that was renewed or acquired again since another client saw it", hasAnotherAuthority, func(p *probe) {
+		a := p.authority()
+		other := a.another()
+		latest := map[string]time.Time{} // when the lease ends at the latest
+		id := p.id()
+		for _, again := range []lease.Request{renew(id), acquire(id, p.D)} {
+			name := fmt.Sprint(p.name, "/", again.Action)
+			a.mustGrant(name, acquire(id, p.D))
+			_, err := lease.Inspect(p.ctx, other, name)
+			p.need(err, "read by another client")
+			a.mustGrant(name, again)
+			latest[name] = time.Now().Add(p.D)
+		}
+		p.pass(p.D / 2)
+		for name, end := range latest {
+			sent := time.Now()
+			res, err := lease.Inspect(p.ctx, other, name)
+			p.need(err, "read by another client")
+			if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
+				p.Errorf("MinRemaining of %q is %v to another client, and at most %v are left", name, res.MinRemaining, most)
+			}
+		}
+	}},
 	{"A2/clients-exclude-each-other", "of concurrent acquires by two clients one is granted, and tokens rise from grant to grant", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		clients := []authorityProbe{a, a.another()}
@@ -343,7 +464,7 @@ var stateRules = []rule{
 			ids := []lease.ID{p.id(), p.id()}
 			var granted [2]uint64
 			_ = clients[1].inspect()
-			p.together(2, func(i int) {
+			p.callConcurrently(2, func(i int) {
 				res, err := clients[i].ask(acquire(ids[i], p.D))
 				switch {
 				case err == nil:

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// maxRealTime is the longest real time that a rule in a bubble may take. A rule normally takes less
-// than a second.
+// maxRealTime is the longest real time that one rule in a synctest bubble may take. A rule normally
+// takes less than a second.
 const maxRealTime = time.Minute
 
-// runInBubble tests the rule r in a bubble. If all goroutines of the bubble are blocked,
-// runInBubble reports a deadlock. For example, the goroutines may wait for a mutex that another
-// goroutine never unlocked because it panicked. After a deadlock, the goroutines of the bubble stay
-// blocked, and the other rules still run.
+// runInBubble tests the rule r in a synctest bubble. If all goroutines of the bubble are blocked,
+// runInBubble reports a deadlock. For example, a goroutine may have panicked while it held a mutex
+// that all other goroutines wait for. After a deadlock, the goroutines of the bubble stay blocked,
+// and the other rules still run.
 func (s *suite) runInBubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
@@ -41,7 +41,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 		t.Cleanup(func() { // registered first, so that it runs last
 			select {
 			case <-done: // a cleanup function may have unblocked the rule
-			case <-time.After(s.timeLimit()):
+			case <-time.After(min(s.timeLimit(), 10*year)):
 			}
 			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than this
 			ended = true
@@ -64,7 +64,8 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 	})
 }
 
-// stack returns the stack trace of the calling goroutine, or of all goroutines if all is true.
+// stack returns the stack trace of the calling goroutine. If all is true, stack returns the stack
+// traces of all goroutines.
 func stack(all bool) string {
 	buf := make([]byte, 1<<20)
 	return string(buf[:runtime.Stack(buf, all)])
@@ -72,7 +73,8 @@ func stack(all bool) string {
 
 var bubbleNumber = regexp.MustCompile(`^goroutine .*synctest bubble (\d+)`)
 
-// bubbleOf finds the number of a goroutine's bubble in the stack trace of that goroutine.
+// bubbleOf takes the stack trace of a goroutine and returns the number of the goroutine's synctest
+// bubble.
 func bubbleOf(stack string) string {
 	if m := bubbleNumber.FindStringSubmatch(stack); m != nil {
 		return m[1]
@@ -80,7 +82,7 @@ func bubbleOf(stack string) string {
 	return ""
 }
 
-// stacks returns the stack traces of all goroutines in the given bubble.
+// stacks returns the stack traces of all goroutines in the given synctest bubble.
 func stacks(bubble string) string {
 	var in []string
 	for _, one := range strings.Split(stack(true), "\n\n") {
@@ -91,20 +93,24 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// timeLimit returns the longest time that a rule may take, in the time of its bubble. The limit is
-// shorter for leases than for stores and authorities, because each tick of a lease's timers takes
-// some real time.
+// timeLimit returns the longest time that a rule may take, measured in the fake time of its
+// synctest bubble. A test of a lease gets less time than a test of a store or an authority. The
+// timers of a lease fire so often that even a bubble would need too much real time to reach the
+// longer limit. The time of a bubble begins in 2000, and the runtime cannot count beyond 2262.
+// Therefore twice the time limit and ten years must be less than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
 	}
-	return 140 * 365 * 24 * time.Hour
+	return 120 * year
 }
 
+const year = 365 * 24 * time.Hour
+
 // startWatchdog ends the process if the rule r takes too much real time. The watchdog uses a timer
-// outside the bubble, because the time of the bubble may stand still. The returned function stops
-// the watchdog. startWatchdog does nothing if the test timeout is 0, which is how a debugger runs a
-// test.
+// outside the synctest bubble, because time inside the bubble may stand still. The returned
+// function stops the watchdog. If the tests run without a timeout, startWatchdog does nothing. A
+// debugger runs tests without a timeout, and a breakpoint may stop a rule for a long time.
 func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	deadline, ok := t.Deadline()
 	if !ok {

@@ -45,7 +45,7 @@ func (g panickyGuard) Do(tok lease.Token, f func() error) error {
 	})
 }
 
-// A keepingGuard keeps its slot if the function panics.
+// A lockedGuard keeps its slot if the function panics.
 type lockedGuard struct {
 	Guard
 	slot chan struct{}
@@ -58,11 +58,17 @@ func (g lockedGuard) Do(tok lease.Token, f func() error) error {
 	return err
 }
 
+// A blockedGuard never returns.
+type blockedGuard struct{ Guard }
+
+func (blockedGuard) Do(lease.Token, func() error) error { select {} }
+
 // childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
 const childVariable = "LEASETEST_END"
 
-// What ends the process or a rule says which rule and clause, why, and what to do, and in a bubble every
-// other rule has had its turn. Each is the end of a child of this test.
+// If the process or a rule ends early, the message names the rule and the clause, the cause, and
+// what to do. Every other rule of the suite starts, too. Each case runs in a child process of this
+// test.
 func TestEndsOfTheProcess(t *testing.T) {
 	locked := plainLeases("")
 	locked.longest = time.Second
@@ -91,6 +97,10 @@ func TestEndsOfTheProcess(t *testing.T) {
 	slot.newGuard = func(t testing.TB) Guard { return lockedGuard{plainGuards("").newGuard(t), make(chan struct{}, 1)} }
 	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
 
+	blocked := plainGuards("")
+	blocked.newGuard = func(t testing.TB) Guard { return blockedGuard{plainGuards("").newGuard(t)} }
+	blocked.rules = slices.Concat(rulesNamed(t, guardRules, "G4/equal-tokens-pass"), rulesNamed(t, guardRules, "G1/no-older-token-after-a-newer"))
+
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics stops no other handler",
 		"go test github.com/fencedlease/lease/leasetest -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
@@ -103,6 +113,8 @@ func TestEndsOfTheProcess(t *testing.T) {
 		"handler in real time": {real, panicked},
 		"slot": {slot, []string{"rule G3/a-failure-does-not-lower-the-mark cannot end", "SPEC G3: a function that fails or panics leaves the mark raised",
 			replay + "/^G3$/^a-failure-does-not-lower-the-mark$'"}},
+		"blocked guard": {blocked, []string{"rule G4/equal-tokens-pass cannot end", "SPEC G4: ", "leasetest.blockedGuard.Do",
+			replay + "/^G4$/^equal-tokens-pass$'", "rule G1/no-older-token-after-a-newer cannot end"}},
 		"one turn for everything": {naive, []string{
 			"SPEC H17 is violated: CheckAlive is false from the call of release on, before the authority is asked", "CheckAlive does not return while the release is under way",
 			"rule H16/every-method-may-be-called-inside leaves goroutines behind that wait for each other", "SPEC H16: a handler may call every method",
@@ -217,4 +229,107 @@ func matches(pattern, name string) bool {
 		}
 	}
 	return true
+}
+
+// A oneLockLease is a simple lease with mistakes that a first version may have. It has one lock for
+// all methods, and keeps the lock during requests and during calls of handlers. One goroutine
+// renews the lease at fixed intervals.
+type oneLockLease struct {
+	Holder
+	turn     chan struct{}
+	n        byte
+	id       lease.ID
+	until    time.Time
+	handlers map[int]func(error)
+}
+
+func newOneLockLease(t testing.TB, h Holder) *oneLockLease {
+	l := &oneLockLease{Holder: h, turn: make(chan struct{}, 1), handlers: map[int]func(error){}}
+	if lease.CheckName(h.Name) != nil || h.Duration < 1 {
+		t.Fatal("a bad holder")
+	}
+	quit := make(chan struct{})
+	t.Cleanup(func() { close(quit) })
+	go func() {
+		for {
+			select {
+			case <-time.After(h.Duration / 3):
+				l.renew()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *oneLockLease) renew() {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.id.IsZero() {
+		return
+	}
+	sent := time.Now()
+	_, err := l.Authority.Do(context.Background(), l.Name, renew(l.id))
+	if err == nil {
+		l.until = sent.Add(l.Duration)
+		return
+	}
+	if lease.CodeOf(err) != 0 || time.Now().After(l.until) {
+		l.id = lease.ID{}
+		for _, f := range l.handlers {
+			f(err)
+		}
+	}
+}
+
+func (l *oneLockLease) Acquire(ctx context.Context) (bool, error) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if !l.id.IsZero() {
+		return true, nil
+	}
+	l.n++
+	id, sent := lease.ID{1, l.n, byte(len(l.Owner))}, time.Now()
+	copy(id[4:], l.Owner)
+	_, err := l.Authority.Do(ctx, l.Name, acquire(id, l.Duration))
+	switch {
+	case errors.Is(err, lease.ErrHeldByOther):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	l.id, l.until = id, sent.Add(l.Duration)
+	return true, nil
+}
+
+func (l *oneLockLease) Release(ctx context.Context) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.id.IsZero() {
+		return nil
+	}
+	_, err := l.Authority.Do(ctx, l.Name, release(l.id))
+	l.id = lease.ID{}
+	return err
+}
+
+func (l *oneLockLease) CheckAlive() bool {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return !l.id.IsZero() && time.Now().Before(l.until)
+}
+
+func (l *oneLockLease) OnLost(f func(error)) (stop func() bool) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	n := len(l.handlers)
+	l.handlers[n] = f
+	return func() bool {
+		l.turn <- struct{}{}
+		defer func() { <-l.turn }()
+		_, ok := l.handlers[n]
+		delete(l.handlers, n)
+		return ok
+	}
 }

@@ -1,19 +1,19 @@
-// Package leasetest tests whether an implementation of leases conforms to SPEC.md. It also provides
-// [Fake], a lease for unit tests.
+// Package leasetest tests whether an implementation of leases conforms to SPEC.md. The package also
+// provides [Fake], a lease for unit tests.
 //
 // # Conformance
 //
-// The conformance suites are [TestStore], [TestAuthority], [TestLease] and [TestGuard]. A test of
-// an implementation calls one of these functions, and passes a constructor of the implementation.
-// The suite runs one subtest for each rule. The name of the subtest is a clause of SPEC.md and the
-// name of the rule, for example
+// The conformance suites are [TestStore], [TestAuthority], [TestLease] and [TestGuard]. To test an
+// implementation, call one of these functions in a test, and pass a constructor of the
+// implementation. The suite runs one subtest for each rule. The name of the subtest is a clause of
+// SPEC.md and the name of the rule, for example
 //
 //	TestShelf/S1/stale-swap-conflicts
 //
-// The command "go test -run TestShelf/S1" then runs all rules of the clause S1. There is a complete
-// example for each of the four functions. To test your own type, copy an example and replace the
-// type in it. The examples are in the files example_store_test.go, example_authority_test.go,
-// example_lease_test.go and example_guard_test.go.
+// In this example, the command "go test -run TestShelf/S1" runs all rules of the clause S1. There
+// is a complete example for each of the four functions. To test your own type, copy an example and
+// replace the type in it. The examples are in the files example_store_test.go,
+// example_authority_test.go, example_lease_test.go and example_guard_test.go.
 //
 // The message of a failure consists of the violated clause, the wrong result, the history of the
 // calls before it, and a command that repeats the failure:
@@ -28,43 +28,49 @@
 //	          0s  a: Acquire: false, <nil>
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
-// The seed determines all random choices of the suite. It does not determine the order of
+// The seed determines all random choices of the suite. The seed does not determine the order of
 // concurrent calls or the random choices of the implementation. If a rule makes concurrent calls,
-// you may need several runs, with the flag -count, to see its failure again.
+// its failure may not occur in every run. To see the failure again, use the flag -count to run the
+// test several times.
 //
-// In the history, a line with -> is a request, and a line with <- is its answer. A line with == is
-// an action of the suite. A clause of SPEC.md may require more than its rules check.
+// In the history, each line with -> is a request, and each line with <- is the answer to a request.
+// A line with == is an action of the suite. A clause of SPEC.md may require more than its rules
+// check.
 //
-// The suite detects which optional methods an implementation has, and which functions are set in
-// [Options]. All other abilities are declared in [Options.Can], which contains all of them by
-// default. The suite skips a rule if the implementation lacks an ability that the rule needs. At
-// the end, the suite logs a list of the skipped rules and of the abilities that were missing. If a
-// test passes, go test prints the list of skipped rules only with the flag -v. Look at the list at
-// least once. Some bugs, such as a stale cache, can be found only with a second client of the same
-// data. To find such bugs, set [Options.Another].
+// Some rules need abilities that an implementation may lack. The suite detects which optional
+// methods the implementation has, and which functions are set in [Options]. [Options.Can] declares
+// all other abilities. By default it contains all of them. The suite skips a rule if the
+// implementation lacks an ability that the rule needs. At the end, the suite logs each skipped rule
+// and the abilities that were missing for it. If a test passes, go test prints the list of skipped
+// rules only with the flag -v. Look at the list at least once. Some bugs, such as a stale cache,
+// can be found only with a second client of the same data. To find such bugs, set
+// [Options.Another].
 //
-// With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a bubble,
-// waiting takes no real time, and all times are exact. The implementation must run in the same
-// process, and must read the time from package time or from Holder.Clock. Without Options.Bubble
-// the suite waits in real time, and its subtests run in parallel. With "go test -parallel 100" up
-// to 100 subtests wait at the same time.
+// With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In such a
+// bubble, waiting takes no real time, and all times are exact. To be tested in a bubble, the
+// implementation must run in the process of the test, and must read the time from package time or
+// from Holder.Clock. Without Options.Bubble the suite waits in real time, and its subtests run in
+// parallel. With the command "go test -parallel 100", up to 100 subtests wait at the same time.
 //
-// If a lease sends its requests to Holder.Authority, the suite can observe and change the requests,
-// and can therefore test the lease in full. If a lease uses an authority of its own, the suite can
-// only call the methods of the lease. For such a lease, the suite tests contention, contexts,
-// tokens, releases, concurrent calls, and functions under session.Run. With [Options.Cut] the suite
-// also tests outages, losses and handlers. With [Options.Revoke] the suite also tests breaks. If
-// the lease uses Holder.Clock, the suite also tests pauses and clocks that jump.
+// If a lease sends its requests to Holder.Authority, the suite can observe and change the requests.
+// It can therefore test the lease in full. If a lease uses an authority of its own, the suite can
+// only call the methods of the lease. For such a lease, the suite tests contention, canceled
+// contexts, tokens, releases, concurrent calls and session.Run. With [Options.Cut] the suite also
+// tests outages of the authority, lost leases, and the handlers of OnLost. With [Options.Revoke]
+// the suite also tests breaks. If the lease uses Holder.Clock, the suite also tests pauses and
+// clocks that jump.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
-// language. [TestStep] uses these files to test a function like lease.Step. PEERS.md compares the
-// test cases of other libraries with the rules of this package. It also lists the clauses that no
-// rule checks. MATRIX.md lists, for each clause, the states and events that its rules test.
+// language. [TestStep] uses these files to test a function like lease.Step. The file PEERS.md
+// compares the test cases of other libraries with the rules of this package. It also lists the
+// clauses of SPEC.md that no rule checks. For each clause of SPEC.md, the file MATRIX.md lists the
+// states and events that the rules of that clause test.
 //
 // # Unit tests of code that takes a lease
 //
 // A [Fake] is a lease that a test controls. The test decides whether an Acquire is granted, is
-// denied, is slow or returns an error, and when the lease is lost or broken.
+// denied, is slow or returns an error, whether a Release returns an error, and when the lease is lost
+// or broken.
 //
 // # Mistakes
 //

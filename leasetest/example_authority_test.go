@@ -11,9 +11,10 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// A Clerk is an authority of one's own: one request at a time, each decided by lease.Step.
+// A Clerk is a simple authority. It executes one request at a time, and lease.Step decides each
+// request.
 type Clerk struct {
-	start   time.Time // the time is counted from it: a wall clock can be set back
+	start   time.Time // the time is measured from start, because a wall clock can be set back
 	mu      sync.Mutex
 	records map[string]lease.Record
 }
@@ -41,13 +42,13 @@ func (c *Clerk) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return res, nil
 }
 
-// An authority of one's own is held to SPEC.md, and to all of Vectors, in one call.
+// One call tests your own authority against SPEC.md and against all test vectors of Vectors.
 func ExampleTestAuthority() {
 	testClerk := func(t *testing.T) { // in a file of tests: func TestClerk(t *testing.T)
 		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
 			return &Clerk{start: time.Now(), records: map[string]lease.Record{}}
 		}, &leasetest.Options{
-			Bubble: true, // it is in process, and lives on package time
+			Bubble: true, // a Clerk runs in this process and reads the time from package time
 		})
 	}
 	fmt.Println("passes:", passes(testClerk))

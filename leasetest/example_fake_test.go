@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Index is the code under test: it indexes documents while it holds the lease.
+// Index is the code under test. It indexes documents while it holds the lease.
 func Index(ctx context.Context, l lease.Lease, index func() error) error {
 	return session.Run(ctx, l, func(ctx context.Context, _ lease.Token) error {
 		for ctx.Err() == nil {

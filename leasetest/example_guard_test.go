@@ -15,7 +15,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The answer to the second acquire is lost: it was carried out, and nobody knows.
+// The second acquire is executed, but its answer is lost. The client does not know that it was
+// executed.
 func ExampleScript() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
@@ -29,7 +30,7 @@ func ExampleScript() {
 		}
 		ok, err := l.Acquire(ctx)
 		fmt.Println(name, ok, errors.Is(err, leasefault.ErrInjected))
-		if err := l.Close(ctx); err != nil { // what it may have acquired is released
+		if err := l.Close(ctx); err != nil { // Close releases a lease that Acquire may have acquired
 			fmt.Println(err)
 		}
 	}
@@ -63,25 +64,25 @@ func ExampleBefore() {
 	// true false
 }
 
-// The watch signals nothing, and the holder that waits asks again when the lease that it saw ends.
+// The watch signals nothing. The waiting holder tries again when the lease that it has seen ends.
 func ExampleLossy() {
 	ctx := context.Background()
 	store := lease.NewAuthority(memory.New(nil))
-	ignoreContext := leasefault.Lossy(store, leasefault.LoseSignals(1, 1))
+	lossy := leasefault.Lossy(store, leasefault.LoseSignals(1, 1))
 	shortLeases := &session.Options{Duration: 200 * time.Millisecond}
 	first, err := session.New(store, "jobs/nightly", shortLeases)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	second, err := session.New(ignoreContext, "jobs/nightly", shortLeases)
+	second, err := session.New(lossy, "jobs/nightly", shortLeases)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer second.Close(ctx)
 	fmt.Println(first.Acquire(ctx))
-	time.AfterFunc(20*time.Millisecond, func() { _ = first.Close(ctx) }) // nobody hears of it
+	time.AfterFunc(20*time.Millisecond, func() { _ = first.Close(ctx) }) // the second session gets no signal
 	tok, err := session.AcquireWait(ctx, second, nil)
 	fmt.Println(tok.Validate(), err, second.CheckAlive())
 	// Output:
@@ -89,7 +90,7 @@ func ExampleLossy() {
 	// <nil> <nil> true
 }
 
-// A guard of one's own is held to SPEC.md in one call.
+// One call tests your own guard against SPEC.md.
 func ExampleTestGuard() {
 	testGuard := func(t *testing.T) { // in a file of tests: func TestGuard(t *testing.T)
 		leasetest.TestGuard(t, func(t testing.TB) leasetest.Guard { return new(fencing.Guard) },

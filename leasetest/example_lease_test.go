@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A lease that can be made over any authority is held to all of SPEC.md's clauses H: the
-// suite comes between it and the authority.
+// If a lease can use any authority, the suite tests it against all H clauses of SPEC.md. The suite
+// passes an authority of its own to the lease, so that it can change the requests and the answers.
 func ExampleTestLease() {
 	testSession := func(t *testing.T) { // in a file of tests: func TestSession(t *testing.T)
 		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
@@ -25,7 +25,7 @@ func ExampleTestLease() {
 				Logger: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {
-				t.Fatal(err) // the suite also asks for leases that must be refused
+				t.Fatal(err) // the suite also passes invalid holders
 			}
 			t.Cleanup(func() { _ = s.Close(context.Background()) })
 			return s
@@ -36,13 +36,13 @@ func ExampleTestLease() {
 	// passes: true
 }
 
-// A Remote is a lease that brings its own authority, as the client of a lock service does.
+// A Remote is a lease that has its own authority, like the client of a lock service.
 type Remote struct {
 	lease.Lease
 	unplugged *atomic.Bool
 }
 
-// DialService stands for that client.
+// DialService simulates the constructor of such a client.
 func DialService(t testing.TB, service lease.Authority, name, owner string, d time.Duration) *Remote {
 	unplugged := new(atomic.Bool)
 	requests := leasefault.Script(service, leasefault.Always(leasefault.Any, leasefault.If(unplugged.Load, leasefault.FailRequest)))
@@ -54,11 +54,11 @@ func DialService(t testing.TB, service lease.Authority, name, owner string, d ti
 	return &Remote{s, unplugged}
 }
 
-// A lease that brings its own authority is held to what can be seen of it, and to the more,
-// the more can be done to it: Options.Revoke and Options.Cut.
+// If a lease has its own authority, the suite can only call the methods of the lease. The suite
+// tests more rules if Options.Revoke and Options.Cut are set.
 func ExampleTestLease_outside() {
 	testRemote := func(t *testing.T) { // in a file of tests: func TestRemote(t *testing.T)
-		services := map[string]lease.Authority{} // by the name of the lease; a bubble has one of its own
+		services := map[string]lease.Authority{} // by the name of the lease; each rule uses different names
 		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
 			if services[h.Name] == nil {
 				services[h.Name] = lease.NewAuthority(memory.New(nil))

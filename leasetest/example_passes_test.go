@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// passes runs a test once, as go test does, and reports whether it passed. What the test has
-// to say is no output of the example that runs it; if it fails, it is told as an error.
+// passes runs a test once, as go test does, and reports whether it passed. If the test passes, its
+// output is discarded, so that it is not part of the output of the example. If the test fails, its
+// output is written to os.Stderr.
 func passes(test func(t *testing.T)) bool {
 	said, err := os.CreateTemp("", "said")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// A Shelf is a store of one's own: a map, with a version that no two swaps share.
+// A Shelf is a simple store. It keeps its records in a map, and each swap gets a new version.
 type Shelf struct {
-	start time.Time // the time is counted from it: a wall clock can be set back
+	start time.Time // the time is measured from start, because a wall clock can be set back
 	mu    sync.Mutex
 	swaps int
 	snaps map[string]lease.Snapshot
@@ -36,13 +36,13 @@ func (s *Shelf) Load(_ context.Context, name string) (lease.Snapshot, error) {
 }
 
 func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := next.Validate(); err != nil {
+	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.look(name)
-	over := now.Record.At(now.Now) != now.Record.At(old.Now) // it came to its end meanwhile
+	over := now.Record.At(now.Now) != now.Record.At(old.Now) // the lease has ended since the old snapshot
 	if now.Version != old.Version || over {
 		return now, lease.ErrConflict
 	}
@@ -51,13 +51,14 @@ func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next le
 	return s.look(name), nil
 }
 
-// A store of one's own is held to SPEC.md in one call. What it cannot do is declared.
+// One call tests your own store against SPEC.md. Options.Can declares the abilities that the store
+// has.
 func ExampleTestStore() {
 	testShelf := func(t *testing.T) { // in a file of tests: func TestShelf(t *testing.T)
 		leasetest.TestStore(t, func(t testing.TB) lease.Store {
 			return &Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}
 		}, &leasetest.Options{
-			Bubble: true, // it is in process, and lives on package time
+			Bubble: true, // a Shelf runs in this process and reads the time from package time
 		})
 	}
 	fmt.Println("passes:", passes(testShelf))

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,9 +15,10 @@ import (
 )
 
 // A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority.
-// [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire. [Fake.Lose] loses the lease,
-// and [Fake.Break] breaks it. [Fake.Calls] returns the method calls that the code under test has
-// made.
+// [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire, and [Fake.NextRelease] sets
+// that of the next Release. [Fake.Lose] loses the lease, and [Fake.Break] breaks it. [Fake.Calls]
+// returns the method calls that the code under test has made. A Fake has no method HandOver. To test a
+// hand-over, use two Sessions over one memory.New in a bubble of [testing/synctest].
 //
 // The zero Fake is ready to use. Its lease is free, and every Acquire is granted. The lease does
 // not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. Like a
@@ -24,9 +26,9 @@ import (
 // Fake conforms to [lease.Lease].
 //
 // A Fake does not have to be closed. A Fake starts one goroutine for each handler that it calls,
-// and no other goroutines. A Fake can be used in a [testing/synctest] bubble if it was made in that
-// bubble. The methods of a Fake are safe for concurrent use by multiple goroutines, and may be
-// called inside handlers. A Fake must not be copied.
+// and a timer for each break with a positive period. A Fake can be used in a [testing/synctest]
+// bubble if it was made in that bubble. The methods of a Fake are safe for concurrent use by
+// multiple goroutines, and may be called inside handlers. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
@@ -39,20 +41,23 @@ type Fake struct {
 	lease *fakeLease // set by contest
 
 	// Guarded by the mutex of the fakeLease.
-	answers  []fakeAnswer
-	calls    []string
-	released chan struct{} // closed by Release; nil if no call waits for a Release
+	answers   []fakeAnswer // of the next Acquires
+	releases  []error      // the results of the next Releases
+	unsettled bool         // an Acquire is running, or the last Acquire or Release has failed
+	calls     []string
+	released  chan struct{} // closed by Release; nil if no call waits for a Release
 }
 
 // A fakeLease is the lease that a Fake and its rivals contend for.
 type fakeLease struct {
-	mu     sync.Mutex
-	epoch  uint64
-	holder *Fake         // nil if the lease is free
-	end    time.Time     // the end of a break; zero if the lease is not breaking
-	timer  *time.Timer   // fires at the end of the break
-	freed  chan struct{} // closed when the lease becomes free; nil if no call waits for that
-	after  []func()      // functions to call once mu is unlocked
+	mu      sync.Mutex
+	epoch   uint64
+	holder  *Fake         // nil if the lease is free
+	stopped bool          // EndWork was called since the grant
+	end     time.Time     // the end of a break; zero if the lease is not breaking
+	timer   *time.Timer   // fires at the end of the break
+	freed   chan struct{} // closed when the lease becomes free; nil if no call waits for that
+	after   []func()      // functions to call once mu is unlocked
 }
 
 // A fakeAnswer is the result of one Acquire.
@@ -63,29 +68,51 @@ type fakeAnswer struct {
 }
 
 // Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted.
-// If ok is false and err is nil, another holder has the lease. If err is not nil, the Acquire
-// fails, and its outcome is unknown.
+// If ok is false and err is nil, the Acquire returns false and a nil error, as if another holder
+// had the lease. If err is not nil, the lease is not acquired, and the Acquire returns err. If err
+// contains no [*lease.OpError], the Acquire wraps err in one, as a session.Session does.
 //
-// Several calls of Next set the results of several Acquires, in the same order. If no result is
-// left, an Acquire is granted. If the Fake already holds the lease, Acquire returns true, and the
-// next result is kept for a later Acquire. While a rival holds the lease, Acquire is never granted.
+// If Next is called several times, the first call sets the result of the next Acquire, the second
+// call sets the result of the Acquire after that, and so on. If no result is left, an Acquire is
+// granted. If the Fake already holds the lease, Acquire returns true, and the next result is kept
+// for a later Acquire. If a rival holds the lease, an Acquire that would be granted returns false
+// and a nil error instead. If the lease is not held and the context of an Acquire is already done,
+// the Acquire returns the error of the context, and the next result is kept for a later Acquire.
 //
 // Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is like Next, but the Acquire waits for d before it returns. If the context of the
+// NextAfter is like Next, but the next Acquire waits for d before it returns. If the context of the
 // Acquire is done during that wait, the Acquire returns the error of the context. If Release is
-// called during that wait, the Acquire returns [lease.ErrReleased].
+// called while an Acquire waits, the Acquire returns [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
+// NextRelease sets the result of the next Release. If err is nil, the Release returns nil. Otherwise
+// the Release returns err as an Acquire does (see [Fake.Next]). In both cases the lease is given up,
+// as if only the answer of the authority had been lost. If NextRelease is called several times, each
+// Release uses the next result. If no result is left, a Release returns nil.
+//
+// A Release keeps the next result for a later Release if there is nothing to release. There is
+// something to release if the lease is held, if an Acquire is running, or if the last Acquire or
+// Release has returned an error. A Release also keeps the next result if its context is already done.
+// If there is something to release, such a Release gives the lease up, and returns the error of its
+// context.
+func (f *Fake) NextRelease(err error) {
+	f.update("", func(*fakeLease) { f.releases = append(f.releases, err) })
+}
+
 // Lose ends the lease at once with the given reason, and reports whether the lease was held.
 // Handlers of OnLost are called with a [*lease.LostError]. Lose also cancels the contexts that
-// WhileHeld returned, with that error as their cause.
+// WhileHeld returned. The cause of the canceled contexts is the same LostError. Lose panics if no
+// lease is lost with the given reason. In particular, a lease is not lost when the stop window before
+// its end begins. For a stop window, call [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
+	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver}
+	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver or a refusal; for ErrStopWindow call EndWork", reason.String())
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
 			l.lose(reason)
@@ -94,23 +121,32 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork cancels the contexts that WhileHeld returned, but the lease stays held. A session.Session
-// also cancels these contexts if its lease was not renewed and will expire soon. The cause of the
-// canceled contexts is a [*lease.LostError] with the reason [lease.ErrStopWindow]. EndWork reports
-// whether the lease was held.
+// EndWork begins the stop window. It cancels the contexts that WhileHeld returned, but the lease stays
+// held. A session.Session also cancels these contexts if its lease was not renewed and will expire
+// soon. Until the lease is granted again after a release or a loss, WhileHeld returns contexts that
+// are already canceled. The cause of the canceled contexts is a [*lease.LostError] with the reason
+// [lease.ErrStopWindow]. If the lease is breaking, the field Err of the LostError is
+// [lease.ErrBroken]. EndWork reports whether the lease was held.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
-			l.after = append(l.after, f.contexts.End(l.lost(lease.ErrStopWindow)))
+			l.stopped = true
+			l.after = append(l.after, f.contexts.End(l.stopReason()))
 		}
 	})
 	return held
 }
 
-// Break breaks the lease as an operator would, and reports whether the lease was held. The lease
-// stays held for the given period, and is then lost with the reason [lease.ErrBroken]. If the
-// period is zero, the lease is lost at once. If the period is positive, Break calls the handlers of
-// OnBreaking with the end of the period. A second Break can only shorten the period.
+// Break breaks the lease as an operator would, and reports whether the lease was held. After Break,
+// the lease stays held for the given period. Then the lease is lost with the reason
+// [lease.ErrBroken]. If the period is zero, the lease is lost at once. If the period is positive,
+// Break calls the handlers of OnBreaking with the end of the period. A second Break can only
+// shorten the period.
+//
+// If the period is positive, Break does not cancel the contexts that WhileHeld returned. They are
+// canceled when the lease is lost. A session.Session, in contrast, cancels such contexts one
+// StopWindow before the end of a break. To cancel the contexts of a Fake before its lease is lost,
+// call [Fake.EndWork].
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -124,20 +160,21 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 			l.stopTimer()
 			l.end = end
 			l.timer = time.AfterFunc(period, func() { f.update("", func(*fakeLease) {}) })
-			l.callLater(f.onBreaking.Calls(end, panicked))
+			l.callLater(f.onBreaking.Calls(end, logPanic))
 		}
 	})
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. While one Fake holds the lease, no
-// other Fake of that lease can acquire it.
+// Rival returns a Fake for another holder of the same lease. While one Fake holds the lease, none
+// of its rivals can acquire it.
 func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
 
 // Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",
-// in the order of the calls. Calls lists the methods of [lease.Lease] and [lease.Waiter], and those
-// that a Fake shares with a session.Session. A call of AcquireWithToken is listed as "Acquire".
-// Consecutive calls of CheckAlive are listed once.
+// in the order of the calls. The list contains calls of the methods OnBreaking and WhileHeld, of
+// all methods of [lease.Lease], and of all methods of [lease.Waiter]. A call of AcquireWithToken is
+// listed as "Acquire". Consecutive calls of CheckAlive are listed once. A call of Wait whose
+// context is already done is not listed.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -153,17 +190,27 @@ func (f *Fake) Acquire(ctx context.Context) (bool, error) {
 func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, err error) {
 	var answer fakeAnswer
 	var released <-chan struct{}
-	err = ctx.Err()
+	over := ctx.Err()
 	f.update("Acquire", func(l *fakeLease) {
-		if ok = err == nil && l.holder == f; ok {
-			tok = lease.TokenOf(l.epoch)
-		} else if answer = (fakeAnswer{ok: true}); err == nil && len(f.answers) > 0 {
+		switch {
+		case l.holder == f:
+			tok, ok = lease.TokenOf(l.epoch), true
+			return
+		case over != nil:
+			return
+		case len(f.answers) > 0:
 			answer, f.answers = f.answers[0], f.answers[1:]
+		default:
+			answer.ok = true
 		}
+		f.unsettled = true
 		released = waitFor(&f.released)
 	})
-	if ok || err != nil {
-		return tok, ok, err
+	switch {
+	case ok:
+		return tok, true, nil
+	case over != nil:
+		return "", false, f.opError("acquire", over)
 	}
 	if answer.delay > 0 {
 		timer := time.NewTimer(answer.delay)
@@ -171,7 +218,7 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return "", false, ctx.Err()
+			return "", false, f.opError("acquire", ctx.Err())
 		case <-released:
 		}
 	}
@@ -192,19 +239,31 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 			l.epoch++
 			tok, ok = lease.TokenOf(l.epoch), true
 		}
+		f.unsettled = err != nil
 	})
-	return tok, ok, err
+	return tok, ok, f.opError("acquire", err)
 }
 
-// Release implements [lease.Lease].
-func (f *Fake) Release(context.Context) error {
+// Release implements [lease.Lease]. Even if Release returns an error, the lease is given up. If ctx
+// is already done, Release returns the error of ctx, except if there is nothing to release. See
+// [Fake.NextRelease].
+func (f *Fake) Release(ctx context.Context) (err error) {
+	over := ctx.Err() // before the release, which may end ctx
 	f.update("Release", func(l *fakeLease) {
 		signal(&f.released)
+		switch needed := l.holder == f || f.unsettled; {
+		case !needed:
+		case over != nil:
+			err = over
+		case len(f.releases) > 0:
+			err, f.releases = f.releases[0], f.releases[1:]
+		}
+		f.unsettled = err != nil
 		if l.holder == f {
 			l.setFree(lease.ErrReleased)
 		}
 	})
-	return nil
+	return f.opError("release", err)
 }
 
 // CheckAlive implements [lease.Lease].
@@ -219,25 +278,33 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 	return f.onLost.Add(handler)
 }
 
-// OnBreaking registers a handler that is called when the lease is broken with a period. The
-// argument until is the end of that period. If a second break shortens the period, the handler is
-// called again.
+// OnBreaking registers a handler that is called when [Fake.Break] breaks the lease with a positive
+// period. The argument until is the end of that period. If a second break shortens the period, the
+// handler is called again. Each call of the handler runs in its own goroutine. The function that
+// OnBreaking returns unregisters the handler, like the one that OnLost of a [lease.Lease] returns.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	f.update("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
-// WhileHeld returns a context that is canceled when the lease is lost or released. If the lease is
-// not held, the context is canceled at once. See [lease.WhileHeld].
+// WhileHeld returns a context that is canceled when the lease is lost or released, or when
+// [Fake.EndWork] is called. If the lease is not held, or if EndWork was called since the grant, the
+// context is canceled at once. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	c, held := cancel.New(ctx), false
+	c := cancel.New(ctx)
+	var refused error
 	f.update("WhileHeld", func(l *fakeLease) {
-		if held = l.holder == f; held {
+		switch {
+		case l.holder != f:
+			refused = lease.ErrNotHeld
+		case l.stopped:
+			refused = l.stopReason()
+		default:
 			f.contexts.Add(c)
 		}
 	})
-	if !held {
-		c.End(lease.ErrNotHeld)
+	if refused != nil {
+		c.End(refused)
 	}
 	return c.Context, func() {
 		f.contexts.Remove(c)
@@ -245,8 +312,8 @@ func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease, or when
-// Release is called.
+// Wait implements [lease.Waiter]. Wait returns nil as soon as no rival holds the lease, or as soon
+// as Release is called. If ctx is done before that, Wait returns the error of ctx.
 func (f *Fake) Wait(ctx context.Context) error {
 	name := "Wait"
 	for ctx.Err() == nil {
@@ -267,7 +334,7 @@ func (f *Fake) Wait(ctx context.Context) error {
 		}
 		name = ""
 	}
-	return ctx.Err()
+	return f.opError("wait", ctx.Err())
 }
 
 // contest returns the lease that f and its rivals share. The first call creates the lease if f is
@@ -281,8 +348,10 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update locks the mutex of the lease and calls the function change. If the name of a call is not
-// empty, update also records that call.
+// update locks the mutex of the lease and calls the function change. If the string call is not
+// empty, update first appends that string to f.calls. Consecutive calls of CheckAlive are appended
+// once. If the period of a break has passed, update ends the lease before it calls the function
+// change. After update has unlocked the mutex, update calls the functions in l.after.
 func (f *Fake) update(call string, change func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
@@ -301,30 +370,49 @@ func (f *Fake) update(call string, change func(*fakeLease)) {
 	}
 }
 
+// opError wraps err in a [lease.OpError], as a session.Session does. If err is nil or already contains
+// an OpError, opError returns err unchanged.
+func (f *Fake) opError(op string, err error) error {
+	if err == nil || errors.As(err, new(*lease.OpError)) {
+		return err
+	}
+	return &lease.OpError{Op: op, Name: f.Name, Err: err}
+}
+
 // The caller of a method of fakeLease must hold mu.
 
 // lost returns the error of a loss with the given reason.
-func (l *fakeLease) lost(reason lease.Code) error {
+func (l *fakeLease) lost(reason lease.Code) *lease.LostError {
 	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
+}
+
+// stopReason returns the error that tells the work why it must stop in the stop window.
+func (l *fakeLease) stopReason() *lease.LostError {
+	lost := l.lost(lease.ErrStopWindow)
+	if !l.end.IsZero() {
+		lost.Err = lease.ErrBroken
+	}
+	return lost
 }
 
 // lose makes the lease free and calls the OnLost handlers of its holder.
 func (l *fakeLease) lose(reason lease.Code) {
 	f, err := l.holder, l.lost(reason)
 	l.setFree(err)
-	l.callLater(f.onLost.Calls(err, panicked))
+	l.callLater(f.onLost.Calls(err, logPanic))
 }
 
-// setFree makes the lease free, and cancels the contexts of its holder with the given cause.
+// setFree makes the lease free, and cancels the contexts that WhileHeld returned. Their cause is
+// the given error.
 func (l *fakeLease) setFree(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
 	l.stopTimer()
-	l.holder, l.end = nil, time.Time{}
+	l.holder, l.stopped, l.end = nil, false, time.Time{}
 	signal(&l.freed)
 }
 
-// callLater schedules calls of handlers. After mu has been unlocked, each handler runs in its own
-// goroutine.
+// callLater schedules calls of handlers. Each handler starts in its own goroutine after the mutex
+// mu has been unlocked.
 func (l *fakeLease) callLater(calls []func()) {
 	for _, call := range calls {
 		l.after = append(l.after, func() { go call() })
@@ -338,12 +426,12 @@ func (l *fakeLease) stopTimer() {
 	}
 }
 
-// panicked logs the panic of a handler, as a session.Session does. The Fake stays usable.
-func panicked(p any) {
+// logPanic logs that a handler has panicked, as a session.Session does. The Fake stays usable.
+func logPanic(p any) {
 	slog.Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }
 
-// waitFor returns a channel that is closed by the next call of signal with the same c.
+// waitFor returns a channel. The next call of signal(c) closes that channel.
 func waitFor(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -351,7 +439,7 @@ func waitFor(c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
-// signal closes the channel that waitFor has returned, if there is one.
+// signal closes the channel *c and then sets *c to nil. If *c is already nil, signal does nothing.
 func signal(c *chan struct{}) {
 	if *c != nil {
 		close(*c)

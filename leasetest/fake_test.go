@@ -3,6 +3,7 @@ package leasetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -20,7 +23,7 @@ import (
 func TestFakeConforms(t *testing.T) {
 	var leases sync.Map // by name: one *Fake, and its rivals
 	newFake := func(t testing.TB, h leasetest.Holder) lease.Lease {
-		// A Fake has no options. What the suite gives it is checked as a Session would.
+		// A Fake has no options. Therefore session.New checks the options of the suite.
 		if _, err := session.New(lease.NewAuthority(nothing{}), h.Name, &session.Options{Owner: h.Owner, Duration: h.Duration}); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +61,7 @@ func TestFakeAnswers(t *testing.T) {
 		}{{false, nil, 0}, {false, failure, 0}, {true, nil, time.Second}, {true, nil, 0}} {
 			began := time.Now()
 			ok, err := f.Acquire(t.Context())
-			if took := time.Since(began); ok != want.ok || err != want.err || took != want.took {
+			if took := time.Since(began); ok != want.ok || !errors.Is(err, want.err) || took != want.took {
 				t.Errorf("Acquire %d: %v, %v after %v; want %v, %v after %v", i+1, ok, err, took, want.ok, want.err, want.took)
 			}
 			if f.CheckAlive() != want.ok {
@@ -72,6 +75,213 @@ func TestFakeAnswers(t *testing.T) {
 			t.Errorf("the calls are %v, want %v", f.Calls(), want)
 		}
 	})
+}
+
+// The methods of a Fake return what those of a Session return whose requests take a second each. So a
+// program that uses a result in a wrong way fails with both.
+func TestFakeReturnsWhatASessionReturns(t *testing.T) {
+	type holder interface {
+		lease.Waiter
+		WhileHeld(context.Context) (context.Context, context.CancelFunc)
+	}
+	failure := errors.New("no answer")
+	live := context.Background()
+	done, cancel := context.WithCancel(live)
+	cancel()
+	acquire := func(l holder) { _, _ = l.Acquire(live) }
+	release := func(l holder) { _ = l.Release(live) }
+	for _, c := range []struct {
+		name  string
+		rival bool         // a rival has the lease
+		fails lease.Action // the first request with this action fails
+		do    func(l holder) error
+		want  error
+	}{
+		{"release", false, 0, func(l holder) error {
+			acquire(l)
+			return l.Release(live)
+		}, nil},
+		{"release under a done context", false, 0, func(l holder) error {
+			acquire(l)
+			return l.Release(done)
+		}, context.Canceled},
+		{"release under a context of WhileHeld", false, 0, func(l holder) error {
+			acquire(l)
+			held, giveBack := l.WhileHeld(live)
+			defer giveBack()
+			return l.Release(held)
+		}, nil},
+		{"release nothing", false, 0, func(l holder) error { return l.Release(done) }, nil},
+		{"release what is released", false, 0, func(l holder) error {
+			acquire(l)
+			release(l)
+			return l.Release(done)
+		}, nil},
+		{"release what a rival has", true, 0, func(l holder) error {
+			acquire(l)
+			return l.Release(done)
+		}, nil},
+		{"release in an acquire", false, 0, func(l holder) error {
+			go acquire(l)
+			synctest.Wait()
+			return l.Release(done)
+		}, context.Canceled},
+		{"release after an acquire that failed", false, lease.ActionAcquire, func(l holder) error {
+			acquire(l)
+			return l.Release(done)
+		}, context.Canceled},
+		{"release that fails", false, lease.ActionRelease, func(l holder) error {
+			release(l) // releases nothing, so it does not fail
+			acquire(l)
+			err := l.Release(live)
+			if l.CheckAlive() {
+				return errors.New("still held")
+			}
+			return err
+		}, failure},
+		{"release after one that failed", false, lease.ActionRelease, func(l holder) error {
+			acquire(l)
+			release(l)
+			return l.Release(live)
+		}, nil},
+		{"release after one that failed, under a done context", false, lease.ActionRelease, func(l holder) error {
+			acquire(l)
+			release(l)
+			return l.Release(done)
+		}, context.Canceled},
+		{"acquire that fails", false, lease.ActionAcquire, func(l holder) error {
+			_, err := l.Acquire(live)
+			return err
+		}, failure},
+		{"acquire under a done context", false, 0, func(l holder) error {
+			_, err := l.Acquire(done)
+			return err
+		}, context.Canceled},
+		{"acquire what is held, under a done context", false, 0, func(l holder) error {
+			acquire(l)
+			if ok, err := l.Acquire(done); err != nil || !ok {
+				return fmt.Errorf("%v, %w", ok, err)
+			}
+			return nil
+		}, nil},
+		{"acquire whose context ends", false, 0, func(l holder) error {
+			ctx, cancel := context.WithTimeout(live, time.Second/2)
+			defer cancel()
+			_, err := l.Acquire(ctx)
+			return err
+		}, context.DeadlineExceeded},
+		{"acquire that a release ends", false, 0, func(l holder) error {
+			time.AfterFunc(time.Second/2, func() { release(l) })
+			_, err := l.Acquire(live)
+			return err
+		}, lease.ErrReleased},
+		{"wait under a done context", false, 0, func(l holder) error { return l.Wait(done) }, context.Canceled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := leasefault.DelayRequest(time.Second)
+				lines := []leasefault.Line[lease.Action]{
+					leasefault.Always(lease.ActionAcquire, slow), leasefault.Always(lease.ActionRelease, slow),
+				}
+				f := leasetest.Fake{Name: "job"}
+				switch c.fails {
+				case lease.ActionAcquire:
+					f.NextAfter(time.Second, false, failure)
+				case lease.ActionRelease:
+					f.NextRelease(failure)
+				}
+				if c.fails != 0 {
+					lines = append(lines, leasefault.Nth(1, c.fails, func(context.Context, *leasefault.Call) error { return failure }))
+				}
+				f.NextAfter(time.Second, true, nil)
+				store := memory.New(nil)
+				s, err := session.New(leasefault.Script(store.Authority(), lines...), f.Name, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close(t.Context())
+				if c.rival {
+					other, err := store.Lease(f.Name, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer other.Close(t.Context())
+					acquire(other)
+					acquire(f.Rival())
+				}
+				want, got := c.do(s), c.do(&f)
+				if !errors.Is(want, c.want) {
+					t.Errorf("the Session returns %v, want %v", want, c.want)
+				}
+				if fmt.Sprint(got) != fmt.Sprint(want) || !errors.Is(got, c.want) {
+					t.Errorf("the Fake returns %v, and the Session returns %v", got, want)
+				}
+				time.Sleep(time.Minute) // until the requests of the Session have ended
+			})
+		})
+	}
+}
+
+// The results of NextRelease are used in their order. A Release that has nothing to release, or whose
+// context is done, uses none. The lease is free in any case.
+func TestFakeNextRelease(t *testing.T) {
+	var f leasetest.Fake
+	rival := f.Rival()
+	first, second := errors.New("first"), &lease.OpError{Op: "release", Name: "job", Err: lease.ErrConflict}
+	f.NextRelease(first)
+	f.NextRelease(nil)
+	f.NextRelease(second)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, c := range []struct {
+		ctx  context.Context
+		want error
+	}{{done, context.Canceled}, {t.Context(), first}, {t.Context(), nil}, {t.Context(), nil}} {
+		if i == 0 {
+			_, _ = f.Acquire(t.Context())
+		}
+		if err := f.Release(c.ctx); !errors.Is(err, c.want) || f.CheckAlive() {
+			t.Errorf("Release %d: %v, want %v; held: %v", i+1, err, c.want, f.CheckAlive())
+		}
+	}
+	_, _ = f.Acquire(t.Context())
+	if err := f.Release(t.Context()); err != second {
+		t.Errorf("the last Release: %v, want %v unchanged", err, second)
+	}
+	if ok, err := rival.Acquire(t.Context()); !ok {
+		t.Errorf("the Acquire of the rival: %v, %v", ok, err)
+	}
+}
+
+// After EndWork, no work begins until the next grant.
+func TestFakeBeginsNoWorkInTheStopWindow(t *testing.T) {
+	var f leasetest.Fake
+	work := func(when string, want lease.Code) {
+		t.Helper()
+		held, giveBack := f.WhileHeld(t.Context())
+		defer giveBack()
+		cause := context.Cause(held)
+		if got := lease.CodeOf(cause); got != want {
+			t.Errorf("%s: the cause of the context is %v, want %v", when, cause, want)
+		}
+		if broken := errors.Is(cause, lease.ErrBroken); broken != (when == "in a break") {
+			t.Errorf("%s: the cause of the context is %v", when, cause)
+		}
+	}
+	for range 2 {
+		_, _ = f.Acquire(t.Context())
+		work("after the grant", 0)
+		f.EndWork()
+		work("after EndWork", lease.ErrStopWindow)
+		if ok, err := f.Acquire(t.Context()); !ok || !f.CheckAlive() {
+			t.Errorf("the lease is no longer held: %v", err)
+		}
+		work("after a second Acquire", lease.ErrStopWindow)
+		f.Break(time.Hour)
+		work("in a break", lease.ErrStopWindow)
+		_ = f.Release(t.Context())
+		work("after Release", lease.ErrNotHeld)
+	}
 }
 
 // A slow Acquire ends with its context, and with Release. It is never granted later.
@@ -158,6 +368,25 @@ func TestFakeEnds(t *testing.T) {
 	}
 }
 
+// A consumer whose lease is broken with grace can see in the context's cause that it was a break.
+func TestEndWorkOfABrokenFake(t *testing.T) {
+	for broken, want := range map[bool]error{true: lease.ErrBroken, false: nil} {
+		var f leasetest.Fake
+		_, _ = f.Acquire(t.Context())
+		held, done := f.WhileHeld(t.Context())
+		defer done()
+		if broken {
+			f.Break(time.Minute)
+		}
+		f.EndWork()
+		var lost *lease.LostError
+		if err := context.Cause(held); !errors.As(err, &lost) || lost.Reason != lease.ErrStopWindow || lost.Err != want {
+			t.Errorf("broken %v: the cause is %v", broken, err)
+		}
+		f.Lose(lease.ErrExpired) // stops the timer of the break
+	}
+}
+
 // A Fake works outside of a bubble as well.
 func TestFakeInRealTime(t *testing.T) {
 	var f leasetest.Fake
@@ -186,10 +415,15 @@ func TestFakeInRealTime(t *testing.T) {
 func TestFakeMistakesPanic(t *testing.T) {
 	var f leasetest.Fake
 	for text, do := range map[string]func(){
-		"Fake.Next: err":          func() { f.Next(true, errors.New("x")) },
-		"Fake.NextAfter: d":       func() { f.NextAfter(-1, true, nil) },
-		"Fake.Break: period":      func() { f.Break(-1) },
-		"handler must not be nil": func() { new(leasetest.Fake).OnLost(nil) },
+		"Fake.Next: err":              func() { f.Next(true, errors.New("x")) },
+		"Fake.NextAfter: d":           func() { f.NextAfter(-1, true, nil) },
+		"Fake.Break: period":          func() { f.Break(-1) },
+		`Fake.Lose: reason is "lost"`: func() { new(leasetest.Fake).Lose(lease.ErrLost) },
+		// A Session tells nobody of such a loss.
+		`Fake.Lose: reason is "stop-window"`: func() { new(leasetest.Fake).Lose(lease.ErrStopWindow) },
+		`Fake.Lose: reason is "released"`:    func() { new(leasetest.Fake).Lose(lease.ErrReleased) },
+		`Fake.Lose: reason is "Code(0)"`:     func() { new(leasetest.Fake).Lose(0) },
+		"handler must not be nil":            func() { new(leasetest.Fake).OnLost(nil) },
 	} {
 		if said := panics(do); !strings.Contains(said, text) {
 			t.Errorf("it panics with %q, want %q", said, text)

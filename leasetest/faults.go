@@ -9,10 +9,11 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The suite can cause each of these faults in several ways. It uses the first way that the
+// The suite knows several methods to cause each of these faults. It uses the first method that the
 // implementation supports.
 
-// cut cuts the contender off from its authority until mend is called. It needs canCut.
+// The method cut disconnects the contender from its authority until mend is called. It needs
+// canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -23,16 +24,18 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// orCut cuts off a contender that does not use Holder.Authority. For such a contender, a fault in a
-// script has no effect. It needs canCut.
-func (p *contender) orCut() {
+// If the leases lack CanUseAuthority, cutWithoutScript disconnects the contender from its
+// authority. If the leases have CanUseAuthority, cutWithoutScript does nothing. In that case,
+// faults that the rule has passed to join already apply to the requests of the contender. The
+// method cutWithoutScript needs the ability canCut.
+func (p *contender) cutWithoutScript() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// stall prevents renewals of the contender until mend is called. It cuts the contender off, or
-// pauses its clock. It needs canStall.
+// The method stall prevents renewals of the contender until mend is called. It cuts the contender
+// off, or pauses its clock. It needs canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -43,9 +46,10 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within the duration of that lease. It breaks the lease,
-// sets the clock of the contender ahead, or cuts the contender off until mend is called. It needs
-// canLose.
+// The method lose makes the contender lose its lease within the duration of that lease. To do so,
+// it disconnects the contender from its authority, sets the contender's clock ahead, or breaks the
+// lease. If lose has disconnected the contender, mend connects it again. The method lose needs the
+// ability canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -76,7 +80,8 @@ func (p *contender) mendBy(f func()) {
 	p.mends = f
 }
 
-// lossReasons returns the possible reasons of a loss that the function lose causes.
+// lossReasons returns the reasons for a loss that a holder may report after a call of
+// [contender.lose].
 func (w *world) lossReasons() []lease.Code {
 	if w.can(canStall) {
 		return []lease.Code{lease.ErrExpired}
@@ -84,9 +89,9 @@ func (w *world) lossReasons() []lease.Code {
 	return w.revokeReasons()
 }
 
-// revokeReasons returns the possible reasons of a loss that the function revoke causes. With
-// Options.Revoke, there are several, because the test may end the lease in another way than by a
-// break.
+// revokeReasons returns the reasons for a loss that a holder may report after a call of
+// world.revoke. If Options.Revoke is set, several reasons are possible, because Options.Revoke may
+// end the lease without a break, for example by deleting the key of the lease.
 func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -95,29 +100,36 @@ func (w *world) revokeReasons() []lease.Code {
 }
 
 // endingAfter returns a context that a goroutine cancels. The goroutine first sleeps for d and then
-// calls runtime.Gosched several times. The number of these calls determines where the context
-// cancels an operation that takes no time.
+// calls runtime.Gosched several times. The argument yields is the number of these calls. An
+// operation may take no time in a bubble. The more often runtime.Gosched is called, the later in
+// the operation the context is canceled.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
-	ctx, cancel := context.WithCancel(p.ctx)
+	return p.endingBecause(context.Canceled, d, yields)
+}
+
+// endingBecause does the same as endingAfter. The context has the given cause.
+func (p *probe) endingBecause(cause error, d time.Duration, yields int) context.Context {
+	ctx, cancel := context.WithCancelCause(p.ctx)
 	go func() {
 		p.Sleep(d)
 		for range yields {
 			runtime.Gosched()
 		}
-		cancel()
+		cancel(cause)
 	}()
 	p.Cleanup(func() { <-ctx.Done() })
 	return ctx
 }
 
-// slow returns a line of a script that delays every request and every answer. The delays make
+// slow returns a leasefault.Line that delays every request and every answer. The delays make
 // requests overlap even if the authority answers at once.
 func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// loseRequest drops the request. Unlike leasefault.LoseRequest, it also blocks if the context of
-// the request is never canceled. At the end of the rule it returns in any case.
+// loseRequest drops the request. Unlike leasefault.LoseRequest, loseRequest also blocks if the
+// context of the request is never canceled. At the end of the rule, loseRequest returns in any
+// case.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
@@ -133,16 +145,16 @@ func (p *probe) loseAnswer(ctx context.Context, c *leasefault.Call) error {
 	return p.loseRequest(ctx, c)
 }
 
-// ignoreContext blocks requests at the gate even after their contexts are canceled, like an
-// authority that ignores contexts.
+// ignoreContext returns a Fault that blocks requests at the gate. Like an authority that ignores
+// contexts, the Fault blocks a request even after the context of the request is canceled.
 func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldRequest(context.WithoutCancel(ctx), c)
 	}
 }
 
-// ignoreContextOfAnswer blocks answers at the gate even after the contexts of the requests are
-// canceled.
+// ignoreContextOfAnswer returns a Fault that blocks each answer at the gate, even after the context
+// of the request is canceled.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)

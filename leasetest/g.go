@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ var guardRules = []rule{
 		g := p.guard()
 		var running atomic.Int32
 		var newest atomic.Uint64
-		p.together(8, func(i int) {
+		p.callConcurrently(8, func(i int) {
 			for n := range uint64(20) {
 				epoch := 1 + n + uint64(i)
 				_ = g.Do(lease.TokenOf(epoch), func() error {
@@ -50,7 +51,7 @@ var guardRules = []rule{
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var order []uint64 // appended to by one function at a time
-		p.together(4, func(i int) {
+		p.callConcurrently(4, func(i int) {
 			switch i {
 			case 0:
 				_ = g.Do(lease.TokenOf(1), func() error {
@@ -157,12 +158,89 @@ var guardRules = []rule{
 			}
 		}
 	}},
+	{"G5/a-refusal-after-a-wait-names-both-tokens", "a refusal of a call that waited for a function says which token was shown and which was seen meanwhile", 0, func(p *probe) {
+		old, next := lease.TokenOf(41), lease.TokenOf(42)
+		calls := []func(g Guard) error{
+			func(g Guard) error { return g.Do(old, write) },
+			func(g Guard) error { return g.Advance(old) },
+			func(g Guard) error { return g.(contextGuard).DoContext(p.ctx, old, write) },
+		}
+		if !p.can(hasDoContext) {
+			calls = calls[:2]
+		}
+		for _, call := range calls {
+			g := p.guard()
+			running, end := make(chan struct{}), make(chan struct{})
+			var others sync.WaitGroup
+			others.Go(func() {
+				_ = g.Do(lease.TokenOf(40), func() error {
+					close(running)
+					<-end
+					return nil
+				})
+			})
+			<-running
+			refusal := make(chan error, 1)
+			go func() { refusal <- call(g) }()
+			p.pass(p.Unit) // the call waits for the function
+			others.Go(func() { _ = g.Advance(next) })
+			p.pass(p.Unit)
+			close(end)
+			err := <-refusal
+			others.Wait()
+			p.history.printf("the call that waited: %v", err)
+			if err == nil {
+				continue // other rules require that it is refused
+			}
+			if !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
+				p.Errorf("a call under %s waited until %s was seen, and its refusal is %v", old, next, err)
+			}
+			if stale := (*fencing.StaleError)(nil); errors.As(err, &stale) && (stale.Shown != old || stale.Seen != next) {
+				p.Errorf("a call under %s waited until %s was seen, and its refusal names %s as shown and %s as seen", old, next, stale.Shown, stale.Seen)
+			}
+		}
+	}},
 	{"G6/the-mark-outlives-idleness", "a guard that was not used for a long time still refuses the tokens that it refused before", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 7)
 		p.pass(p.idleTime())
 		p.refuses(g, lease.TokenOf(6))
 		p.admits(g, 7)
+	}},
+	{"G6/the-mark-outlives-reopening", "a guard that was opened again refuses the tokens that it refused before, whether a function, a failed one or an advance raised the mark", hasReopenGuard, func(p *probe) {
+		g := p.guard()
+		for i, raise := range []func(tok lease.Token) error{
+			func(tok lease.Token) error { return g.Do(tok, write) },
+			func(tok lease.Token) error { return g.Advance(tok) },
+			func(tok lease.Token) error {
+				_ = g.Do(tok, func() error { return errors.New("the function failed") })
+				return nil
+			},
+		} {
+			epoch := uint64(7 + 2*i)
+			p.need(raise(lease.TokenOf(epoch)), "a call with a newer token")
+			g = p.Options.ReopenGuard(p.TB, g)
+			p.checkMade(g, "Options.ReopenGuard")
+			p.refuses(g, lease.TokenOf(epoch-1))
+			p.admits(g, epoch)
+		}
+	}},
+	{"G6/a-failure-keeps-the-mark-that-was-raised-meanwhile", "a function that fails does not lower the mark that a newer token has raised while the function ran", 0, func(p *probe) {
+		for _, show := range []func(g Guard) error{
+			func(g Guard) error { return g.Advance(lease.TokenOf(2)) },
+			func(g Guard) error { return g.Do(lease.TokenOf(2), write) },
+		} {
+			g := p.guard()
+			shown := make(chan error, 1)
+			_ = g.Do(lease.TokenOf(1), func() error {
+				go func() { shown <- show(g) }()
+				p.pass(p.Unit) // the guard sees the newer token
+				return errors.New("the function failed")
+			})
+			p.need(<-shown, "a call with a newer token, made while the function ran")
+			p.refuses(g, lease.TokenOf(1))
+			p.admits(g, 2)
+		}
 	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
 		g := p.guard()
@@ -193,8 +271,41 @@ var guardRules = []rule{
 		p.need(<-advanced, "advance")
 		older.Wait()
 	}},
-	// This rule is the last one, because the process ends if the guard does not recover from the
-	// panic.
+	{"G7/a-wait-ends-with-its-context", "a call that waits for a function returns its context's error when the context ends, and its own function does not run, then or later", hasDoContext, func(p *probe) {
+		for _, epoch := range []uint64{1, 2} { // the token of the function that runs, and a newer one
+			g := p.guard()
+			running := make(chan struct{})
+			var first sync.WaitGroup
+			first.Go(func() {
+				_ = g.Do(lease.TokenOf(1), func() error {
+					close(running)
+					p.Sleep(5*p.Unit + 2*p.Slack)
+					return nil
+				})
+			})
+			<-running
+			for _, wait := range []time.Duration{0, p.Unit} {
+				ctx, cancel := context.WithTimeout(p.ctx, wait)
+				defer cancel()
+				sent := time.Now()
+				err := g.(contextGuard).DoContext(ctx, lease.TokenOf(epoch), func() error {
+					p.Errorf("epoch %d: the function ran, and its context had ended", epoch)
+					return nil
+				})
+				if !errors.Is(err, context.DeadlineExceeded) {
+					p.Errorf("epoch %d: the context ended after %v, and the call returned %v", epoch, wait, err)
+				}
+				if took := time.Since(sent); took > wait+p.Slack {
+					p.Errorf("epoch %d: the context ended after %v, and the call took %v", epoch, wait, took)
+				}
+			}
+			first.Wait()
+			p.pass(p.Unit)
+			p.admits(g, epoch)
+		}
+	}},
+	// This rule runs last, because its function panics, and the process ends if the guard does not
+	// recover from that panic.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)
@@ -215,24 +326,29 @@ var guardRules = []rule{
 	}},
 }
 
-// A Guard protects a resource from writes of older holders. The type fencing.Guard is a Guard.
+// A Guard protects a resource from writes of older holders. The methods of a Guard are safe for
+// concurrent use by multiple goroutines. The type fencing.Guard is a Guard.
 type Guard interface {
 	// Advance tells the guard that tok is in use, so that the guard rejects all older tokens from
-	// then on. It returns an error if the guard has already seen a newer token. A holder calls
-	// Advance before it first reads the resource.
+	// then on. When Advance has returned nil, no function that was passed to Do with an older token
+	// is running. Advance returns an error if the guard has already seen a newer token than tok, or
+	// if tok is empty or malformed. A holder calls Advance before it first reads the resource.
 	Advance(tok lease.Token) error
 
 	// Do first has the same effect as Advance. If the guard has already seen a newer token than
-	// tok, Do returns an error and does not call f. Otherwise Do calls f and returns the error of
-	// f.
+	// tok, or if tok is empty or malformed, Do returns an error and does not call f. Otherwise Do
+	// calls f and returns the error of f. A guard runs one function at a time. If the guard sees a
+	// newer token while Do waits for its turn, Do returns an error and does not call f.
 	Do(tok lease.Token, f func() error) error
 }
 
-// TestGuard tests a guard. It checks the clauses G of SPEC.md, with one subtest for each rule.
+// TestGuard tests a guard. TestGuard checks the G clauses of SPEC.md, with one subtest for each
+// rule. If the guard has a method DoContext like the one of fencing.Guard, TestGuard also tests
+// DoContext.
 //
-// Each subtest calls newGuard to get a guard that has not received a token yet. The function
-// newGuard runs inside the bubble of the subtest, if there is one. Without [Options.Bubble] the
-// function newGuard must be safe for concurrent use by multiple goroutines.
+// Each subtest calls newGuard to get a guard that has not received a token yet. If [Options.Bubble]
+// is set, newGuard runs inside the synctest bubble of the subtest. Without Options.Bubble, newGuard
+// must be safe for concurrent use by multiple goroutines.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
 )
 
 // acquireRules check Acquire.
@@ -35,7 +39,7 @@ var acquireRules = []rule{
 		w := p.world()
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
-			a.orCut()
+			a.cutWithoutScript()
 			a.requireError(p.ctx, "whose outcome is unknown")
 			a.deadFor(p.D, "after an acquire of unknown outcome")
 			a.lostSoFar(0)
@@ -47,7 +51,8 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					// Release the lease, because the holder was told that its acquire was refused.
+					// Even if the authority has granted this acquire, the rule lets the holder get
+					// a refusal. After a refusal the lease must be free, so release it.
 					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}
@@ -58,6 +63,29 @@ var acquireRules = []rule{
 			}
 			a.deadFor(p.D/2, "after a refusal")
 			w.direct = direct
+		}
+	}},
+	{"H1/a-grant-that-shows-another-lease-is-an-error", "a grant whose record does not show the proposed ID in force has an unknown outcome: the acquire is an error", CanUseAuthority, func(p *probe) {
+		for i, shown := range []func(r lease.Record) lease.Record{
+			func(r lease.Record) lease.Record { return lease.Record{Epoch: r.Epoch} },
+			func(lease.Record) lease.Record { return lease.Record{} },
+			func(r lease.Record) lease.Record { r.ID = p.id(); return r },
+			func(r lease.Record) lease.Record { r.State, r.Until = lease.Available, time.Time{}; return r },
+			func(r lease.Record) lease.Record { r.State, r.Until = lease.Expired, time.Time{}; return r },
+			func(r lease.Record) lease.Record { r.State, r.Until = lease.Broken, time.Time{}; return r },
+			func(r lease.Record) lease.Record { r.State = lease.Breaking; return r },
+		} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			w.answer(func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action == lease.ActionAcquire && *err == nil {
+					res.Record = shown(res.Record)
+				}
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"})
+			a.requireError(p.ctx, "whose grant shows another lease")
+			a.deadFor(p.D/2, "after a grant that showed another lease")
+			a.lostSoFar(0)
 		}
 	}},
 	{"H1/the-record's-duration-counts", "a lease stays locked for the duration that its holder was granted, whatever the duration of the next holder", canStall, func(p *probe) {
@@ -89,7 +117,7 @@ var acquireRules = []rule{
 		}
 		for range 3 {
 			var wins atomic.Int32
-			p.together(len(all), func(i int) {
+			p.callConcurrently(len(all), func(i int) {
 				_, ok, err := all[i].tryAcquire(p.ctx)
 				if err != nil {
 					p.Errorf("%s: Acquire: %v", all[i].who, err)
@@ -124,7 +152,7 @@ var acquireRules = []rule{
 	}},
 	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
-		a.orCut()
+		a.cutWithoutScript()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
 		began := time.Now()
@@ -134,6 +162,24 @@ var acquireRules = []rule{
 		if took := time.Since(began); took > p.D/20+p.Slack {
 			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
 		}
+	}},
+	{"H2/a-request-that-ignores-its-context-delays-no-acquire", "a context that ends during an acquire ends it at once with its error, though the request ignores its context", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		gate := p.gate()
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate))), w.join(Holder{Owner: "b"})
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
+		defer cancel()
+		time.AfterFunc(p.D/10+2*p.Slack, gate.Open)
+		began := time.Now()
+		if err := a.requireError(ctx, "that its context ended"); !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("the error is %v", err)
+		}
+		if took := time.Since(began); took > p.D/20+p.Slack {
+			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
+		}
+		p.pass(p.D + p.Slack)
+		a.dead("after an acquire whose context ended")
+		b.acquire()
 	}},
 	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -185,21 +231,73 @@ var acquireRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
 		a.requireError(p.ctx, "that was answered too late")
 		a.deadFor(p.D/2, "after a grant that was answered too late")
-		w.unlocked("half a duration after a grant that was answered too late")
+		w.requireFree("half a duration after a grant that was answered too late")
 		a.lostSoFar(0)
 		b.acquire()
+	}},
+	{"H4/a-grant-answered-at-the-end-is-an-error", "a grant whose answer arrives at the very end of what it makes certain is an error, and is undone, to the nanosecond", CanUseAuthority | exactTime, func(p *probe) {
+		sure, n := p.D/20, 0
+		join := func(answered time.Duration) (*world, *contender) {
+			n++
+			w := p.world()
+			w.name = fmt.Sprint(p.name, n)
+			w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
+			return w, w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(answered)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		}
+		end := sort.Search(int(sure), func(d int) bool {
+			_, a := join(0)
+			a.acquire()
+			p.Sleep(time.Duration(d))
+			return !a.CheckAlive()
+		})
+		for range 10 { // the order of two events at the same time is not defined
+			w, a := join(time.Duration(end))
+			a.requireError(p.ctx, "that was answered at the end of what is certain")
+			a.deadFor(p.D/2, "after a grant that was answered at the end of what is certain")
+			w.requireFree("half a duration after a grant that was answered at the end of what is certain")
+			a.lostSoFar(0)
+		}
 	}},
 	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
-		asked := len(a.requests.sentOf(lease.ActionAcquire))
+		action := lease.ActionAcquire
+		if p.can(exactTime) { // so that no renewal is sent meanwhile
+			p.pass(0)
+			action = leasefault.Any
+		}
+		asked := len(a.requests.sentOf(action))
 		for range 3 {
 			if again := a.acquire(); again != tok {
 				p.Errorf("the token was %q, and is %q", tok, again)
 			}
 		}
-		if n := len(a.requests.sentOf(lease.ActionAcquire)); n != asked {
-			p.Errorf("%d more acquires were sent", n-asked)
+		if p.can(exactTime) {
+			p.pass(0)
+		}
+		if n := len(a.requests.sentOf(action)); n != asked {
+			p.Errorf("%d more requests were sent", n-asked)
+		}
+	}},
+	{"H5/acquire-sends-nothing-until-the-belief-ends", "an acquire at any time before CheckAlive is false sends nothing and returns the token that is held, in the stop window too", CanUseAuthority | exactTime, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		tok := a.acquire()
+		if p.can(hasWhileHeld) {
+			_, giveBack := lease.WhileHeld(p.ctx, a.Lease) // it ends when the stop window begins
+			defer giveBack()
+		}
+		sent := func() int {
+			return len(a.requests.sentOf(leasefault.Any)) - len(a.requests.sentOf(lease.ActionRenew))
+		}
+		for p.pass(p.D / 200); a.stillAlive(); p.pass(p.D / 200) {
+			asked := sent()
+			if again, ok, err := a.tryAcquire(p.ctx); !ok || err != nil || again != tok {
+				p.Fatalf("Acquire while the token %q is held: %q, %v, %v", tok, again, ok, err)
+			}
+			p.pass(0)
+			if n := sent(); n != asked {
+				p.Fatalf("an acquire while holding sent %d requests", n-asked)
+			}
 		}
 	}},
 	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire does not end the lease that is held, and neither does that of an acquire while holding", 0, func(p *probe) {
@@ -218,7 +316,7 @@ var acquireRules = []rule{
 	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayRequest(p.D/20)))
 		tokens := make([]lease.Token, 8)
-		p.together(len(tokens), func(i int) {
+		p.callConcurrently(len(tokens), func(i int) {
 			var ok bool
 			var err error
 			if tokens[i], ok, err = a.tryAcquire(p.ctx); !ok {
@@ -235,4 +333,405 @@ var acquireRules = []rule{
 		}
 		a.aliveFor(2*p.D, "after acquires at once")
 	}},
+}
+
+// idRules check the IDs of a holder, and take-overs.
+var idRules = []rule{
+	{"H3/a-late-grant-is-undone", "the grant of an abandoned acquire is released by its ID after the attempt has settled, and is never believed", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		for i, fault := range []leasefault.Fault{
+			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // arrives after the caller has returned
+			leasefault.DelayAnswer(p.D / 10),
+			p.loseAnswer,
+		} {
+			name := p.name
+			p.name = fmt.Sprint(name, i) // each fault gets a lease of its own
+			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
+			a.abandon(p.D / 20)
+			a.deadFor(p.D/2, "after an acquire that was abandoned")
+			w.requireFree("half a duration after an abandoned acquire")
+			if a.requests.crossed {
+				p.Errorf("a release was sent while the acquire was in flight")
+			}
+			a.lostSoFar(0)
+			b.acquire()
+			p.name = name
+		}
+	}},
+	{"H3/a-grant-long-after-giving-up-is-undone", "the grant of an acquire that was given up is released by its ID, however late its request returns, also after a release", CanUseAuthority, func(p *probe) {
+		for i := range 2 {
+			gate := p.gate()
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)))
+			a.abandon(p.D / 20)
+			p.pass(2 * p.D) // meanwhile the request is given up, and may be released
+			if i == 1 {
+				ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
+				_ = a.Release(ctx)
+				cancel()
+			}
+			gate.Open() // the abandoned acquire arrives
+			p.pass(p.D / 2)
+			w.requireFree("half a duration after an abandoned acquire arrived")
+			a.dead("after an acquire that was abandoned")
+			a.lostSoFar(0)
+		}
+	}},
+	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", CanUseAuthority, func(p *probe) {
+		gate := p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
+		a.abandon(p.D / 40)
+		a.abandon(p.D / 40)
+		gate.Open()
+		p.pass(p.D / 2)
+		if n := a.requests.maxInFlight(lease.ActionAcquire); n > 1 {
+			p.Errorf("%d acquires were in flight at once", n)
+		}
+		a.acquire()
+	}},
+	{"H3/undo-has-a-context-of-its-own", "the release after an abandoned acquire does not end with the caller's context, and does not hang forever", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
+		a.abandon(p.D / 20)
+		p.pass(2 * p.D)
+		undos := a.requests.sentOf(lease.ActionRelease)
+		if len(undos) == 0 {
+			p.Fatalf("nothing was undone")
+		}
+		if undos[0].done {
+			p.Errorf("the undoing was sent under a context that was done already")
+		}
+		a.acquire()
+	}},
+	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire arrives after its release does not stay locked without a holder", CanUseAuthority | CanBeInfinite, func(p *probe) {
+		gate := p.gate()
+		w := p.worldOver(leasefault.ScriptStore(memory.New(nil), leasefault.Nth(1, leasefault.Swap, leasefault.Detach(p.TB, gate.HoldRequest))))
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
+		a.abandon(p.D / 20)
+		p.pass(5 * p.D)
+		gate.Open()
+		p.pass(5 * p.D)
+		a.dead("after an acquire that was abandoned")
+		w.requireFree("long after an abandoned acquire arrived")
+	}},
+	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		seen := map[lease.ID]bool{}
+		for range 4 {
+			a.acquire()
+			a.requests.requireNewID(p, seen)
+			p.need(a.release(), "release")
+		}
+		a.acquire()
+		a.requests.requireNewID(p, seen)
+		a.loseNth(1)
+		a.mend()
+		a.acquireWithin(5, "after a loss")
+		a.requests.requireNewID(p, seen)
+	}},
+	{"H6/the-ID-of-a-broken-lease-is-retired", "the ID of an incarnation that was lost by a break is not proposed again", CanUseAuthority | CanBreak, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		seen := map[lease.ID]bool{}
+		for n := range 3 {
+			a.acquire()
+			a.requests.requireNewID(p, seen)
+			w.revoke(0)
+			p.pass(p.D/2 + p.Slack)
+			a.requireLosses(n + 1)
+		}
+	}},
+	{"H6/an-ID-that-was-taken-over-is-retired", "the ID of an incarnation that was lost by a take-over is not proposed again", CanUseAuthority | CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same", TakeOver: true})
+		seen := map[lease.ID]bool{}
+		for n := range 3 {
+			_, _, err := a.tryAcquire(p.ctx)
+			a.requests.requireNewID(p, seen)
+			p.need(err, "acquire of a free lease")
+			b.acquire()
+			p.pass(p.D/2 + p.Slack)
+			a.requireLosses(n + 1)
+			p.need(b.release(), "release")
+		}
+	}},
+	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
+		seen := map[lease.ID]bool{}
+		a.abandon(p.D / 20)
+		a.requests.requireNewID(p, seen)
+		p.pass(p.D)
+		a.acquire()
+		a.requests.requireNewID(p, seen)
+	}},
+	{"H6/a-queued-release-retires-the-ID", "an ID for which a release is queued is not proposed again", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRelease, leasefault.FailRequest))
+		seen := map[lease.ID]bool{}
+		a.acquire()
+		a.requests.requireNewID(p, seen)
+		if a.release() == nil {
+			p.Errorf("a release that did not arrive returned nil")
+		}
+		a.acquireWithin(5, "after a release that did not arrive")
+		a.requests.requireNewID(p, seen)
+	}},
+	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
+		a.requireError(p.ctx, "whose answer was lost")
+		a.acquireWithin(3, "after one whose answer was lost")
+	}},
+	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer)), w.join(Holder{Owner: "b"})
+		seen := map[lease.ID]bool{}
+		a.requireError(p.ctx, "whose answer was lost")
+		a.requests.requireNewID(p, seen)
+		p.need(a.release(), "release")
+		w.requireFree("after a release that returned nil")
+		b.acquire()
+		p.need(b.release(), "release")
+		a.acquire()
+		a.requests.requireNewID(p, seen)
+	}},
+	{"H7/a-lost-ID-does-not-exclude-its-holder", "an acquire right after a loss does not return that another holder has the lease", canLose, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		again := make(chan bool, 1)
+		a.OnLost(func(error) {
+			a.mend()
+			ok, err := a.Acquire(p.ctx) // the lease may still be locked at the authority for a moment
+			again <- ok || err != nil
+		})
+		a.acquire()
+		a.loseNth(1)
+		if !<-again {
+			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
+		}
+		a.acquireWithin(3, "after a loss")
+	}},
+	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease", canCut, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		a.acquire()
+		a.releaseInVain()
+		a.dead("after a release that erred")
+		a.acquireWithin(3, "after a release that erred")
+	}},
+	{"H7/an-acquire-sends-no-deferred-release", "while the work of a lost incarnation may still be running, an acquire is an error and sends no release, and Wait does not return; when the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
+		a.acquire()
+		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		p.pass(p.D)
+		a.dead("a duration after the last answer")
+		if !w.now().State.Locked() {
+			p.Skipf("the holder sent its last renewal so early that the lease has ended")
+		}
+		a.requireError(p.ctx, "while the work of the lost incarnation runs")
+		if waiter, ok := a.Lease.(lease.Waiter); ok {
+			ctx, cancel := context.WithTimeout(p.ctx, p.D/50)
+			defer cancel()
+			if err := waiter.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				p.Errorf("while the work of the lost incarnation ran, Wait returned %v", err)
+			}
+		}
+		if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
+			p.Errorf("%d releases were sent while the work of the lost incarnation ran", n)
+		}
+		giveBack()
+		p.pass(p.D / 100)
+		a.acquireWithin(3, "after the work of the lost incarnation has stopped")
+	}},
+	{"H7/a-refused-release-may-show-another-own-ID", "if the refusal of a release shows that an earlier ID of the holder is in force, the holder releases that ID without a further call", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		gate := p.gate()
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
+		a.abandon(p.D / 20)
+		early := a.requests.proposed()
+		p.pass(2 * p.D) // meanwhile the holder has released the early ID
+		a.acquire()
+		w.revoke(0)
+		gate.Open() // the abandoned acquire arrives
+		p.pass(0)
+		if r := w.now(); r.ID != early || !r.State.Locked() || len(a.lost.all()) != 0 {
+			p.Skipf("the holder learned of the break before it released")
+		}
+		_ = a.release()
+		p.pass(p.D / 4)
+		w.requireFree("after a release whose refusal showed an earlier ID")
+	}},
+	{"H8/owners-exclude-themselves", "without take-over, equal owners exclude each other", 0, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same"})
+		a.acquire()
+		b.requireDenied("that another of the same owner holds")
+		a.aliveFor(p.D, "after one of the same owner tried")
+	}},
+	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		old := a.acquire()
+		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
+			p.Errorf("the token is %q, and that of the earlier holder %q", tok, old)
+		}
+		p.pass(p.D / 2)
+		a.dead("half a duration after it was taken over")
+		a.requireLostError(a.requireLosses(1), old, lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent)
+		b.aliveFor(3*p.D, "after it has taken over")
+		a.dead("after it was taken over")
+		a.lostSoFar(1)
+	}},
+	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		a.acquire()
+		if n := len(a.requests.sentOf(lease.ActionChange)); n != 0 {
+			p.Errorf("%d changes of a lease that was free", n)
+		}
+		b.acquire()
+		all := slices.DeleteFunc(b.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
+		if len(all) != 3 || all[0].Action != lease.ActionAcquire || all[1].Action != lease.ActionChange || all[2].Action != lease.ActionAcquire {
+			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
+		}
+	}},
+	{"H8/take-over-spares-other-owners", "take-over takes nothing from another owner", CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
+		a.acquire()
+		b.requireDenied("that another owner holds")
+		a.aliveFor(p.D, "after another owner tried")
+	}},
+	{"H8/owners-are-compared-exactly", "take-over takes nothing from an owner that differs in case, in spaces, in its Unicode form, or in invisible characters", CanTakeOver | CanChange, func(p *probe) {
+		n := 0
+		for _, owners := range [][2]string{
+			{"worker-1", "Worker-1"}, {"worker-1", "worker-1 "}, {"worker-1", " worker-1"}, {"worker-1", "worker-10"}, {"worker 1", "worker  1"},
+			{"Zo\u00eb", "Zoe\u0308"}, {"Zo\u00eb", "Zoe"}, {"stra\u00dfe", "strasse"}, {"worker-1", "worker-1\u200b"}, {"worker-1", "worker-\uff11"},
+			{strings.Repeat("o", lease.MaxLabel-1) + "1", strings.Repeat("o", lease.MaxLabel-1) + "2"},
+		} {
+			for range 2 {
+				n++
+				w := p.world()
+				w.name = fmt.Sprint(p.name, n)
+				a, b := w.join(Holder{Name: w.name, Owner: owners[0], TakeOver: true}), w.join(Holder{Name: w.name, Owner: owners[1], TakeOver: true})
+				a.acquire()
+				b.requireDenied("that another owner holds")
+				p.need(a.release(), "release")
+				owners[0], owners[1] = owners[1], owners[0]
+			}
+		}
+	}},
+	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", CanTakeOver | CanChange | canRevoke | CanBreak, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		a.acquire()
+		w.revoke(p.D / 2)
+		b.requireDenied("that is breaking")
+	}},
+	{"H3/a-take-over-without-an-answer-is-undone", "a release after a take-over of unknown outcome gives up what that may have got", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
+			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, fault))
+			a.acquire()
+			_, _, _ = b.tryAcquire(p.ctx) // it may ask again, and hold
+			p.need(b.release(), "release")
+			w.requireFree("after a release that followed a take-over of unknown outcome")
+			b.dead("after its release")
+		}
+	}},
+	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", CanTakeOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "same", TakeOver: true})
+		b := w.join(Holder{Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, leasefault.After(func() { w.revoke(p.D * 3 / 4) })))
+		a.acquire()
+		if _, ok, _ := b.tryAcquire(p.ctx); ok {
+			p.Errorf("Acquire returned true for a lease that is breaking")
+		}
+		b.deadFor(p.D/4, "after a take-over that met a break")
+		w.requireFree("after a take-over that met a break")
+	}},
+	{"H8/a-take-over-that-is-refused-halfway-releases", "if the acquire of a take-over is refused after the change, the holder gives up what the change got it, also if the caller is gone", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		for i := range 2 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			ctx, cancel := context.WithCancel(p.ctx)
+			refuse := func(context.Context, *leasefault.Call) error {
+				if i == 1 {
+					cancel()
+					p.Sleep(p.D / 20)
+				}
+				return &lease.OpError{Op: "acquire", Name: w.name, Err: lease.ErrForeign}
+			}
+			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
+			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Nth(2, lease.ActionAcquire, refuse))
+			a.acquire()
+			b.requireError(ctx, "that is refused after its change")
+			cancel()
+			p.pass(p.D / 2)
+			w.requireFree("half a duration after a take-over that was refused halfway")
+			b.dead("after a take-over that was refused halfway")
+			b.lostSoFar(0)
+		}
+	}},
+	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		w.answer(func(_ lease.Request, res *lease.Result, err *error) {
+			if *err != nil {
+				res.Record.ID = lease.ID{}
+			}
+		})
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		a.acquire()
+		if err := b.requireError(p.ctx, "that cannot take over"); !errors.Is(err, errors.ErrUnsupported) {
+			p.Errorf("the error is %v", err)
+		}
+	}},
+	{"H8/no-owner-is-an-owner-of-its-own", "no holder takes over a lease from a holder without an owner", CanTakeOver | CanChange, func(p *probe) {
+		w := p.world()
+		a, b, c := w.join(Holder{}), w.join(Holder{}), w.join(Holder{Owner: "c", TakeOver: true})
+		a.acquire()
+		b.requireDenied("that a holder without an owner holds")
+		c.requireDenied("that a holder without an owner holds")
+		a.aliveFor(p.D, "after others tried")
+	}},
+}
+
+// abandon calls Acquire with a timeout of d, and requires that Acquire returns because of the
+// timeout.
+func (p *contender) abandon(d time.Duration) {
+	p.w.Helper()
+	ctx, cancel := context.WithTimeout(p.w.ctx, d)
+	defer cancel()
+	if err := p.requireError(ctx, "that was abandoned"); !errors.Is(err, context.DeadlineExceeded) {
+		p.w.Errorf("%s: the error is %v", p.who, err)
+	}
+}
+
+// acquireWithin calls Acquire until the lease is granted, but at most n times. It requires that one
+// call is granted, and that each earlier call returns an error.
+func (p *contender) acquireWithin(n int, when string) {
+	p.w.Helper()
+	for range n {
+		_, ok, err := p.tryAcquire(p.w.ctx)
+		if ok {
+			p.alive("after an Acquire that was granted")
+			return
+		}
+		if err == nil {
+			p.w.Fatalf("%s: Acquire %s returned false, nil, but no other holder has the lease", p.who, when)
+		}
+		p.w.pass(p.w.D / 50)
+	}
+	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
+}
+
+// requireNewID requires that the ID of the last acquire is not in the map seen. Then it adds that
+// ID to the map.
+func (w *requestLog) requireNewID(p *probe, seen map[lease.ID]bool) {
+	p.Helper()
+	id := w.proposed()
+	if seen[id] {
+		p.Errorf("the ID %v was proposed again", id)
+	}
+	seen[id] = true
 }

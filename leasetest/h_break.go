@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -33,6 +34,16 @@ var breakRules = []rule{
 		p.pass(p.D)
 		a.lostSoFar(1)
 	}},
+	{"H13/a-break-of-an-infinite-lease-is-kept-to-its-end", "a holder keeps an infinite lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords | CanBeInfinite | noLimits | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
+		tok := a.acquire()
+		w.revoke(time.Hour)
+		a.aliveFor(time.Hour*9/10, "before the end of a break")
+		p.pass(time.Hour / 10)
+		a.dead("when the break is over")
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+	}},
 	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", canRevoke, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
@@ -42,19 +53,25 @@ var breakRules = []rule{
 		a.dead("half a duration after an immediate break")
 		a.requireLostError(a.requireLosses(1), tok, w.revokeReasons()...)
 	}},
-	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once", CanUseAuthority | CanBreak, func(p *probe) {
-		w := p.world()
-		w.answer(func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action == lease.ActionRenew && *err != nil {
-				*res = lease.Result{}
-			}
-		})
-		a := w.join(Holder{Owner: "a"})
-		tok := a.acquire()
-		w.revoke(p.D * 9 / 10)
-		p.pass(p.D/2 + p.Slack)
-		a.dead("after it learned of a break whose end is not shown")
-		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once, also if it shows the record", CanUseAuthority | CanBreak, func(p *probe) {
+		for i, hide := range []func(res *lease.Result){
+			func(res *lease.Result) { *res = lease.Result{} },
+			func(res *lease.Result) { res.MinRemaining = 0 },
+		} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			w.answer(func(req lease.Request, res *lease.Result, err *error) {
+				if *err != nil || req.Action == lease.ActionRead {
+					hide(res)
+				}
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"})
+			tok := a.acquire()
+			w.revoke(p.D * 9 / 10)
+			p.pass(p.D/2 + p.Slack)
+			a.dead("after it learned of a break whose end is not shown")
+			a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		}
 	}},
 	{"H13/a-broken-lease-is-not-renewed", "a break that ends before the belief ends the belief in time, if the holder can reach the authority", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
@@ -67,31 +84,163 @@ var breakRules = []rule{
 		b.acquire()
 		a.deadFor(p.D, "after another followed")
 	}},
-	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
+	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		w := p.world()
+		sure := p.D * 2 / 5 // longer than the interval between renewals
+		var mu sync.Mutex
+		var answers int
+		var first time.Time
+		w.answer(func(req lease.Request, res *lease.Result, err *error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if req.Action != lease.ActionRenew || *err == nil || res.Record.State != lease.Breaking {
+				return
+			}
+			if answers++; answers == 1 {
+				first = time.Now()
+				res.MinRemaining = min(res.MinRemaining, sure)
+			}
+		})
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		w.revoke(p.D * 19 / 20)
+		heard := func() (int, time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			return answers, first
+		}
+		for deadline := time.Now().Add(p.D / 2); time.Now().Before(deadline); p.pass(p.D / 100) {
+			if n, _ := heard(); n > 0 {
+				break
+			}
+		}
+		n, at := heard()
+		if n == 0 {
+			p.Fatalf("the holder has not asked in half a duration")
+		}
+		p.pass(sure*3/4 - time.Since(at))
+		a.alive("before the end that the first answer made certain")
+		p.pass(sure - time.Since(at))
+		a.dead("at the end that the first answer made certain")
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+	}},
+	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, also if one follows another", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		tenth := p.D / 30 // renewals are expected every third of the duration
+		for i := range 12 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			watched := &watchLog{Authority: w.direct}
+			w.direct = passon.Authority(watched, w.direct)
+			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
+			a.acquire()
+			p.pass(p.D + time.Duration(p.rand.Int64N(int64(p.D))))
+			if watched.calls.Load() == 0 {
+				p.Skipf("the holder does not watch its lease")
+			}
+			var warned func() []time.Time
+			if p.can(hasOnBreaking) {
+				warned = a.recordBreaks()
+			}
+			lost := watched.lost.Load()
+			if i%3 > 0 {
+				w.revoke(p.D * 3 / 4)
+				p.pass([]time.Duration{0, tenth, time.Duration(p.rand.Int64N(int64(tenth)))}[i%3])
+				a.alive("while its break has just begun")
+				if i%3 == 1 && warned != nil && !lost && len(warned()) == 0 {
+					p.Errorf("a tenth of an interval after the signal of a break no handler was called")
+				}
+			}
+			lost = lost || watched.lost.Load()
+			w.revoke(0)
+			p.pass(tenth)
+			if lost {
+				continue // the signal may have come while there was no watch
+			}
+			a.dead("a tenth of an interval after the signal of a break")
+			a.requireLosses(1)
+		}
+	}},
+	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		warned := a.recordBreaks()
+		for n := range 2 {
+			before := len(warned())
+			a.acquireWithin(3, "before a break")
+			began := time.Now()
+			w.revoke(p.D * 9 / 10)
+			p.pass(p.D*5/12 + p.Slack/4)
+			first := warned()[before:]
+			if len(first) != 1 {
+				p.Fatalf("the handler was called %d times for one break: %v", len(first), first)
+			}
+			if end := first[0].Sub(began); end > p.D*9/10+p.Slack || end < p.D*8/10 {
+				p.Errorf("the handler was called with an end in %v, and the break ends in %v", end, p.D*9/10)
+			}
+			a.alive("after the warning")
+			a.lostSoFar(n)
+			w.revoke(p.D*17/20 - time.Since(began))
+			p.pass(p.D*4/5 - time.Since(began)) // more than one renewal interval later
+			if again := warned()[before:]; len(again) != 2 || !again[1].Before(first[0]) {
+				p.Errorf("the break was shortened, and the handler was called with %v", again)
+			}
+			p.pass(p.D*17/20 + p.Slack - time.Since(began))
+			a.dead("when the break is over")
+			a.requireLosses(n + 1)
+		}
+	}},
+	{"H13/a-break-within-the-margin-is-not-reported-again", "handlers of OnBreaking are not called again if the end of the break moves earlier by less than the margin, or not at all", CanUseAuthority | CanBreak | CanShowRecords | hasOnBreaking | noLimits | exactTime, func(p *probe) {
+		w := p.world()
+		believed := func(d time.Duration) time.Duration { // by a holder that is never answered again
+			w.Helper()
+			a := w.join(Holder{Name: fmt.Sprint(p.name, d), Owner: "a", Duration: d}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+			var lost atomic.Int64
+			began := time.Now()
+			a.OnLost(func(error) { lost.Store(int64(time.Since(began))) })
+			a.acquire()
+			p.pass(d + p.Unit)
+			a.requireLosses(1)
+			return time.Duration(lost.Load())
+		}
+		// If a lease has the duration d, its holder believes that it holds the lease for a fixed
+		// share of d, minus the margin. So the margin is believed(2*D) - 2*believed(D).
+		margin := max(0, believed(2*p.D)-2*believed(p.D))
+		p.history.printf("== the margin is %v", margin)
+		for i, earlier := range []time.Duration{0, min(margin, p.Unit) / 2} {
+			w.name = fmt.Sprint(p.name, "/", i)
+			a := w.join(Holder{Name: w.name, Owner: "a"})
+			warned := a.recordBreaks()
+			a.acquire()
+			began := time.Now()
+			w.revoke(p.D * 9 / 10)
+			p.pass(p.D / 2)
+			if n := len(warned()); n != 1 {
+				p.Fatalf("the handler was called %d times for one break", n)
+			}
+			w.revoke(p.D*9/10 - earlier - time.Since(began))
+			asked := len(a.requests.sentOf(lease.ActionRenew))
+			p.pass(p.D*7/8 - time.Since(began))
+			if len(a.requests.sentOf(lease.ActionRenew)) == asked {
+				p.Errorf("the holder has not asked in %v", p.D*3/8)
+			}
+			if again := warned(); len(again) != 1 {
+				p.Errorf("the end of the break moved earlier by %v, the margin is %v, and the handler was called with %v", earlier, margin, again)
+			}
+			p.need(a.release(), "release")
+		}
+	}},
+	{"H13/a-break-ends-with-its-incarnation", "if a lease was lost as broken, and the next incarnation is lost by an outage, the reason of that loss is expired", canRevoke | canCut | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
 		a.acquire()
-		began := time.Now()
-		w.revoke(p.D * 9 / 10)
-		p.pass(p.D*5/12 + p.Slack/4)
-		first := warned()
-		if len(first) != 1 {
-			p.Fatalf("the handler was called %d times for one break: %v", len(first), first)
-		}
-		if end := first[0].Sub(began); end > p.D*9/10+p.Slack || end < p.D*8/10 {
-			p.Errorf("the handler was called with an end in %v, and the break ends in %v", end, p.D*9/10)
-		}
-		a.alive("after the warning")
-		a.lostSoFar(0)
-		w.revoke(p.D*17/20 - time.Since(began))
-		p.pass(p.D*4/5 - time.Since(began)) // more than one renewal interval later
-		if again := warned(); len(again) != 2 || !again[1].Before(first[0]) {
-			p.Errorf("the break was shortened, and the handler was called with %v", again)
-		}
-		p.pass(p.D*17/20 + p.Slack - time.Since(began))
-		a.dead("when the break is over")
+		w.revoke(p.D * 3 / 4)
+		p.pass(p.D*3/4 + p.Slack)
 		a.requireLosses(1)
+		a.acquireWithin(3, "after a break")
+		tok := a.acquire()
+		a.cut()
+		p.pass(p.D + p.Slack)
+		a.requireLostError(a.requireLosses(2), tok, lease.ErrExpired)
 	}},
 	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
@@ -104,12 +253,17 @@ var breakRules = []rule{
 		w.revoke(p.D / 2)
 		p.pass(p.D)
 	}},
-	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's incarnation ends without OnLost", hasHandOver | CanChange, func(p *probe) {
+	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's incarnation and its contexts end without OnLost", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b, c := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
 		old := a.acquire()
+		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
 		p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
 		a.dead("after it handed over")
+		if p.can(hasWhileHeld) && lease.CodeOf(context.Cause(held)) != lease.ErrReleased {
+			p.Errorf("the lease was handed over, and the cause of its context is %v", context.Cause(held))
+		}
 		c.requireDenied("that was handed to another")
 		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
 			p.Errorf("the receiver's token is %q, and the giver's was %q", tok, old)
@@ -128,7 +282,7 @@ var breakRules = []rule{
 			p.Errorf("a hand-over of a lease that was broken returned nil")
 		}
 		a.deadFor(p.D, "after its lease was broken")
-		w.unlocked("after a hand-over that was refused")
+		w.requireFree("after a hand-over that was refused")
 	}},
 	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
@@ -170,6 +324,69 @@ var breakRules = []rule{
 			a.lostSoFar(0)
 		}
 	}},
+	{"H14/a-release-settles-a-hand-over", "a release after a hand-over whose outcome is unknown returns nil, and gives up what was not handed over", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
+			w, a, b := p.handOverInVain(i, fault)
+			p.need(a.release(), "release after a hand-over without an answer")
+			if i == 0 { // the receiver did not get the lease
+				w.requireFree("after a release that followed a hand-over whose request was lost")
+			}
+			b.acquire()
+			b.aliveFor(2*p.D, "after the giver released")
+			a.lostSoFar(0)
+		}
+	}},
+	{"H14/a-repeated-hand-over-settles-it", "a hand-over whose outcome is unknown can be repeated with the same receiver, and returns nil when the receiver has the lease", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
+			w, a, b := p.handOverInVain(i, fault)
+			err := a.giver().HandOver(p.ctx, b.giver().ID())
+			p.need(err, "a hand-over that was repeated")
+			a.dead("after it handed over")
+			w.join(Holder{Name: w.name, Owner: "c"}).requireDenied("that was handed to another")
+			b.acquire()
+			b.aliveFor(2*p.D, "after it was given the lease")
+			a.lostSoFar(0)
+		}
+	}},
+	{"H14/what-is-never-taken-ends-with-its-receiver", "a lease that was handed over and never acquired ends with the release or the close of the receiver", hasHandOver | CanChange, func(p *probe) {
+		for i := range 2 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a, b, c := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"}), w.join(Holder{Name: w.name, Owner: "c"})
+			a.acquire()
+			p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
+			end := b.Release
+			if closes, ok := b.Lease.(closer); ok && i == 1 {
+				end = closes.Close
+			}
+			p.need(end(p.ctx), "the release or close of a receiver that has not acquired")
+			c.acquire()
+		}
+	}},
+	{"H14/what-was-handed-to-an-ID-given-up-ends", "a lease that was handed to an ID that its receiver had given up ends with the receiver's next acquire", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		to := b.giver().ID()
+		b.acquire()
+		p.need(b.release(), "release")
+		a.acquire()
+		p.need(a.giver().HandOver(p.ctx, to), "hand-over")
+		b.acquireWithin(5, "of a lease that was handed to an ID that it had given up")
+	}},
+	{"H14/a-hand-over-that-is-refused-releases", "if the authority refuses a hand-over, the call returns that refusal, and the ID has been released by then", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		refuse := func(context.Context, *leasefault.Call) error {
+			return &lease.OpError{Op: "change", Name: w.name, Err: lease.ErrForeign}
+		}
+		a, b, c := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionChange, refuse)), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
+		a.acquire()
+		if err := a.giver().HandOver(p.ctx, b.giver().ID()); !errors.Is(err, lease.ErrForeign) {
+			p.Errorf("a hand-over that was refused with %v returned %v", lease.ErrForeign, err)
+		}
+		a.dead("after a hand-over that was refused")
+		c.acquire()
+		a.lostSoFar(0)
+	}},
 	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of a lease that is not held is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
@@ -181,8 +398,37 @@ var breakRules = []rule{
 	}},
 }
 
-// recordBreaks registers a handler of OnBreaking. The function that it returns lists the arguments
-// of all calls of that handler so far.
+// A watchLog counts the watches of an authority, and records whether any of the watches was lost.
+type watchLog struct {
+	lease.Authority
+	calls atomic.Int32
+	lost  atomic.Bool
+}
+
+func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	l.calls.Add(1)
+	signals, err := l.Authority.(lease.Watcher).Watch(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		for range signals {
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+		if ctx.Err() == nil {
+			l.lost.Store(true)
+		}
+	}()
+	return out, nil
+}
+
+// recordBreaks registers a handler of OnBreaking. The function ends returns the arguments of all
+// calls of this handler so far.
 func (p *contender) recordBreaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
@@ -197,6 +443,20 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 		defer mu.Unlock()
 		return append([]time.Time(nil), all...)
 	}
+}
+
+// handOverInVain acquires the i-th lease of the rule, and then hands it over. The fault applies to
+// this hand-over. It requires that the hand-over returns an error.
+func (p *probe) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
+	p.Helper()
+	w = p.world()
+	w.name = fmt.Sprint(p.name, i)
+	a, b := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionChange, fault)), w.join(Holder{Name: w.name, Owner: "b"})
+	a.acquire()
+	if err := a.giver().HandOver(p.ctx, b.giver().ID()); err == nil {
+		p.Errorf("a hand-over without an answer returned nil")
+	}
+	return w, a, b
 }
 
 func (p *contender) giver() handOverer { return p.Lease.(handOverer) }

@@ -17,7 +17,7 @@ var lossRules = []rule{
 	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next incarnation", canLose, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
-		other := new(losses)
+		other := new(lossLog)
 		a.OnLost(other.handle)
 		losses := 3
 		if p.Bubble {
@@ -63,7 +63,7 @@ var lossRules = []rule{
 		a.acquire()
 		b.requireDenied("that another holds")
 		p.need(a.release(), "release")
-		b.orCut()
+		b.cutWithoutScript()
 		b.requireError(p.ctx, "whose answer is lost")
 		p.pass(3 * p.D)
 		b.lostSoFar(0)
@@ -75,6 +75,42 @@ var lossRules = []rule{
 		p.pass(p.D + p.Slack)
 		a.dead("a duration after it acquired")
 		a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
+	}},
+	{"H15/reported-at-the-end-whenever-requests-hang", "a loss is reported when the lease is no longer certain, whenever requests begin to hang, whether or not they ignore their contexts, and also while Acquire is called", CanUseAuthority | exactTime, func(p *probe) {
+		for i := range 32 {
+			gate := p.gate()
+			fault := []leasefault.Fault{ignoreContext(gate), ignoreContextOfAnswer(gate), p.loseRequest, p.loseAnswer}[i%4]
+			var hang atomic.Bool
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: fmt.Sprint("a", i)}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, fault)))
+			tok := a.acquire()
+			p.pass(time.Duration(p.rand.Int64N(int64(2 * p.D))))
+			p.history.printf("== the requests of %s hang from now on", a.who)
+			hang.Store(true)
+			began := time.Now()
+			ctx, cancel := context.WithCancel(p.ctx)
+			var calls sync.WaitGroup
+			if i%8 >= 4 {
+				calls.Go(func() {
+					for ctx.Err() == nil {
+						_, _, _ = a.tryAcquire(ctx)
+						select {
+						case <-ctx.Done():
+						case <-time.After(p.D / 50):
+						}
+					}
+				})
+			}
+			for a.stillAlive() {
+				p.pass(p.D / 500)
+			}
+			if took := time.Since(began); took > p.D {
+				p.Errorf("%s: CheckAlive returned false only %v after requests began to hang", a.who, took)
+			}
+			p.pass(0)
+			a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
+			cancel()
+			calls.Wait()
+		}
 	}},
 	{"H15/not-before-the-acquire-is-decided", "an acquire that did not return true is not reported as lost, and one that did is", CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -141,6 +177,42 @@ var lossRules = []rule{
 			a.lostSoFar(want)
 		}
 	}},
+	{"H15/a-loss-is-reported-whichever-call-finds-it", "a loss that nothing had noticed is reported exactly once, whichever call comes first after the end of what is certain", CanUseClock, func(p *probe) {
+		type caller struct {
+			*contender
+			does  string
+			call  func(a *contender)
+			clock *leasefault.Clock
+			tok   lease.Token
+		}
+		all := []*caller{
+			{does: "releases", call: func(a *contender) { _ = a.release() }},
+			{does: "acquires", call: func(a *contender) { _, _, _ = a.tryAcquire(p.ctx) }},
+			{does: "binds a context", call: func(a *contender) {
+				_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+				giveBack()
+			}},
+			{does: "registers a handler", call: func(a *contender) { a.OnLost(func(error) {}) }},
+		}
+		for i, a := range all { // each has a lease of its own
+			a.clock = leasefault.NewClock()
+			a.contender = p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: a.does, Clock: a.clock})
+			a.tok = a.acquire()
+			a.clock.Pause()
+		}
+		p.pass(p.D + p.Slack)
+		for _, a := range all {
+			a.call(a.contender)
+			a.clock.Resume()
+		}
+		for _, a := range all {
+			a.requireLostError(a.requireLosses(1), a.tok, lease.ErrExpired)
+		}
+		p.pass(p.D / 4)
+		for _, a := range all {
+			a.lostSoFar(1)
+		}
+	}},
 	{"H16/a-blocked-break-handler-delays-nothing", "a handler of OnBreaking that blocks delays neither another handler nor the loss", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
@@ -162,11 +234,11 @@ var lossRules = []rule{
 		blocked := make(chan struct{})
 		a := p.world().join(Holder{Owner: "a"})
 		p.Cleanup(func() { close(blocked) })
-		late := new(losses)
+		late := new(lossLog)
 		a.OnLost(func(error) { <-blocked })
 		a.OnLost(late.handle)
 		a.acquire()
-		a.loseOnce(1)
+		a.loseNth(1)
 		if n := len(late.all()); n != 1 {
 			p.Errorf("the handler after one that blocks was called %d times", n)
 		}
@@ -204,12 +276,29 @@ var lossRules = []rule{
 		}
 		a.alive("after its handler has acquired again")
 	}},
+	{"H16/close-may-be-called-inside", "a handler may call Close, and Close waits for no handler", canLose | hasClose, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		closed := make(chan struct{})
+		a.OnLost(func(error) {
+			a.mend()
+			_ = a.Lease.(closer).Close(p.ctx)
+			close(closed)
+		})
+		a.acquire()
+		a.lose()
+		select {
+		case <-closed:
+		case <-time.After(2*p.D + p.eventTimeout()):
+			p.Fatalf("a handler has called Close, and Close does not return")
+		}
+		a.dead("after close")
+	}},
 	{"H16/a-late-handler-is-not-called", "a handler that registers after a loss is called for the next loss, and not for that one", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		late := new(losses)
+		late := new(lossLog)
 		for n := range 2 {
 			a.acquireWithin(3, "before a loss")
-			a.loseOnce(n + 1)
+			a.loseNth(n + 1)
 			a.mend()
 			if n == 0 {
 				a.OnLost(late.handle)
@@ -220,29 +309,44 @@ var lossRules = []rule{
 			}
 		}
 	}},
+	{"H16/a-handler-registered-after-the-end-is-not-called", "a handler that registers after the end of what is certain is not called for that loss, even if nothing had noticed the loss", CanUseClock, func(p *probe) {
+		clock := leasefault.NewClock()
+		a := p.world().join(Holder{Owner: "a", Clock: clock})
+		a.acquire()
+		clock.Pause()
+		p.pass(p.D + p.Slack)
+		late := new(lossLog)
+		a.OnLost(late.handle)
+		clock.Resume()
+		a.requireLosses(1)
+		p.pass(p.D / 4)
+		if n := len(late.all()); n != 0 {
+			p.Errorf("a handler that registered after the end of what is certain was called %d times", n)
+		}
+	}},
 	{"H16/stop-unregisters", "a handler that was unregistered is not called; stop reports whether it was still registered", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		gone := new(losses)
+		gone := new(lossLog)
 		stop := a.OnLost(gone.handle)
 		if !stop() || stop() {
 			p.Errorf("stop must be true once")
 		}
 		a.acquire()
-		a.loseOnce(1)
+		a.loseNth(1)
 		if n := len(gone.all()); n != 0 {
 			p.Errorf("a handler that was unregistered was called %d times", n)
 		}
 	}},
 	{"H16/stop-unregisters-its-own", "the function stop unregisters the handler that it came with, and no other", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		lostTimes := []*losses{new(losses), new(losses), new(losses)}
+		lostTimes := []*lossLog{new(lossLog), new(lossLog), new(lossLog)}
 		stops := make([]func() bool, len(lostTimes))
 		for i, l := range lostTimes {
 			stops[i] = a.OnLost(l.handle)
 		}
 		stops[1]()
 		a.acquire()
-		a.loseOnce(1)
+		a.loseNth(1)
 		for i, want := range []int{1, 0, 1} {
 			if n := len(lostTimes[i].all()); n != want {
 				p.Errorf("the second of three handlers was unregistered, and handler %d was called %d times", i+1, n)
@@ -251,12 +355,12 @@ var lossRules = []rule{
 	}},
 	{"H16/a-handler-registered-inside-is-not-called", "a handler that another handler registers is called for the next loss, and not for this one", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		inner := new(losses)
+		inner := new(lossLog)
 		var once sync.Once
 		a.OnLost(func(error) { once.Do(func() { a.OnLost(inner.handle) }) })
 		for n := range 2 {
 			a.acquireWithin(5, "before a loss")
-			a.loseOnce(n + 1)
+			a.loseNth(n + 1)
 			p.pass(p.D / 4)
 			if m := len(inner.all()); m != n {
 				p.Errorf("after %d losses, the handler that was registered inside the first was called %d times", n+1, m)
@@ -303,20 +407,246 @@ var lossRules = []rule{
 	}},
 }
 
-// panicRules run last, because the process ends if a lease does not recover from a panic of a
-// handler.
+// panicRules call handlers that panic. These rules run last, because the process ends if a lease
+// does not recover from such a panic.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
-		after := new(losses)
+		after := new(lossLog)
 		a.OnLost(func(error) { p.panic("a handler of OnLost") })
 		a.OnLost(after.handle)
 		a.acquire()
-		a.loseOnce(1)
+		a.loseNth(1)
 		if n := len(after.all()); n != 1 {
 			p.Errorf("the handler after one that panics was called %d times", n)
 		}
 		a.mend()
 		a.acquireWithin(3, "after a handler panicked")
+	}},
+}
+
+// heldRules check when the contexts that WhileHeld returns end, and how long such contexts delay a
+// Release.
+var heldRules = []rule{
+	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the incarnation was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer)), w.join(Holder{Owner: "b"})
+		a.acquire()
+		_, giveBack1 := lease.WhileHeld(p.ctx, a.Lease)
+		_, giveBack2 := lease.WhileHeld(p.ctx, a.Lease)
+		p.pass(p.D)
+		a.dead("a duration after the last answer")
+		requireLocked := func(when string) {
+			p.Helper()
+			if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
+				p.Fatalf("%d releases were sent %s", n, when)
+			}
+			if w.now().State.Locked() {
+				b.requireDenied("whose holder has not stopped its work")
+			}
+		}
+		requireLocked("before a context was given back")
+		giveBack1()
+		giveBack1() // counts once
+		p.pass(p.D / 10)
+		requireLocked("when one of two contexts was given back")
+		giveBack2()
+		p.pass(p.D / 100)
+		if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
+			p.Errorf("both contexts were given back, and no release was sent")
+		}
+		w.requireFree("after both contexts were given back")
+	}},
+	{"H20/a-loss-is-the-cause-though-nothing-noticed-it", "if work ends after its lease, the cause of its context is the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *probe) {
+		clock := leasefault.NewClock()
+		a := p.world().join(Holder{Owner: "a", Clock: clock})
+		tok := a.acquire()
+		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		clock.Pause()
+		p.pass(p.D + p.Slack)
+		giveBack()
+		if held.Err() == nil {
+			p.Errorf("a context that was given back has not ended")
+		}
+		a.requireLostError(context.Cause(held), tok, lease.ErrExpired, lease.ErrStopWindow)
+		clock.Resume()
+	}},
+	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss the ID is released when the lease has certainly expired, though a context was not given back, and not before", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
+		a.acquire()
+		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		p.pass(p.D)
+		a.dead("a duration after the last answer")
+		renewals := a.requests.sentOf(lease.ActionRenew)
+		if len(renewals) == 0 {
+			p.Fatalf("no renewal in a duration")
+		}
+		last := renewals[len(renewals)-1]
+		for w.now().State.Locked() {
+			if len(a.requests.sentOf(lease.ActionRelease)) != 0 {
+				p.Fatalf("a release was sent while the lease may be in force and its context was not given back")
+			}
+			p.pass(p.D / 100)
+		}
+		bound := last.at.Add(p.D) // no request may take longer
+		if deadline, ok := last.ctx.Deadline(); ok {
+			bound = deadline
+		}
+		p.pass(time.Until(bound) + p.D*101/100) // the clocks may differ by less than 1%
+		if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
+			p.Errorf("the lease has expired, and no release was sent")
+		}
+	}},
+	{"H20/a-call-does-not-wait-for-work", "a release and a close send the release at once, and a hand-over the change, though contexts were not given back, while the lease is held and after it was lost", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		for i, c := range []struct {
+			what  string
+			needs Ability
+			sends lease.Action
+			lost  bool
+			call  func(a, b *contender) error
+		}{
+			{"a release", 0, lease.ActionRelease, false, func(a, _ *contender) error { return a.release() }},
+			{"a release", 0, lease.ActionRelease, true, func(a, _ *contender) error { return a.release() }},
+			{"a close", hasClose, lease.ActionRelease, false, func(a, _ *contender) error { return a.Lease.(closer).Close(p.ctx) }},
+			{"a close", hasClose, lease.ActionRelease, true, func(a, _ *contender) error { return a.Lease.(closer).Close(p.ctx) }},
+			{"a hand-over", hasHandOver | CanChange, lease.ActionChange, false, func(a, b *contender) error { return a.giver().HandOver(p.ctx, b.giver().ID()) }},
+		} {
+			if !p.can(c.needs) {
+				continue
+			}
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a, b := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer)), w.join(Holder{Name: w.name, Owner: "b"})
+			a.acquire()
+			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+			for c.lost && a.stillAlive() {
+				p.pass(p.D / 200)
+			}
+			p.pass(p.D / 50)
+			if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
+				p.Fatalf("%d releases were sent before %s, and the work was running", n, c.what)
+			}
+			began := time.Now()
+			p.need(c.call(a, b), c.what+" while work is running")
+			if after := a.sentAt(c.sends, 1).Sub(began); after > p.D/100 {
+				p.Errorf("%s sent its request %v after the call, while work was running", c.what, after)
+			}
+			b.acquire()
+			giveBack()
+		}
+	}},
+	{"H20/a-context-ends-a-stop-window-before-the-lease", "if the lease has a stop window, a context of WhileHeld ends when that begins, while CheckAlive is true, also if nothing else happens then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		hold := func(who string) (a *contender, held context.Context, since time.Time) {
+			p.Helper()
+			a = w.join(Holder{Name: fmt.Sprint(p.name, who), Owner: who}, leasefault.From(1, lease.ActionRenew, ignoreContext(p.gate())))
+			since = time.Now()
+			a.acquire()
+			held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+			p.Cleanup(giveBack)
+			return a, held, since
+		}
+		// If the stop window has begun, a new context of WhileHeld ends at once. So the first
+		// holder, a, shows when the stop window begins. A call of WhileHeld could wake its holder,
+		// so the rule then checks a context of another holder, b.
+		a, _, since := hold("a")
+		var begins time.Duration
+		for begins == 0 && a.stillAlive() {
+			next, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+			if next.Err() != nil && a.CheckAlive() {
+				begins = time.Since(since)
+			}
+			giveBack()
+			p.pass(p.D / 1000)
+		}
+		if begins == 0 {
+			p.Skipf("the lease has no stop window: a context of WhileHeld can be made as long as CheckAlive is true")
+		}
+		for i := range 5 {
+			b, held, since := hold(fmt.Sprint("b", i))
+			p.pass(begins - time.Since(since))
+			b.alive("when the stop window has begun")
+			if held.Err() == nil {
+				p.Errorf("the stop window began after %v, and a context of WhileHeld has not ended", begins)
+			}
+		}
+	}},
+	{"H20/no-context-begins-in-the-stop-window", "a context of WhileHeld that is made after the stop window has begun is done at once, and the reason of its cause is stop-window, as that of the contexts before", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		tok := a.acquire()
+		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		for held.Err() == nil && a.stillAlive() {
+			p.pass(p.D / 1000)
+		}
+		if !a.CheckAlive() {
+			p.Skipf("the lease has no stop window: its context ended when CheckAlive was false")
+		}
+		a.requireLostError(context.Cause(held), tok, lease.ErrStopWindow)
+		for a.stillAlive() {
+			next, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+			if next.Err() == nil && a.CheckAlive() {
+				p.Fatalf("a context that was made in the stop window is not done")
+			}
+			if a.CheckAlive() {
+				a.requireLostError(context.Cause(next), tok, lease.ErrStopWindow)
+			}
+			giveBack()
+			p.pass(p.D / 200)
+		}
+	}},
+	{"H20/a-context-begins-after-a-late-renewal", "a context of WhileHeld that is made after a renewal was granted in the stop window is not done, though the contexts before have ended", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		var down atomic.Bool
+		down.Store(true)
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRenew, leasefault.If(down.Load, leasefault.FailRequest)))
+		a.acquire()
+		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		for held.Err() == nil && a.stillAlive() {
+			p.pass(p.D / 1000)
+		}
+		down.Store(false)
+		for asked := len(a.requests.sentOf(lease.ActionRenew)); a.stillAlive() && len(a.requests.sentOf(lease.ActionRenew)) == asked; {
+			p.pass(p.D / 1000)
+		}
+		if !a.CheckAlive() {
+			p.Skipf("the lease has no stop window, or the holder sends no renewal in it")
+		}
+		next, giveBackNext := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBackNext()
+		a.aliveFor(2*p.D, "after a renewal was granted in the stop window")
+		if next.Err() != nil {
+			p.Errorf("a renewal was granted in the stop window, and a context that was made then has ended: %v", context.Cause(next))
+		}
+		if held.Err() == nil {
+			p.Errorf("a renewal was granted in the stop window, and has brought a context back")
+		}
+	}},
+	{"H20/an-infinite-lease-waits-for-its-contexts", "after the loss of an infinite lease its ID is not released for as long as a context was not given back, however the lease was acquired", CanUseAuthority | hasWhileHeld | CanBeInfinite | CanBreak | exactTime, func(p *probe) {
+		for i, fault := range []leasefault.Fault{nil, leasefault.FailRequest, leasefault.FailAnswer} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			var script []leasefault.Line[lease.Action]
+			if fault != nil {
+				script = append(script, leasefault.Nth(1, lease.ActionAcquire, fault))
+			}
+			a := w.join(Holder{Name: w.name, Owner: "a", Duration: lease.Infinite}, script...)
+			a.acquireWithin(5, "of a free lease")
+			id := w.now().ID
+			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+			w.revoke(0)
+			p.pass(time.Hour)
+			a.dead("an hour after it was broken")
+			for _, s := range a.requests.sentOf(lease.ActionRelease) {
+				if s.ID == id {
+					p.Errorf("a release was sent %v after the lease was broken, and its context was not given back", time.Hour-time.Since(s.at))
+				}
+			}
+			giveBack()
+			p.need(a.release(), "release")
+		}
 	}},
 }

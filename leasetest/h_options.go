@@ -4,12 +4,363 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
 )
+
+// requireShortRequests tests the requests with the given action. It requires that at least one of
+// them was sent. It also requires that no request with this action has been in flight for longer
+// than d plus Options.Slack. A request is in flight until it has an answer or its context is done.
+func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
+	p.w.Helper()
+	all := p.requests.sentOf(a)
+	if len(all) == 0 {
+		p.w.Fatalf("%s: no request to %v was sent", p.who, a)
+	}
+	for i, s := range all {
+		if age := time.Since(s.at); age > d+p.w.Slack && s.ctx.Err() == nil && p.requests.isInFlight(s.ctx) {
+			p.w.Errorf("%s: request %d to %v is under way for %v, and its context has not ended", p.who, i+1, a, age)
+		}
+	}
+}
+
+// abandonOrFail calls Acquire with a timeout of d, and requires that Acquire returns an error. This
+// error may have another cause than the timeout.
+func (p *contender) abandonOrFail(d time.Duration) {
+	p.w.Helper()
+	ctx, cancel := context.WithTimeout(p.w.ctx, d)
+	defer cancel()
+	_ = p.requireError(ctx, "while requests hang")
+}
+
+// isInFlight reports whether a request with the given context has no answer yet.
+func (w *requestLog) isInFlight(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.flying {
+		if c == ctx {
+			return true
+		}
+	}
+	return false
+}
+
+// boundRules check the contexts and the fields of requests.
+var boundRules = []rule{
+	{"H11/every-renewal-has-a-bound", "the context of a renewal ends, at the latest with what is certain, though nothing answers", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseRequest))
+		a.acquire()
+		p.pass(p.D * 7 / 8)
+		a.requireShortRequests(lease.ActionRenew, p.D/2)
+		p.pass(p.D)
+		a.requireShortRequests(lease.ActionRenew, p.D)
+	}},
+	{"H11/every-renewal-of-an-infinite-lease-has-a-bound", "a renewal of an infinite lease that nothing answers is given up, and the lease is renewed again", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, p.loseRequest), leasefault.Nth(3, lease.ActionRenew, p.loseAnswer))
+		a.acquire()
+		a.aliveFor(time.Hour, "after it acquired forever")
+		a.requireShortRequests(lease.ActionRenew, 10*time.Minute)
+		if n := len(a.requests.sentOf(lease.ActionRenew)); n < 10 {
+			p.Errorf("%d renewals in an hour, two of which were not answered", n)
+		}
+	}},
+	{"H11/two-requests-that-hang-stop-all-others", "while two requests have been given up and have not returned, nothing is sent; once one returns, requests are sent again", CanUseAuthority | exactTime, func(p *probe) {
+		one, others := p.gate(), p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, leasefault.Any, ignoreContext(one)), leasefault.From(2, leasefault.Any, ignoreContext(others)))
+		for range 6 {
+			before := len(a.requests.sentOf(leasefault.Any)) // all were given up, and none has returned
+			a.abandonOrFail(p.D / 4)
+			p.pass(4 * p.D)
+			if n := len(a.requests.sentOf(leasefault.Any)); before >= 2 && n > before {
+				p.Fatalf("%d requests were given up and have not returned, and %d more were sent", before, n-before)
+			}
+		}
+		before := len(a.requests.sentOf(leasefault.Any))
+		one.Open()
+		p.pass(p.D / 10)
+		a.abandonOrFail(p.D / 4)
+		if len(a.requests.sentOf(leasefault.Any)) == before {
+			p.Errorf("a request has returned, and nothing was sent since")
+		}
+		others.Open()
+		p.pass(2 * p.D)
+		a.acquireWithin(5, "after all requests have returned")
+	}},
+	{"H3/every-undoing-has-a-bound", "the context of the release that undoes an acquire ends, though nothing answers, and the release is sent again", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.First(2, lease.ActionRelease, p.loseRequest))
+		a.abandon(p.D / 20)
+		p.pass(2 * p.D)
+		a.requireShortRequests(lease.ActionRelease, p.D)
+		a.acquireWithin(5, "after an undoing that was not answered")
+	}},
+	{"H17/a-release-ends-with-its-context", "a release whose context ends returns its error at once, though nothing answers", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
+		a.acquire()
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
+		defer cancel()
+		began := time.Now()
+		err := a.Release(ctx)
+		p.history.printf("a: Release: %v", err)
+		if took := time.Since(began); took > p.D/20+p.Slack || ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("the context ended after %v, and the release returned %v after %v", p.D/20, err, took)
+		}
+		a.dead("after a release whose context ended")
+	}},
+	{"H17/every-release-has-a-bound", "the context of every release that is sent ends, though the context of the call does not, and nothing answers", CanUseAuthority, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.First(3, lease.ActionRelease, p.loseRequest))
+		a.acquire()
+		released := make(chan error, 1)
+		go func() { released <- a.Release(context.WithoutCancel(p.ctx)) }()
+		p.pass(2 * p.D)
+		a.requireShortRequests(lease.ActionRelease, p.D)
+		select {
+		case <-released:
+		case <-time.After(10 * p.D):
+			p.Errorf("the release does not return")
+		}
+	}},
+	{"H2/no-request-under-a-done-context", "no request is sent under a context that is done", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(4, lease.ActionAcquire, p.loseAnswer))
+		done, cancel := context.WithCancel(p.ctx)
+		cancel()
+		_, _, _ = a.tryAcquire(done)
+		a.acquire()
+		_, _, _ = a.tryAcquire(done) // while the lease is held
+		_ = a.Release(done)
+		p.pass(p.D / 2)
+		a.abandon(p.D / 20)
+		p.pass(p.D / 2)
+		a.acquireWithin(5, "after one that was abandoned")
+		_ = a.Release(done)
+		p.pass(p.D / 2)
+		a.abandon(p.D / 20)
+		_ = a.Release(done)
+		p.pass(p.D / 2)
+		earlier := len(a.requests.sentOf(lease.ActionRead))
+		if l, ok := a.Lease.(lease.Waiter); ok {
+			_ = l.Wait(done)
+		}
+		reads := a.requests.sentOf(lease.ActionRead)[earlier:]
+		if l, ok := a.Lease.(closer); ok {
+			a.acquireWithin(5, "before a close")
+			_ = l.Close(done)
+		}
+		p.pass(2 * p.D)
+		// A holder that watches its record may cancel the context of its read as soon as it sends
+		// the read. So only reads that Wait has sent count.
+		commands := slices.DeleteFunc(a.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
+		for _, s := range slices.Concat(commands, reads) {
+			if s.done {
+				p.Errorf("%s was sent under a context that was done", requestText(s.Request))
+			}
+		}
+	}},
+	{"H8/the-owner-is-sent", "a holder sends its owner with every acquire, and other owners never", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		for _, owner := range []string{"worker-1", "worker-2"} {
+			a := w.join(Holder{Owner: owner})
+			for range 2 {
+				a.acquire()
+				if r := w.now(); r.Owner != owner {
+					p.Errorf("%s acquired, and the record has the owner %q", owner, r.Owner)
+				}
+				p.pass(p.D / 2)
+				p.need(a.release(), "release")
+			}
+			if p.can(hasHandOver | CanChange) {
+				b := w.join(Holder{Owner: owner})
+				a.acquire()
+				p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
+				b.acquire()
+				p.need(b.release(), "release")
+			}
+			if p.can(CanTakeOver | CanChange) {
+				c := w.join(Holder{Owner: owner, TakeOver: true})
+				a.acquire()
+				c.acquire()
+				if r := w.now(); r.Owner != owner {
+					p.Errorf("%s has taken over, and the record has the owner %q", owner, r.Owner)
+				}
+				p.need(c.release(), "release")
+				_ = a.release()
+			}
+			for _, s := range a.requests.sentOf(leasefault.Any) {
+				if s.Owner != owner && (s.Action == lease.ActionAcquire || s.Owner != "") {
+					p.Errorf("%s sent %s", owner, requestText(s.Request))
+				}
+			}
+		}
+	}},
+	{"H1/denied-in-every-state", "an acquire of what another holds is false without an error, and does not wait: of a holder that never held, has released, or has lost", canLose, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		denied := func(when string) {
+			p.Helper()
+			began := time.Now()
+			a.requireDenied("that another holds, " + when)
+			if took := time.Since(began); took > p.Slack {
+				p.Errorf("%s the acquire took %v", when, took)
+			}
+		}
+		b.acquire()
+		denied("before it ever held")
+		p.need(b.release(), "release")
+		a.acquire()
+		p.need(a.release(), "release")
+		b.acquire()
+		denied("after it has released")
+		p.need(b.release(), "release")
+		a.acquire()
+		a.loseNth(1)
+		p.pass(p.D)
+		b.acquire()
+		a.mend()
+		if p.can(CanShowRecords) {
+			a.requireDenied("that another holds, at first after a loss") // a may first release the lease that it has lost
+		} else if _, ok, _ := a.tryAcquire(p.ctx); ok { // an error is correct after a loss
+			p.Errorf("the acquire of a lease that another holds is granted after a loss")
+		}
+		p.pass(p.Unit)
+		denied("after it has lost")
+	}},
+	{"H1/acquire-does-not-wait-in-any-state", "an acquire of what is free is granted at once: by a holder that never held, has released, or has lost", canLose, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		granted := func(when string) {
+			p.Helper()
+			began := time.Now()
+			a.acquire()
+			if took := time.Since(began); took > p.Slack {
+				p.Errorf("%s the acquire took %v", when, took)
+			}
+		}
+		granted("before it ever held")
+		p.need(a.release(), "release")
+		granted("after it has released")
+		a.loseNth(1)
+		p.pass(2 * p.D)
+		a.mend()
+		began := time.Now()
+		_, ok, _ := a.tryAcquire(p.ctx) // a may first release the lease that it has lost
+		if took := time.Since(began); took > p.D/2+p.Slack {
+			p.Errorf("after it has lost, the acquire took %v", took)
+		}
+		if ok {
+			p.need(a.release(), "release")
+		}
+		p.pass(p.D)
+		if !ok {
+			granted("after it has lost")
+		}
+	}},
+	{"H5/acquire-while-breaking-sends-nothing", "an acquire while the lease is breaking returns the token that is held, and keeps nothing beyond the end of the break", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		began := time.Now()
+		w.revoke(p.D * 9 / 10)
+		p.pass(p.D/2 + p.Slack/4)
+		asked := len(a.requests.sentOf(lease.ActionAcquire))
+		if again := a.acquire(); again != tok {
+			p.Errorf("the token was %q, and is %q while the lease is breaking", tok, again)
+		}
+		if n := len(a.requests.sentOf(lease.ActionAcquire)); n != asked {
+			p.Errorf("%d acquires were sent while the lease was breaking", n-asked)
+		}
+		p.pass(p.D*9/10 - time.Since(began) + p.Slack)
+		a.dead("when the break is over")
+		a.requireLosses(1)
+	}},
+	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		for _, known := range []bool{true, false} {
+			a.acquire()
+			w.revoke(p.D * 9 / 10)
+			if known {
+				p.pass(p.D/2 + p.Slack/4)
+			}
+			p.need(a.release(), "release of a breaking lease")
+			b.acquire()
+			p.need(b.release(), "release")
+		}
+		p.pass(2 * p.D)
+		a.lostSoFar(0)
+	}},
+	{"H13/a-break-ends-though-the-holder-is-cut-off", "a holder that has learned of a break and is cut off then loses the lease as broken, at the end of the break at the latest", canRevoke | canCut | CanBreak | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		tok := a.acquire()
+		began := time.Now()
+		w.revoke(p.D * 3 / 4)
+		p.pass(p.D/2 + p.Slack/4)
+		a.cut()
+		p.pass(p.D*3/4 - time.Since(began) + p.Slack)
+		a.dead("when the break is over")
+		b.acquire()
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		a.mend()
+		a.deadFor(p.D/2, "after the break")
+	}},
+	{"H11/a-lease-that-is-gone-is-lost", "a renewal that finds no lease at all, or another ID, is a loss at once, and the record that the holder saw before counts no more", CanUseAuthority, func(p *probe) {
+		for _, code := range []lease.Code{lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent, lease.ErrBroken} {
+			w := p.world()
+			w.name += "/" + code.String()
+			w.answer(func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action == lease.ActionRenew {
+					*res, *err = lease.Result{Now: res.Now, Record: lease.Record{Epoch: res.Record.Epoch}}, &lease.OpError{Op: "renew", Name: w.name, Err: code}
+				}
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"})
+			a.acquire()
+			p.pass(p.D/2 + p.Slack)
+			a.dead("after its renewal was refused as " + code.String())
+			a.requireLosses(1)
+		}
+	}},
+	{"H21/wait-ends-with-its-context", "a wait whose context is done, or ends, returns its error at once while another holds", hasWait, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		for _, after := range []time.Duration{0, p.D / 3} {
+			ctx, cancel := context.WithTimeout(p.ctx, after)
+			began := time.Now()
+			err := b.waiter().Wait(ctx)
+			cancel()
+			if took := time.Since(began); took > after+p.Slack || !errors.Is(err, context.DeadlineExceeded) {
+				p.Errorf("the context ended after %v, and wait returned %v after %v", after, err, took)
+			}
+		}
+		a.alive("after another waited")
+	}},
+	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the incarnation end, and other holders can acquire the lease", hasClose, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		held, stop := lease.WhileHeld(p.ctx, a.Lease)
+		defer stop()
+		p.need(a.Lease.(closer).Close(p.ctx), "close")
+		if p.can(hasWhileHeld) && held.Err() == nil {
+			p.Errorf("the lease is closed, and the context of the holding has not ended")
+		}
+		b.acquire()
+		p.need(a.release(), "release of what was closed")
+		again, stop := lease.WhileHeld(p.ctx, a.Lease)
+		defer stop()
+		if again.Err() == nil {
+			p.Errorf("a context that is bound to what was closed does not end")
+		}
+		b.aliveFor(2*p.D, "after another was closed")
+		a.dead("after close")
+		a.lostSoFar(0)
+	}},
+}
 
 // waitRules check Wait and invalid options.
 var waitRules = []rule{
@@ -35,6 +386,100 @@ var waitRules = []rule{
 			p.Fatalf("the holder released, and wait does not return")
 		}
 		b.acquire()
+	}},
+	{"H21/an-error-of-the-authority-ends-no-wait", "a wait whose requests fail returns no error but that of its context", CanUseAuthority | hasWait, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		a.acquire()
+		for _, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
+			b := w.join(Holder{Owner: "b"}, leasefault.Always(leasefault.Any, fault))
+			ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
+			err := b.waiter().Wait(ctx)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				p.Errorf("the requests of a wait failed, and it returned %v", err)
+			}
+		}
+	}},
+	{"H21/wait-ends-when-the-lease-expires", "a wait ends when the lease expires, because no signal tells of that", hasWait | canStall, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		a.stall()
+		waited := make(chan error, 1)
+		go func() { waited <- b.waiter().Wait(p.ctx) }()
+		select {
+		case err := <-waited:
+			p.need(err, "waiting for a lease that is not renewed")
+		case <-time.After(2*p.D + p.eventTimeout()):
+			p.Fatalf("the lease has expired, and wait does not return")
+		}
+		p.pass(p.D)
+		b.acquire()
+	}},
+	{"H21/wait-ends-with-a-release-and-a-close", "every wait ends when its own holder is released or closed, though another holds and though requests hang", CanUseAuthority | hasWait | exactTime, func(p *probe) {
+		for i := range 4 {
+			var hang atomic.Bool
+			gate := p.gate()
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a, b := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, ignoreContext(gate))))
+			a.acquire()
+			hang.Store(i >= 2)
+			const waits = 3
+			waited := make(chan error, waits)
+			for range waits {
+				go func() { waited <- b.waiter().Wait(p.ctx) }()
+			}
+			p.pass(p.D / 2)
+			ctx, cancel := context.WithTimeout(p.ctx, p.D/100)
+			end, what := b.Release, "release"
+			if c, ok := b.Lease.(closer); ok && i%2 == 1 {
+				end, what = c.Close, "close"
+			}
+			err := end(ctx)
+			cancel()
+			p.pass(0)
+			if n := len(waited); n != waits {
+				p.Fatalf("a %s of the waiting holder returned %v, and %d of its %d waits have ended", what, err, n, waits)
+			}
+		}
+	}},
+	{"H21/wait-ends-under-an-ID-whose-release-failed", "if the lease is locked under an ID of the holder whose release failed, a wait returns, because an acquire sends that release again; if this fails too, the acquire is an error", CanUseAuthority | hasWait, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.FailRequest))
+		a.acquire()
+		if err := a.release(); err == nil {
+			p.Errorf("a release that did not arrive returned nil")
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/2+p.Slack)
+		defer cancel()
+		p.need(a.waiter().Wait(ctx), "waiting for the own release")
+		a.requireError(p.ctx, "of what is locked under an own ID")
+	}},
+	{"H21/wait-ends-without-a-watch", "a wait for a lease without an end returns after its release, even if the watch is lost, cannot begin, or there is none", CanUseAuthority | hasWait | CanBeInfinite | exactTime, func(p *probe) {
+		direct := p.world().direct
+		for i, over := range []func(lease.Authority) lease.Authority{
+			func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.CloseWatch(p.D/20)) },
+			func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.FailWatch) },
+			func(a lease.Authority) lease.Authority { return struct{ lease.Authority }{a} },
+		} {
+			w := &world{p, direct}
+			name := fmt.Sprint(p.name, i)
+			a := w.join(Holder{Name: name, Owner: "a", Duration: lease.Infinite})
+			w.direct = over(w.direct)
+			b := w.join(Holder{Name: name, Owner: "b"})
+			a.acquire()
+			waited := make(chan error, 1)
+			go func() { waited <- b.waiter().Wait(p.ctx) }()
+			p.pass(time.Hour)
+			p.need(a.release(), "release")
+			select {
+			case err := <-waited:
+				p.need(err, "waiting")
+			case <-time.After(4 * p.D):
+				p.Fatalf("the lease was released %v ago, and wait has not returned", 4*p.D)
+			}
+		}
 	}},
 	{"H21/wait-ends-though-signals-are-lost", "a holder that waits gets the lease even if the watch signals nothing, is lost, or cannot begin, and it does not send requests without a pause", CanUseAuthority | hasWait, func(p *probe) {
 		for i, fault := range []leasefault.WatchFault{leasefault.LoseSignals(p.rand.Uint64(), 1), leasefault.CloseWatch(p.D / 20), leasefault.FailWatch} {

@@ -25,6 +25,15 @@ var releaseRules = []rule{
 		}
 		a.lostSoFar(0)
 	}},
+	{"H17/a-release-under-a-context-that-it-ends", "a release under a context of WhileHeld returns nil when the lease was released, though the release ends that context", hasWhileHeld, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayAnswer(p.Unit/4))), w.join(Holder{Owner: "b"})
+		a.acquire()
+		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		p.need(a.Release(held), "a release under a context of WhileHeld")
+		b.acquire()
+	}},
 	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", CanUseAuthority, func(p *probe) {
 		var a *contender
 		var seen, alive, waits atomic.Bool
@@ -53,7 +62,7 @@ var releaseRules = []rule{
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRelease, fault))
 			a.acquire()
-			a.orCut()
+			a.cutWithoutScript()
 			if err := a.release(); err == nil {
 				p.Errorf("a release that got no answer returned nil")
 			}
@@ -98,17 +107,17 @@ var releaseRules = []rule{
 		a.acquire()
 		a.releaseInVain()
 		p.need(a.release(), "second release")
-		w.unlocked("after a release that returned nil")
+		w.requireFree("after a release that returned nil")
 		b.acquire()
 	}},
 	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
 		a.acquire()
-		p.together(3, func(i int) {
+		p.callConcurrently(3, func(i int) {
 			p.Sleep(time.Duration(i) * p.D / 100)
 			if err := a.release(); err == nil {
-				w.unlocked("after a release that returned nil")
+				w.requireFree("after a release that returned nil")
 			}
 		})
 	}},
@@ -130,7 +139,7 @@ var releaseRules = []rule{
 		}
 		<-released
 		a.deadFor(p.D/2, "after a release during its acquire")
-		w.unlocked("after a release during an acquire")
+		w.requireFree("after a release during an acquire")
 		a.lostSoFar(0)
 		b.acquire()
 	}},
@@ -161,7 +170,7 @@ var releaseRules = []rule{
 		b.aliveFor(3*p.D, "after one that had lost it released")
 		b.lostSoFar(0)
 	}},
-	{"H17/a-release-of-what-was-revoked-hurts-nobody", "if a lease was broken and acquired by another holder, a late release of the first holder does not end the other's lease", canRevoke, func(p *probe) {
+	{"H17/a-release-of-what-was-revoked-ends-no-other-lease", "if a lease was broken and acquired by another holder, a late release of the first holder does not end the other's lease", canRevoke, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -191,7 +200,7 @@ var releaseRules = []rule{
 		p.pass(p.D)
 		p.need(closer.Close(p.ctx), "close")
 		a.dead("after close")
-		w.unlocked("after close")
+		w.requireFree("after close")
 		n := len(a.requests.sentOf(leasefault.Any))
 		a.requireError(p.ctx, "of what was closed")
 		p.pass(5 * p.D)
@@ -200,6 +209,18 @@ var releaseRules = []rule{
 		}
 		a.lostSoFar(0)
 		p.need(closer.Close(p.ctx), "second close")
+	}},
+	{"H18/close-begins-no-handler", "a close after the end of what is certain calls no handler, even if nothing had noticed the loss", CanUseClock | hasClose, func(p *probe) {
+		clock := leasefault.NewClock()
+		a := p.world().join(Holder{Owner: "a", Clock: clock})
+		a.acquire()
+		clock.Pause()
+		p.pass(p.D + p.Slack)
+		told := len(a.lost.all())
+		_ = a.Lease.(closer).Close(p.ctx)
+		clock.Resume()
+		p.pass(p.D / 2)
+		a.lostSoFar(told)
 	}},
 	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", CanUseAuthority | hasClose, func(p *probe) {
 		w := p.world()
@@ -238,6 +259,32 @@ var releaseRules = []rule{
 			b.acquire()
 			p.need(b.release(), "release")
 		}
+	}},
+	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *probe) {
+		gate := p.gate()
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
+		a.acquire()
+		p.waitReached(gate)
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/50)
+		defer cancel()
+		closed := make(chan error, 1)
+		go func() { closed <- a.Lease.(closer).Close(ctx) }()
+		p.pass(p.D / 50)
+		select {
+		case err := <-closed:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				p.Errorf("the context of the close ended while a request was in flight, and close returned %v", err)
+			}
+		default:
+			p.Errorf("the context of the close has ended, and close has not returned")
+		}
+		a.dead("after close")
+		gate.Open()
+		p.pass(p.D / 20)
+		w.requireFree("after close, when the request has returned")
+		a.deadFor(p.D, "after close")
+		a.lostSoFar(0)
 	}},
 }
 

@@ -3,12 +3,291 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
 )
+
+// beliefRules check CheckAlive.
+var beliefRules = []rule{
+	{"H9/false-from-the-end-on", "CheckAlive is false once the lease is no longer certain, even if no goroutine of the holder could run since", CanUseClock, func(p *probe) {
+		w := p.world()
+		clock := leasefault.NewClock()
+		a, b := w.join(Holder{Owner: "a", Clock: clock}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		clock.Pause()
+		p.pass(p.D + p.Slack)
+		a.dead("a duration after its last renewal")
+		b.acquire()
+		clock.Resume()
+		p.pass(p.D / 4)
+		a.dead("after another has acquired")
+		b.aliveFor(2*p.D, "after it followed a holder that had paused")
+		a.requireLosses(1)
+	}},
+	{"H9/counted-from-the-sending", "the belief is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
+		for i, slow := range []leasefault.Line[lease.Action]{
+			leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/12)),
+			leasefault.Nth(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)),
+		} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, leasefault.From(1+i, lease.ActionRenew, leasefault.FailRequest))
+			a.acquire()
+			p.pass(p.D * 6 / 10)
+			sent := a.sentAt(lease.ActionAcquire, 1)
+			if i == 1 {
+				sent = a.sentAt(lease.ActionRenew, 1)
+			}
+			p.pass(p.D*98/100 - time.Since(sent))
+			for time.Since(sent) < p.D {
+				if a.CheckAlive() && !w.now().State.Locked() {
+					a.dead("when the authority has it no longer")
+				}
+				p.pass(p.D / 500)
+			}
+			a.dead("a duration after the last request that was granted was sent")
+		}
+	}},
+	{"H9/held-for-most-of-the-duration", "without renewals a holder believes for most of the duration", canStall, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		a.acquire()
+		a.stall()
+		p.pass(p.D * 9 / 10)
+		a.alive("when nine tenths of the duration are over")
+	}},
+	{"H9/counts-what-is-certain", "if MinRemaining is less than the duration asked for, the holder believes no longer than that", CanUseAuthority, func(p *probe) {
+		for _, d := range []time.Duration{p.D, lease.Infinite} {
+			if d == lease.Infinite && !p.can(CanBeInfinite) {
+				continue
+			}
+			w := p.world()
+			w.name = fmt.Sprint(p.name, d)
+			w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, p.D/2) })
+			a := w.join(Holder{Name: w.name, Owner: "a", Duration: d}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+			sent := time.Now()
+			a.acquire()
+			p.pass(p.D/2 - time.Since(sent))
+			a.dead("when nothing is sure any more")
+			a.requireLosses(1)
+		}
+	}},
+	{"H9/counts-what-is-sure-of-a-renewal", "a renewal counts like a grant: for MinRemaining, no longer than the duration, less what the clocks may differ", CanUseAuthority, func(p *probe) {
+		for i, c := range []struct {
+			what string
+			sure func(sure time.Duration) time.Duration
+			most time.Duration
+		}{
+			{"half the duration is sure", func(sure time.Duration) time.Duration { return sure / 2 }, p.D / 2},
+			{"twice the duration is sure", func(sure time.Duration) time.Duration { return 2 * sure }, p.D},
+			{"the duration is sure", func(sure time.Duration) time.Duration { return sure }, p.D - p.D/2000},
+		} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			w.answer(func(req lease.Request, res *lease.Result, _ *error) {
+				if req.Action == lease.ActionRenew {
+					res.MinRemaining = c.sure(res.MinRemaining)
+				}
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
+			a.acquire()
+			for deadline := time.Now().Add(p.D); len(a.requests.sentOf(lease.ActionRenew)) == 0 && time.Now().Before(deadline); {
+				p.pass(p.D / 100)
+			}
+			renewals := a.requests.sentOf(lease.ActionRenew)
+			if len(renewals) == 0 {
+				p.Fatalf("no renewal in a duration")
+			}
+			p.pass(c.most - time.Since(renewals[0].at))
+			a.dead(fmt.Sprintf("%v after its only renewal was sent, of which %s", c.most, c.what))
+			a.requireLosses(1)
+		}
+	}},
+	{"H9/counts-what-was-asked-for", "if MinRemaining is more than the duration asked for, the holder believes no longer than the duration", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		sent := time.Now()
+		a.acquire()
+		p.pass(p.D - time.Since(sent))
+		a.dead("a duration after it was sent")
+	}},
+	{"H9/check-alive-sends-nothing", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
+		var hang atomic.Bool
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, p.loseRequest)))
+		a.acquire()
+		hang.Store(true)
+		a.cutWithoutScript()
+		p.pass(p.D / 2) // meanwhile a renewal blocks
+		asked, began := len(a.requests.sentOf(leasefault.Any)), time.Now()
+		for range 100 {
+			a.alive("half a duration after it acquired")
+		}
+		if took := time.Since(began); took > p.Slack {
+			p.Errorf("100 calls took %v", took)
+		}
+		if n := len(a.requests.sentOf(leasefault.Any)); n > asked+1 {
+			p.Errorf("100 calls made %d requests", n-asked)
+		}
+	}},
+	{"H9/clock-rates", "the belief is true even if the authority's clock is faster than the holder's by as much as is allowed", CanUseAuthority, func(p *probe) {
+		clock := leasefault.NewClock()
+		clock.Rate(1.001 / 0.999)
+		w := p.worldOver(leasefault.Skew(memory.New(nil), clock))
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		a.acquire()
+		p.pass(p.D * 99 / 100)
+		for range 100 {
+			if a.CheckAlive() && !w.now().State.Locked() {
+				a.dead("when the authority has it no longer")
+			}
+			p.pass(p.D / 5000)
+		}
+	}},
+	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", canRevoke | CanBeInfinite | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
+		tok := a.acquire()
+		a.aliveFor(time.Hour, "after it acquired forever")
+		if n := len(a.requests.sentOf(leasefault.Any)); n < 10 && w.direct != nil {
+			p.Errorf("it asked %d times in an hour", n)
+		}
+		w.revoke(0)
+		p.pass(time.Minute)
+		a.dead("a minute after it was broken")
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+	}},
+	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		holder := a.Lease.(confirmer)
+		if at, ok := holder.LastConfirmed(); ok {
+			p.Errorf("nothing is held, and confirmed at %s", timeText(at))
+		}
+		sent := time.Now()
+		a.acquire()
+		if at, ok := holder.LastConfirmed(); !ok || at.Before(sent) || at.After(time.Now()) {
+			p.Errorf("acquired from %s to %s, and confirmed at %s", timeText(sent), timeText(time.Now()), timeText(at))
+		}
+		a.aliveFor(2*p.D, "with nothing in its way")
+		if at, ok := holder.LastConfirmed(); !ok || time.Since(at) > p.D/2+p.Slack {
+			p.Errorf("with nothing in its way it was last confirmed %v ago", time.Since(at))
+		}
+		a.stall()
+		stalled := time.Now()
+		p.pass(p.D / 3)
+		if at, ok := holder.LastConfirmed(); !ok || at.After(stalled) {
+			p.Errorf("nothing was heard since %s, and confirmed at %s", timeText(stalled), timeText(at))
+		}
+	}},
+	{"H9/belief-is-never-false", "whatever the network does, a holder that believes is the holder at the authority", CanUseAuthority, func(p *probe) {
+		rounds, steps := 10, 400
+		if !p.Bubble {
+			rounds, steps = 1, 150
+		}
+		for round := range rounds {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, round)
+			seed := p.rand.Uint64()
+			p.history.printf("== round %d, seed %d", round, seed)
+			var down atomic.Bool
+			var all []*contender
+			for i, who := range []string{"a", "b"} {
+				all = append(all, w.join(Holder{Name: w.name, Owner: who}, leasefault.Always(leasefault.Any, leasefault.If(down.Load, leasefault.FailRequest)), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), 0.5,
+					p.loseRequest, p.loseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate, leasefault.DelayRequest(p.D/10), leasefault.DelayAnswer(p.D/8), leasefault.DelayAnswer(p.D/7),
+					leasefault.Repeat(p.TB, leasefault.DelayRequest(p.D/3)), leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/4))))))
+			}
+			held := 0
+			// If the simulated network has blocked every acquire so far, run more than the given
+			// number of steps.
+			for step := 0; step < steps || held == 0 && step < 10*steps; step++ {
+				switch p.rand.IntN(60) {
+				case 0, 1, 2, 3, 4, 5:
+					_, _, _ = all[p.rand.IntN(2)].tryAcquire(p.ctx)
+				case 6:
+					_ = all[p.rand.IntN(2)].release()
+				case 7, 8:
+					down.Store(!down.Load())
+				}
+				for _, a := range all {
+					if !a.CheckAlive() {
+						continue
+					}
+					held++
+					if r := w.now(); a.CheckAlive() && (!r.State.Locked() || r.ID != a.requests.proposed()) {
+						p.Fatalf("%s believes, and the lease is %s", a.who, outcomeText(r, nil))
+					}
+				}
+				p.pass(time.Duration(p.rand.Int64N(int64(p.D / 10))))
+			}
+			if held == 0 {
+				p.Errorf("no holder ever had the lease in round %d", round)
+			}
+			down.Store(false)
+			for _, a := range all {
+				_ = a.release()
+			}
+		}
+	}},
+	{"H9/two-never-believe", "of holders that contend, and are kept from renewing if they can be, no two believe at the same time", 0, func(p *probe) {
+		w := p.world()
+		steps := 300
+		if !p.Bubble {
+			steps = 60
+		}
+		var all []*contender
+		for i := range 3 {
+			all = append(all, w.join(Holder{Owner: fmt.Sprint("owner-", i)}))
+		}
+		held := 0
+		for range steps {
+			i := p.rand.IntN(len(all))
+			ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
+			switch p.rand.IntN(9) {
+			case 0, 1, 2, 3:
+				_, _, _ = all[i].tryAcquire(ctx)
+			case 4:
+				_ = all[i].Release(ctx)
+			case 5, 6:
+				if all[i].mend(); p.can(canStall) {
+					all[i].stall()
+				}
+			default:
+				all[i].mend()
+			}
+			cancel()
+			var believe []string
+			for _, one := range all {
+				if one.CheckAlive() {
+					believe = append(believe, one.who)
+				}
+			}
+			if len(believe) > 1 {
+				p.Fatalf("%v believe at the same time", believe)
+			}
+			held += len(believe)
+			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3))))
+		}
+		if held == 0 {
+			p.Errorf("no holder ever had the lease")
+		}
+	}},
+	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", CanUseClock, func(p *probe) {
+		clock := leasefault.NewClock()
+		a := p.world().join(Holder{Owner: "a", Clock: clock})
+		a.acquire()
+		clock.Pause()
+		clock.Step(p.D)
+		a.dead("when its clock is a duration ahead")
+		clock.Resume()
+		a.requireLosses(1)
+	}},
+}
 
 // renewalRules check renewals.
 var renewalRules = []rule{
@@ -28,7 +307,7 @@ var renewalRules = []rule{
 		}
 		a.lostSoFar(0)
 	}},
-	{"H11/one-renewal-at-a-time", "at most one renewal is in flight that was not given up", CanUseAuthority, func(p *probe) {
+	{"H11/one-renewal-at-a-time", "at most one renewal of each incarnation is in flight that was not given up", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -51,6 +330,17 @@ var renewalRules = []rule{
 		a.acquire()
 		a.aliveFor(4*p.D, "after a renewal erred")
 		a.lostSoFar(0)
+	}},
+	{"H11/errors-are-retried-to-the-end", "a renewal that errs is sent again until the lease is no longer certain, however often it has erred", CanUseAuthority | exactTime, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		a.acquire()
+		for a.stillAlive() {
+			p.pass(p.D / 200)
+		}
+		renewals := a.requests.sentOf(lease.ActionRenew)
+		if n := len(renewals); n == 0 || time.Since(renewals[n-1].at) > p.D/4 {
+			p.Errorf("%d renewals erred, and none was sent in the last quarter of the duration", n)
+		}
 	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out, but whose answer is lost, is not a loss", CanUseAuthority, func(p *probe) {
 		var all []*contender
@@ -81,6 +371,19 @@ var renewalRules = []rule{
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
 		a.aliveFor(3*p.D, "after a refusal that shows its ID in force")
+		a.lostSoFar(0)
+	}},
+	{"H11/a-refusal-that-is-certain-of-nothing-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, also if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords | exactTime, func(p *probe) {
+		w := p.world()
+		var n atomic.Int32
+		w.answer(func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionRenew && n.Add(1) == 2 {
+				res.MinRemaining, *err = 0, &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrIDMismatch}
+			}
+		})
+		a := w.join(Holder{Owner: "a"})
+		a.acquire()
+		a.aliveFor(3*p.D, "after a refusal that shows its ID in force and is certain of nothing")
 		a.lostSoFar(0)
 	}},
 	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *probe) {
@@ -132,6 +435,62 @@ var renewalRules = []rule{
 			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
 		}
 	}},
+	{"H11/first-renewals-are-spread", "holders that acquire together do not send their first renewals together, after a first acquire and after a later one", CanUseAuthority | exactTime, func(p *probe) {
+		const crowd = 20
+		w := p.world()
+		var all []*contender
+		for i := range crowd {
+			all = append(all, w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}))
+		}
+		for range 2 {
+			began := time.Now()
+			for _, a := range all {
+				a.acquire()
+			}
+			p.pass(p.D)
+			instants := map[time.Duration]bool{}
+			for _, a := range all {
+				for _, s := range a.requests.sentOf(lease.ActionRenew) {
+					if !s.at.Before(began) {
+						instants[s.at.Sub(began)] = true
+						break
+					}
+				}
+				p.need(a.release(), "release")
+			}
+			if len(instants) < crowd/2 {
+				p.Errorf("%d holders acquired together, and made their first renewals in %d instants", crowd, len(instants))
+			}
+			// If the renewals are spread over the whole interval, all 20 of them lie in its second
+			// half about once in 100,000 runs.
+			delays := slices.Sorted(maps.Keys(instants))
+			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
+				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)
+			}
+		}
+	}},
+	{"H11/signals-overlap-no-renewal", "signals that follow each other while a renewal is in flight send no second one", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		for i := range 8 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			watched := &watchLog{Authority: w.direct}
+			w.direct = passon.Authority(watched, w.direct)
+			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.Always(lease.ActionRenew, leasefault.DelayRequest(p.D/12)))
+			a.acquire()
+			p.pass(p.D/2 + time.Duration(p.rand.Int64N(int64(p.D))))
+			if watched.calls.Load() == 0 {
+				p.Skipf("the holder does not watch its lease")
+			}
+			for n := range 6 {
+				w.revoke(p.D - time.Duration(n+1)*p.D/12)
+				p.pass(p.D/60 + time.Duration(p.rand.Int64N(int64(p.D/60))))
+			}
+			p.pass(p.D / 6)
+			if n := a.requests.maxInFlight(lease.ActionRenew); n > 1 {
+				p.Errorf("%d renewals were in flight at once", n)
+			}
+		}
+	}},
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss revives nothing, and its lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		began := time.Now()
@@ -147,7 +506,55 @@ var renewalRules = []rule{
 		a.requireLosses(1)
 		p.pass(p.D / 4)
 		a.dead("after it was lost")
-		w.unlocked("after a renewal that came too late")
+		w.requireFree("after a renewal that came too late")
+	}},
+	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *probe) {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			began := time.Now()
+			var late, committed atomic.Bool
+			a := w.join(Holder{Name: w.name, Owner: "a"},
+				leasefault.Always(lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
+					if time.Since(began) < p.D*8/10 || late.Swap(true) {
+						return leasefault.FailRequest(ctx, c)
+					}
+					p.Sleep(p.D*31/30 - time.Since(began))
+					err := c.Send(context.WithoutCancel(ctx))
+					committed.Store(true)
+					return err
+				}),
+				leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return !committed.Load() }, fault)))
+			a.acquire()
+			p.pass(p.D*11/10 - time.Since(began))
+			a.dead("after it was lost")
+			if !committed.Load() {
+				p.Skipf("the holder has sent no renewal late enough")
+			}
+			a.deadFor(p.D*3/4, "after a renewal that came too late")
+			w.requireFree("three quarters of a duration after a renewal that came too late")
+			a.requireLosses(1)
+		}
+	}},
+	{"H12/an-answer-after-the-end-revives-nothing", "the answer to a renewal that arrives after the end of what is certain revives nothing, even if nothing had noticed the loss", CanUseAuthority | CanUseClock, func(p *probe) {
+		clock, gate := leasefault.NewClock(), p.gate()
+		began := time.Now()
+		a := p.world().join(Holder{Owner: "a", Clock: clock}, leasefault.From(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
+			if time.Since(began) < p.D*7/10 {
+				return leasefault.FailRequest(ctx, c)
+			}
+			return ignoreContextOfAnswer(gate)(ctx, c)
+		}))
+		a.acquire()
+		p.waitReached(gate)
+		clock.Pause()
+		p.pass(p.D - time.Since(a.sentAt(lease.ActionAcquire, 1)))
+		gate.Open() // a renewal has been granted, and its answer comes too late
+		p.pass(p.Unit / 2)
+		a.dead("after the answer to a renewal came too late")
+		clock.Resume()
+		a.deadFor(p.D/2, "after the answer to a renewal came too late")
+		a.requireLosses(1)
 	}},
 	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -158,7 +565,7 @@ var renewalRules = []rule{
 		p.need(a.release(), "release")
 		gate.Open()
 		p.pass(p.D / 20)
-		w.unlocked("after a release, though a copy of a renewal came later")
+		w.requireFree("after a release, though a copy of a renewal came later")
 		a.deadFor(p.D, "after its release")
 		a.lostSoFar(0)
 	}},
@@ -184,6 +591,19 @@ var renewalRules = []rule{
 		a.aliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
 		a.lostSoFar(0)
 	}},
+	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *probe) {
+		request, answer := p.gate(), p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
+		a.acquire()
+		p.waitReached(request)
+		p.need(a.release(), "release")
+		request.Open() // the renewal finds a free lease
+		p.waitReached(answer)
+		a.acquire()
+		answer.Open()
+		a.aliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
+		a.lostSoFar(0)
+	}},
 	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
@@ -192,6 +612,7 @@ var renewalRules = []rule{
 		p.waitReached(gate)
 		p.need(a.release(), "release")
 		b.acquire()
+		p.pass(p.D / 20) // a's own goroutines learn of the release before the answer comes
 		gate.Open()
 		a.deadFor(2*p.D, "after the answer to a renewal of what was released")
 		b.alive("after an answer to another")
@@ -221,7 +642,7 @@ var renewalRules = []rule{
 				plan[i][n] = p.rand.IntN(8)
 			}
 		}
-		p.together(len(plan), func(i int) {
+		p.callConcurrently(len(plan), func(i int) {
 			for _, what := range plan[i] {
 				switch what {
 				case 0, 1, 2, 3, 4:

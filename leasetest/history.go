@@ -5,16 +5,20 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A history is a log of the calls of a rule. The message of a failure contains it. Times in a
 // history are relative to its first line. A history is safe for concurrent use by multiple
 // goroutines. The zero history is empty and ready to use.
 type history struct {
+	delays delays
+
 	mu    sync.Mutex
 	began time.Time
 	lines []string
@@ -46,8 +50,8 @@ func (h *history) String() string {
 	return text
 }
 
-// linesAfter returns the lines that follow the first n lines of the history. If there are too many
-// such lines, it returns only the last ones. It also returns the number of all lines.
+// linesAfter returns the lines that follow the first n lines of the history. If too many lines
+// follow, linesAfter returns only the last ones. It also returns the number of all lines.
 func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -62,7 +66,8 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// authority returns an authority that passes calls on to a and records them in the history.
+// The method authority returns an authority that passes calls on to a and records them in the
+// history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(historicAuthority{a, h}, a)
 }
@@ -76,11 +81,12 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	sent := time.Now()
 	a.h.printf("-> %s", requestText(req))
 	res, err := a.Authority.Do(ctx, name, req)
+	a.h.delays.answered(req.Action.String(), sent)
 	a.h.printf("<- %s after %v: %s", requestText(req), time.Since(sent), answerText(res, err))
 	return res, err
 }
 
-// store returns a store that passes calls on to s and records them in the history.
+// The method store returns a store that passes calls on to s and records them in the history.
 func (h *history) store(s lease.Store) lease.Store {
 	return passon.Store(historicStore{s, h}, s)
 }
@@ -91,13 +97,17 @@ type historicStore struct {
 }
 
 func (s historicStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	sent := time.Now()
 	snap, err := s.Store.Load(ctx, name)
+	s.h.delays.answered("load", sent)
 	s.h.printf("load %.40q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }
 
 func (s historicStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	sent := time.Now()
 	snap, err := s.Store.Swap(ctx, name, old, next)
+	s.h.delays.answered("swap", sent)
 	s.h.printf("swap %.40q: version %s for %s: version %s at %s: %s",
 		name, old.Version, outcomeText(next, nil), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
@@ -146,8 +156,8 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText returns the outcome of a request. If MinRemaining and MaxRemaining of the result
-// differ, the text also contains both values.
+// answerText describes the outcome of a request. If the result has a MinRemaining that differs from
+// its MaxRemaining, the text contains both values.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
 	if left := res.MaxRemaining(); res.MinRemaining != left {
@@ -156,7 +166,93 @@ func answerText(res lease.Result, err error) string {
 	return s
 }
 
-// idText returns the first part of an ID, which is enough to distinguish the IDs of a rule.
+// idText returns the first 8 characters of an ID. They are enough to distinguish the IDs of one
+// rule.
 func idText(id lease.ID) string { return id.String()[:8] }
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }
+
+// A requestLog is an authority that records the requests of a lease under test. If the leases lack
+// CanUseAuthority, the log stays empty.
+type requestLog struct {
+	lease.Authority
+	h    *history
+	who  string
+	down atomic.Bool // every request fails
+
+	mu      sync.Mutex
+	sent    []sent
+	flying  map[*sent]context.Context
+	most    map[lease.Action]int // the most requests in flight at the same time, not canceled
+	crossed bool                 // a release was sent while an acquire was in flight
+}
+
+func newRequestLog(h *history, who string) *requestLog {
+	return &requestLog{h: h, who: who, flying: map[*sent]context.Context{}, most: map[lease.Action]int{}}
+}
+
+type sent struct {
+	lease.Request
+	at   time.Time
+	done bool // the context was already done when the request was sent
+	ctx  context.Context
+}
+
+func (w *requestLog) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	w.h.printf("%s -> %s", w.who, requestText(req))
+	s := sent{req, time.Now(), ctx.Err() != nil, ctx}
+	w.mu.Lock()
+	w.sent = append(w.sent, s)
+	w.flying[&s] = ctx
+	w.most[req.Action] = max(w.most[req.Action], w.inFlight(req.Action))
+	w.crossed = w.crossed || req.Action == lease.ActionRelease && w.inFlight(lease.ActionAcquire) > 0
+	w.mu.Unlock()
+	res, err := w.Authority.Do(ctx, name, req)
+	w.mu.Lock()
+	delete(w.flying, &s)
+	w.mu.Unlock()
+	w.h.printf("%s <- %s: %s", w.who, requestText(req), answerText(res, err))
+	return res, err
+}
+
+// inFlight counts the requests with the given action that have no answer yet and whose contexts are
+// not done. The caller must hold mu.
+func (w *requestLog) inFlight(a lease.Action) (n int) {
+	for s, ctx := range w.flying {
+		if s.Action == a && ctx.Err() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// sentOf returns all requests with the given action that were sent so far. The action
+// leasefault.Any stands for all actions.
+func (w *requestLog) sentOf(a lease.Action) []sent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []sent
+	for _, s := range w.sent {
+		if a == leasefault.Any || s.Action == a {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// maxInFlight returns the largest number of requests with the given action that were in flight at
+// the same time.
+func (w *requestLog) maxInFlight(a lease.Action) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most[a]
+}
+
+// proposed returns the ID in the last acquire that was sent.
+func (w *requestLog) proposed() lease.ID {
+	acquires := w.sentOf(lease.ActionAcquire)
+	if len(acquires) == 0 {
+		return lease.ID{}
+	}
+	return acquires[len(acquires)-1].Proposed
+}

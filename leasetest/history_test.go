@@ -39,7 +39,8 @@ func TestHistoriesShowWhatDecides(t *testing.T) {
 	}
 }
 
-// What is violated after something else comes with what happened since, and no line twice.
+// The message of a later violation contains the history since the previous message, and repeats no
+// line.
 func TestHistoriesGoOn(t *testing.T) {
 	r := &recorder{TB: t}
 	r.run(func() {

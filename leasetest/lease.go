@@ -1,14 +1,21 @@
 package leasetest
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
 )
 
-// A Holder contains the arguments for the constructor of a lease under test.
+// A Holder contains the arguments that the suite passes to the constructor of a lease under test.
 type Holder struct {
 	Name      string          // the name of the lease; holders with the same name contend
 	Owner     string          // the owner; if empty, the holder is different from all other owners
@@ -18,29 +25,332 @@ type Holder struct {
 	Authority lease.Authority // the authority for all requests; nil without CanUseAuthority
 }
 
-// TestLease tests a lease. It checks the clauses H of SPEC.md, with one subtest for each rule. It
-// also checks the clauses N, by calling session.Run with the lease.
+// TestLease tests a lease. TestLease checks the H clauses and the clause M4 of SPEC.md, with one
+// subtest for each rule. TestLease also calls session.Run with the lease, to check the N clauses.
 //
 // Each subtest calls newLease to get a lease for the holder h. The lease must not be acquired yet.
-// The function newLease runs inside the bubble of the subtest, if there is one. The function
-// newLease should register a cleanup function on t that stops all goroutines of the lease. The
-// cleanup function must not use t.Context(), because t.Context() is canceled before cleanup
-// functions run.
+// If [Options.Bubble] is set, newLease runs inside the synctest bubble of the subtest. Without
+// Options.Bubble, newLease must be safe for concurrent use by multiple goroutines. The function
+// newLease should call t.Cleanup with a function that stops all goroutines of the lease. A cleanup
+// function must not use t.Context(), because t.Context() is canceled before cleanup functions run.
 //
-// The suite also passes invalid holders to newLease. If the implementation rejects a holder,
-// newLease must report the error of the implementation with t.Fatal. Without [Options.Bubble] the
-// function newLease must be safe for concurrent use by multiple goroutines.
+// The suite also passes invalid holders to newLease. If the implementation rejects a holder with an
+// error, newLease must pass this error to t.Fatal.
 //
 // If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority.
-// Holder.Authority is then nil, and the suite can only call the methods of the lease. If
-// [Options.Revoke] and [Options.Cut] are set, the suite can test more of such a lease.
+// Without CanUseAuthority, Holder.Authority is nil, and the suite can only call the methods of the
+// lease. If [Options.Revoke] and [Options.Cut] are set, the suite tests more rules of such a lease.
 //
-// One rule registers a handler that panics. If the lease does not recover from that panic, the
-// process ends, and its last message names the rule. In a bubble this rule is the last one.
+// One rule registers a handler that panics. If the lease does not recover from a panic of a
+// handler, the process ends, and its last message names the rule. In a bubble this rule is the last
+// one.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
 	s.test(t)
 }
 
-var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRules, renewalRules, breakRules, boundRules, lossRules, releaseRules, waitRules, runRules, panicRules)
+var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRules, renewalRules, breakRules, boundRules, lossRules, heldRules, releaseRules, waitRules, runRules, panicRules)
+
+// A world is the authority that the leases of a rule share. If the leases lack CanUseAuthority, the
+// suite has no access to the authority of the leases.
+type world struct {
+	*probe
+	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
+}
+
+// world returns the world of the rule.
+func (p *probe) world() *world {
+	switch {
+	case !p.can(CanUseAuthority):
+		return &world{p, nil}
+	case p.Options.Authority == nil:
+		return p.worldOver(memory.New(nil))
+	}
+	a := p.Options.Authority(p.TB)
+	p.checkMade(a, "Options.Authority")
+	return &world{p, p.history.delays.authority(a)}
+}
+
+// worldOver returns a world over the given store. It needs CanUseAuthority.
+func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
+
+// gate returns a gate that is opened at the end of the rule.
+func (p *probe) gate() *leasefault.Gate {
+	g := leasefault.NewGate()
+	p.gates = append(p.gates, g)
+	return g
+}
+
+// now returns the current record at the authority. It needs CanUseAuthority.
+func (w *world) now() lease.Record {
+	w.Helper()
+	res, err := lease.Inspect(w.ctx, w.direct, w.name)
+	w.need(err, "a read of the lease by the suite")
+	w.history.printf("== %s", outcomeText(res.Record, nil))
+	return res.Record
+}
+
+// requireFree requires that the lease is free. If the suite cannot read the record of the lease,
+// requireFree requires that a new holder can acquire and release the lease.
+func (w *world) requireFree(when string) {
+	w.Helper()
+	if w.direct == nil {
+		c := w.join(Holder{Owner: "another, " + when})
+		c.acquire()
+		w.need(c.release(), "release")
+	} else if r := w.now(); r.State.Locked() {
+		w.Errorf("%s the lease is %s", when, outcomeText(r, nil))
+	}
+}
+
+// answer lets f change the answers of the authority. The history contains every changed answer.
+func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
+	w.direct = leasefault.Answer(w.direct, func(req lease.Request, res *lease.Result, err *error) {
+		was := answerText(*res, *err)
+		f(req, res, err)
+		if is := answerText(*res, *err); is != was {
+			w.history.printf("== the suite changes the answer to %s: %s", requestText(req), is)
+		}
+	})
+}
+
+// The method revoke breaks the lease with the given period, as an operator would.
+func (w *world) revoke(period time.Duration) {
+	w.Helper()
+	w.history.printf("== a third party breaks it, period %v", period)
+	if w.Options.Revoke != nil {
+		w.Options.Revoke(w.TB, w.name, period)
+		return
+	}
+	_, err := lease.Break(w.ctx, w.direct, w.name, lease.Grace(period))
+	w.need(err, "a break by a third party")
+}
+
+// A contender is a lease under test. It also records the requests and the losses of that lease.
+type contender struct {
+	lease.Lease
+	w        *world
+	who      string
+	name     string // the name of the lease
+	requests *requestLog
+	clock    *leasefault.Clock // the clock of the lease, if the rule controls it
+	lost     *lossLog
+
+	mending sync.Mutex
+	mends   func() // undoes the current fault; nil if there is no fault
+}
+
+// join makes a lease under test for the holder h. The given lines apply faults to the requests of
+// the lease, as in leasefault.Script. Fields of h that are zero get defaults.
+func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contender {
+	w.Helper()
+	p := &contender{w: w, who: h.Owner, lost: new(lossLog)}
+	if p.who == "" {
+		p.who = "unnamed"
+	}
+	if h.Name == "" {
+		h.Name = w.name
+	}
+	if h.Duration == 0 {
+		h.Duration = w.D
+	}
+	if h.Clock == nil && !w.can(canCut) && w.can(CanUseClock) {
+		p.clock = leasefault.NewClock() // the only way to influence this lease
+		h.Clock = p.clock
+	}
+	p.name = h.Name
+	p.requests = newRequestLog(w.history, p.who)
+	if w.direct != nil {
+		p.requests.Authority = leasefault.Script(w.direct, slices.Insert(lines, 0, leasefault.Always(leasefault.Any, leasefault.If(p.requests.down.Load, leasefault.FailRequest)))...)
+		h.Authority = passon.Authority(p.requests, p.requests.Authority)
+	}
+	p.Lease = w.suite.newLease(w.TB, h)
+	w.checkMade(p.Lease, "newLease")
+	w.Cleanup(func() {
+		w.end.Do(func() { close(w.over) })
+		for _, g := range w.gates {
+			g.Open()
+		}
+		p.mend()
+	})
+	p.OnLost(func(err error) {
+		w.history.printf("%s: OnLost: %v", p.who, err)
+		p.lost.handle(err)
+	})
+	return p
+}
+
+// acquire calls Acquire, requires that the lease is granted, and returns the token.
+func (p *contender) acquire() lease.Token {
+	p.w.Helper()
+	tok, ok, err := p.tryAcquire(p.w.ctx)
+	if !ok || err != nil {
+		p.w.Fatalf("%s: Acquire of a free lease: %v, %v", p.who, ok, err)
+	}
+	if !p.CheckAlive() {
+		p.w.Fatalf("%s: CheckAlive is false after an Acquire that was granted", p.who)
+	}
+	return tok
+}
+
+// stillAlive returns CheckAlive. Loops that wait for the end of a lease use it. If the lease is still
+// alive long after every rule should have ended, stillAlive ends the rule with a failure.
+func (p *contender) stillAlive() bool {
+	p.w.Helper()
+	alive, most := p.CheckAlive(), 100*p.w.D
+	if alive && time.Since(p.w.began) > most {
+		p.w.Fatalf("%s: CheckAlive is still true %v after the rule began", p.who, most)
+	}
+	return alive
+}
+
+func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := lease.AcquireWithToken(ctx, p.Lease)
+	p.w.history.printf("%s: Acquire: %v, %v", p.who, ok, err)
+	return tok, ok, err
+}
+
+// requireDenied requires that Acquire returns false and a nil error, which means that another
+// holder has the lease.
+func (p *contender) requireDenied(why string) {
+	p.w.Helper()
+	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
+		p.w.Fatalf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
+	}
+	p.dead("after an Acquire that returned false")
+}
+
+// requireError calls Acquire, requires that Acquire returns an error, and returns that error.
+func (p *contender) requireError(ctx context.Context, why string) error {
+	p.w.Helper()
+	_, ok, err := p.tryAcquire(ctx)
+	if ok || err == nil {
+		p.w.Fatalf("%s: Acquire %s: %v, %v; it must be false and an error", p.who, why, ok, err)
+	}
+	p.dead("after an Acquire that returned an error")
+	return err
+}
+
+func (p *contender) release() error {
+	err := p.Release(p.w.ctx)
+	p.w.history.printf("%s: Release: %v", p.who, err)
+	return err
+}
+
+func (p *contender) alive(when string) {
+	p.w.Helper()
+	if !p.CheckAlive() {
+		p.w.Fatalf("%s: CheckAlive is false %s", p.who, when)
+	}
+}
+
+func (p *contender) dead(when string) {
+	p.w.Helper()
+	if p.CheckAlive() {
+		p.w.Fatalf("%s: CheckAlive is true %s", p.who, when)
+	}
+}
+
+// deadFor requires that CheckAlive keeps returning false until d has passed.
+func (p *contender) deadFor(d time.Duration, since string) {
+	p.w.Helper()
+	for range 20 {
+		p.dead(since)
+		p.w.pass(d / 20)
+	}
+	p.dead(since)
+}
+
+// aliveFor requires that CheckAlive keeps returning true until d has passed.
+func (p *contender) aliveFor(d time.Duration, since string) {
+	p.w.Helper()
+	for range 20 {
+		p.alive(since)
+		p.w.pass(d / 20)
+	}
+	p.alive(since)
+}
+
+// sentAt returns the time at which the n-th request with the given action was sent, counted from 1.
+// It requires that at least n such requests have been sent.
+func (p *contender) sentAt(a lease.Action, n int) time.Time {
+	p.w.Helper()
+	all := p.requests.sentOf(a)
+	if len(all) < n {
+		p.w.Fatalf("%s: %d requests to %v were sent by now, and the rule waits for number %d", p.who, len(all), a, n)
+	}
+	return all[n-1].at
+}
+
+// A lossLog stores the errors that the lease passes to a handler registered with OnLost.
+type lossLog struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (l *lossLog) handle(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, err)
+}
+
+func (l *lossLog) all() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]error(nil), l.errs...)
+}
+
+// requireLosses waits until the lease has been lost n times. It requires that the lease has not
+// been lost more often. It returns the error of the last loss.
+func (p *contender) requireLosses(n int) error {
+	p.w.Helper()
+	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
+		p.w.pass(p.w.Unit / 10)
+	}
+	return p.lostSoFar(n)
+}
+
+func (p *contender) lostSoFar(n int) error {
+	p.w.Helper()
+	errs := p.lost.all()
+	if len(errs) != n {
+		p.w.Fatalf("%s: OnLost was called %d times, and must be called %d times: %v", p.who, len(errs), n, errs)
+	}
+	if n == 0 {
+		return nil
+	}
+	return errs[n-1]
+}
+
+// loseNth makes the contender lose its lease. It requires that this is the n-th loss of the
+// contender.
+func (p *contender) loseNth(n int) {
+	p.w.Helper()
+	p.lose()
+	p.w.pass(p.w.D + p.w.Slack)
+	p.requireLosses(n)
+}
+
+// requireLostError requires that err is a *lease.LostError that contains the given token and one of
+// the given reasons.
+func (p *contender) requireLostError(err error, tok lease.Token, reasons ...lease.Code) {
+	p.w.Helper()
+	lost := (*lease.LostError)(nil)
+	if !errors.As(err, &lost) {
+		p.w.Errorf("%s: OnLost was called with %T (%v), and must be called with a *lease.LostError", p.who, err, err)
+		return
+	}
+	if lost.Name != p.name {
+		p.w.Errorf("%s: the loss is of the lease %q, and must be of %q", p.who, lost.Name, p.name)
+	}
+	if p.w.can(hasToken) && lost.Token != tok {
+		p.w.Errorf("%s: the loss is of token %q, and the incarnation had %q", p.who, lost.Token, tok)
+	}
+	for _, r := range reasons {
+		if lost.Reason == r {
+			return
+		}
+	}
+	p.w.Errorf("%s: the reason is %q, and must be of %v", p.who, lost.Reason, fmt.Sprint(reasons))
+}

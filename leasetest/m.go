@@ -11,8 +11,64 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// An oldPeriodRule holds for authorities and for machines.
+var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a break of a version before 2012-02-12 ignores every period, even one out of range, and ends when what is left ends", CanServeOldVersions | CanBreak | CanShowRecords, func(p *probe) {
+	a := p.authority()
+	for _, period := range []lease.Period{lease.Grace(-1), lease.Grace(-lease.Infinite), lease.Grace(0), lease.Grace(p.D / 4), lease.Grace(lease.Infinite)} {
+		id := p.id()
+		want := a.grant(acquire(id, p.D)).Record
+		want.State = lease.Breaking
+		breaks := lease.Request{Action: lease.ActionBreak, Period: period, Version: lease.Version20110818}
+		if got := a.grant(breaks).Record; !p.sameRecords(got, want) {
+			p.Errorf("%s leaves %s, and must leave %s", requestText(breaks), recordText(got), recordText(want))
+		}
+		a.refuse(breaks, lease.ErrAlreadyBroken)
+		a.grant(release(id))
+	}
+}}
+
+// A badArgumentRule holds for authorities and for machines.
+var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad arguments, the code is of the first of version, action, ID, proposed ID, duration, period and owner", 0, func(p *probe) {
+	a := p.authority()
+	const acquires, renews, releases, changes, breaks = lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange, lease.ActionBreak
+	arguments := []struct {
+		code  lease.Code
+		of    []lease.Action // the actions that have the argument
+		spoil func(req *lease.Request)
+	}{
+		{lease.ErrVersion, []lease.Action{acquires, renews, releases, changes, breaks}, func(req *lease.Request) { req.Version = 1 }},
+		{lease.ErrAction, []lease.Action{acquires, renews, releases, changes, breaks}, func(req *lease.Request) { req.Action = lease.ActionWrite + 1 }},
+		{lease.ErrID, []lease.Action{renews, releases, changes}, func(req *lease.Request) { req.ID = lease.ID{} }},
+		{lease.ErrProposed, []lease.Action{acquires, changes}, func(req *lease.Request) { req.Proposed = lease.ID{} }},
+		{lease.ErrDuration, []lease.Action{acquires}, func(req *lease.Request) { req.Duration = -p.D }},
+		{lease.ErrPeriod, []lease.Action{breaks}, func(req *lease.Request) { req.Period = lease.Grace(-1) }},
+		{lease.ErrOwner, []lease.Action{acquires, changes}, func(req *lease.Request) { req.Owner = "a\x00b" }},
+	}
+	id := p.id()
+	for _, good := range []lease.Request{acquire(id, p.D), renew(id), release(id), {Action: changes, ID: id, Proposed: p.id()}, {Action: breaks, Period: lease.Grace(p.D)}} {
+		if p.lacksAbility(good) {
+			continue
+		}
+		for i, first := range arguments {
+			for _, second := range arguments[i+1:] {
+				if !slices.Contains(first.of, good.Action) || !slices.Contains(second.of, good.Action) {
+					continue
+				}
+				bad := good
+				first.spoil(&bad)
+				second.spoil(&bad)
+				if _, err := a.ask(bad); lease.CodeOf(err) != first.code {
+					p.Errorf("%v: %s must be refused with the code %v: %v", good.Action, requestText(bad), first.code, err)
+				}
+			}
+		}
+	}
+}}
+
 // machineRules check the transitions of an authority.
 var machineRules = []rule{
+	oldPeriodRule,
+	badArgumentRule,
 	{"M4/tokens-outlive-idleness", "the first grant after a long time has a newer token than the last one before it", 0, func(p *probe) {
 		a := p.authority()
 		var last uint64
@@ -44,44 +100,83 @@ var machineRules = []rule{
 	}},
 	{"M18/bad-arguments-are-refused-in-every-state", "a request without an argument of its action, or with one out of range, gets that argument's code and changes nothing", 0, func(p *probe) {
 		a := p.authority()
-		id := p.id()
-		for _, state := range []string{"available", "leased"} {
-			if state == "leased" {
-				a.grant(acquire(id, p.D))
-			}
-			before := a.inspect()
-			for _, bad := range []struct {
-				code lease.Code
-				req  lease.Request
-			}{
-				{lease.ErrAction, lease.Request{}},
-				{lease.ErrAction, lease.Request{Action: lease.ActionWrite + 1}},
-				{lease.ErrProposed, acquire(lease.ID{}, p.D)},
-				{lease.ErrDuration, acquire(id, 0)},
-				{lease.ErrDuration, acquire(id, -p.D)},
-				{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: p.D, Owner: "a\x00b"}},
-				{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: p.D, Owner: strings.Repeat("o", lease.MaxLabel+1)}},
-				{lease.ErrID, renew(lease.ID{})},
-				{lease.ErrID, release(lease.ID{})},
-				{lease.ErrID, lease.Request{Action: lease.ActionChange, Proposed: id}},
-				{lease.ErrProposed, lease.Request{Action: lease.ActionChange, ID: id}},
-				{lease.ErrOwner, lease.Request{Action: lease.ActionChange, ID: id, Proposed: p.id(), Owner: "a\x00b"}},
-				{lease.ErrPeriod, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(-1)}},
-				{lease.ErrVersion, lease.Request{Action: lease.ActionRenew, ID: id, Version: 1}},
-			} {
-				if p.lacksAbility(bad.req) {
-					continue
-				}
-				_, err := a.ask(bad.req)
-				if lease.CodeOf(err) != bad.code || lease.CodeOf(err).Refusal() {
-					p.Errorf("%s: %s must be refused with the code %v: %v", state, requestText(bad.req), bad.code, err)
+		a.eachState(func(name string, holder lease.ID, s authorityState) {
+			before, err := lease.Inspect(p.ctx, a, name)
+			p.need(err, "read")
+			for _, id := range []lease.ID{holder, p.id()} {
+				for _, bad := range badRequests(id, p.D) {
+					if p.lacksAbility(bad.req) {
+						continue
+					}
+					_, err := a.Do(p.ctx, name, bad.req)
+					if lease.CodeOf(err) != bad.code || lease.CodeOf(err).Refusal() {
+						p.Errorf("%s: %s must be refused with the code %v: %v", s.what, requestText(bad.req), bad.code, err)
+					}
 				}
 			}
-			if after := a.inspect(); !p.sameRecords(before.Record.At(after.Now), after.Record) {
-				p.Errorf("%s: bad requests changed the record from %s to %s", state, recordText(before.Record), recordText(after.Record))
+			a.requireRecord(name, before.Record, s.what+": after bad requests")
+		})
+	}},
+	{"M18/limits-come-after-every-argument", "a request with a bad argument and a duration or a period out of the limits gets the code of the bad argument", 0, func(p *probe) {
+		a := p.authority()
+		l, id := p.Limits, p.id()
+		var durations, periods []time.Duration // out of the limits
+		if l.MinDuration > 1 {
+			durations = append(durations, 1, l.MinDuration-1)
+		}
+		if l.MaxDuration > 0 {
+			durations = append(durations, l.MaxDuration+1, lease.Infinite-1)
+		}
+		if l.MaxPeriod > 0 {
+			periods = append(periods, l.MaxPeriod+1, lease.Infinite)
+		}
+		refused := func(req lease.Request, code lease.Code) {
+			p.Helper()
+			if _, err := a.ask(req); !p.lacksAbility(req) && lease.CodeOf(err) != code {
+				p.Errorf("%s must be refused with the code %v: %v", requestText(req), code, err)
 			}
 		}
+		for _, d := range durations {
+			refused(lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Version: 1}, lease.ErrVersion)
+			refused(acquire(lease.ID{}, d), lease.ErrProposed)
+			for _, owner := range []string{"a\x00b", "a\xffb", strings.Repeat("o", lease.MaxLabel+1)} {
+				refused(lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: owner}, lease.ErrOwner)
+			}
+		}
+		for _, period := range periods {
+			refused(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(period), Version: 1}, lease.ErrVersion)
+		}
+		if state := a.inspect().Record.State; state != lease.Available {
+			p.Errorf("what was refused left the lease %v", state)
+		}
 	}},
+}
+
+// A badRequest is a request with a bad argument, and the code of that argument.
+type badRequest struct {
+	code lease.Code
+	req  lease.Request
+}
+
+// badRequests returns requests by the given ID.
+func badRequests(id lease.ID, d time.Duration) []badRequest {
+	return []badRequest{
+		{lease.ErrAction, lease.Request{}},
+		{lease.ErrAction, lease.Request{Action: lease.ActionWrite + 1}},
+		{lease.ErrProposed, acquire(lease.ID{}, d)},
+		{lease.ErrDuration, acquire(id, 0)},
+		{lease.ErrDuration, acquire(id, -d)},
+		{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: "a\x00b"}},
+		{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: strings.Repeat("o", lease.MaxLabel+1)}},
+		{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: strings.Repeat("\u00fc", lease.MaxLabel/2+1)}},
+		{lease.ErrID, renew(lease.ID{})},
+		{lease.ErrID, release(lease.ID{})},
+		{lease.ErrID, lease.Request{Action: lease.ActionChange, Proposed: id}},
+		{lease.ErrProposed, lease.Request{Action: lease.ActionChange, ID: id}},
+		{lease.ErrOwner, lease.Request{Action: lease.ActionChange, ID: id, Proposed: lease.ID{15: 1}, Owner: "a\x00b"}},
+		{lease.ErrPeriod, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(-1)}},
+		{lease.ErrVersion, lease.Request{Action: lease.ActionRenew, ID: id, Version: 1}},
+	}
 }
 
 // leaseTokenRules check the tokens of leases.
@@ -106,8 +201,11 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules check a machine with times and epochs that a test of an authority cannot reach.
+// stepMachineRules test functions like lease.Step. These rules use times and epochs that do not
+// occur in a test of an authority.
 var stepMachineRules = []rule{
+	oldPeriodRule,
+	badArgumentRule,
 	{"M4/the-epoch-has-a-limit", "at the epoch 2^63-1 a grant is refused, and changes nothing", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step
 		now, id := time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), p.id()
@@ -147,11 +245,35 @@ var stepMachineRules = []rule{
 			p.Errorf("a read before the year 1 gets %s", outcomeText(r, err))
 		}
 	}},
+	{"M14/every-grant-saturates", "a renewal and an acquire leave a lease without an end if its end cannot be written, in every state in which they are granted", 0, func(p *probe) {
+		step := p.authority().bare.(*stepper).step
+		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
+		now := last.Add(-30 * time.Second)
+		leased := lease.Record{State: lease.Leased, ID: id, Duration: time.Minute, Until: now.Add(time.Second), Epoch: 7}
+		expired, broken, released, infinite := leased, leased, leased, leased
+		expired.Until = now.Add(-time.Second)
+		broken.State, broken.Until = lease.Broken, time.Time{}
+		released.State, released.Until = lease.Available, time.Time{}
+		infinite.Duration, infinite.Until = lease.Infinite, time.Time{}
+		for _, before := range []lease.Record{leased, expired, broken, released, infinite} {
+			for _, req := range []lease.Request{renew(id), acquire(id, time.Minute), acquire(p.id(), time.Minute)} {
+				state := before.At(now).State
+				if req.Action == lease.ActionRenew && !state.Renewable() || state == lease.Leased && req.Action == lease.ActionAcquire && req.Proposed != id {
+					continue // it is refused
+				}
+				r, err := step(before, req, now)
+				if err != nil || r.State != lease.Leased || !r.Until.IsZero() || r.Validate() != nil {
+					p.Errorf("at %v %s makes %s of %s: %v", now, requestText(req), outcomeText(r, err), recordText(before), r.Validate())
+				}
+			}
+		}
+	}},
 }
 
-// TestStep tests a function that implements the transitions of a lease, like [lease.Step]. It runs
-// one subtest for each scenario and each cell of [Vectors]. It also tests the function with times
-// and epochs that a test of an authority cannot reach.
+// TestStep tests a function that implements the transitions of a lease, like [lease.Step]. TestStep
+// runs one subtest for each scenario in [Vectors] and for each cell of the tables in Vectors.
+// TestStep also calls the function with times and epochs that do not occur in a test of an
+// authority. It checks the records that the function returns.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)

@@ -23,7 +23,7 @@ type holderBug struct {
 	action lease.Action // whose requests are wrong
 	sends  func(ctx context.Context, name string, req lease.Request, do func(context.Context, string, lease.Request) (lease.Result, error)) (lease.Result, error)
 
-	loss func(err *lease.LostError) (times int) // what handlers of OnLost are called with, and how often
+	loss func(err *lease.LostError) (times int) // changes err, and returns how often to call each handler
 }
 
 // A wrappedHolder is a session.Session with a bug.

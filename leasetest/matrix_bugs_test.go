@@ -106,14 +106,14 @@ func TestMatrixBugNames(t *testing.T) {
 // firstViolated returns the name of the first rule that the implementation violates, or nothing.
 func (s *suite) firstViolated(t *testing.T) string {
 	for _, r := range s.rules {
-		if r.needs&^(s.options.Can|methods) == 0 && !panicking[r.name] && len(s.violated(t, r)) > 0 {
+		if r.needs&^(s.options.Can|methods) == 0 && !panickingRules[r.name] && len(s.violated(t, r)) > 0 {
 			return r.name
 		}
 	}
 	return ""
 }
 
-// violated returns what a rule reports about the implementation.
+// violated runs the rule r, and returns the messages of its failures.
 func (s *suite) violated(t *testing.T, r rule) (messages []string) {
 	defer func() {
 		if deadlock := recover(); deadlock != nil {

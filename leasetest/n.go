@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -21,9 +24,9 @@ var runRules = []rule{
 		for i := range all {
 			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
 		}
-		p.together(len(all), func(i int) {
+		p.callConcurrently(len(all), func(i int) {
 			terms := 2
-			err := session.Run(p.ctx, all[i], func(context.Context, lease.Token) error {
+			err := session.Run(p.ctx, all[i].Lease, func(context.Context, lease.Token) error {
 				if n := running.Add(1); n != 1 {
 					p.Errorf("%d functions run at once", n)
 				}
@@ -33,41 +36,63 @@ var runRules = []rule{
 				p.Sleep(p.Unit)
 				running.Add(-1)
 				return nil
-			}, &session.RunOptions{Logger: silent.Logger, AcquireInterval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
+			}, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
 			if err != nil {
 				p.Errorf("%s: Run: %v", all[i].who, err)
 			}
 		})
 	}},
 	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		lost := (*lease.LostError)(nil)
-		began := time.Now()
-		err := session.Run(p.ctx, a, func(ctx context.Context, _ lease.Token) error {
-			a.lose()
-			select {
-			case <-ctx.Done():
-			case <-time.After(p.D + p.eventTimeout()):
-				p.Errorf("the lease is lost, and the context has not ended")
-			}
-			a.mend()
-			return context.Cause(ctx)
-		}, silent)
-		if !errors.As(err, &lost) {
-			p.Errorf("Run returned %v after %v", err, time.Since(began))
+		p.world().join(Holder{Owner: "a"}).loseInRun(context.Cause)
+	}},
+	{"N1/a-loss-is-part-of-what-the-run-returns", "a run whose function was ended by a loss returns the loss, also if the function returns nil or an error of its own", canLose, func(p *probe) {
+		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
+		a.loseInRun(func(context.Context) error { return nil })
+		if err := a.loseInRun(func(context.Context) error { return own }); !errors.Is(err, own) {
+			p.Errorf("Run returned %v, and the function returned %v", err, own)
 		}
-		a.dead("after the run")
+	}},
+	{"N1/a-run-does-not-contend-again-after-a-take-over", "a run whose lease was taken over returns the loss, and does not contend again, even if the caller lets it", CanTakeOver | CanChange | CanShowRecords | CanUseAuthority | exactTime, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
+		ctx, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		var terms atomic.Int32
+		ended := make(chan error, 1)
+		go func() {
+			ended <- session.Run(ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
+				terms.Add(1)
+				<-ctx.Done()
+				return nil
+			}, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.Unit, Again: func(error) bool { return true }})
+		}()
+		p.pass(p.D / 4)
+		b.acquire()
+		p.pass(2 * p.D)
+		select {
+		case err := <-ended:
+			if lost := (*lease.LostError)(nil); !errors.As(err, &lost) {
+				p.Errorf("the lease was taken over, and Run returned %v", err)
+			}
+		default:
+			p.Errorf("the lease was taken over, and Run goes on")
+		}
+		if n := terms.Load(); n != 1 {
+			p.Errorf("the function was called %d times", n)
+		}
+		b.aliveFor(p.D, "after it has taken over from a run")
+		b.lostSoFar(0)
 	}},
 	{"N2/renewed-until-the-function-returns", "the lease is renewed until the function has returned, though its context ended before, and then released", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		ctx, cancel := context.WithCancel(p.ctx)
-		_ = session.Run(ctx, a, func(context.Context, lease.Token) error {
+		_ = session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
 			cancel()
 			a.aliveFor(2*p.D, "while the function runs on")
 			b.requireDenied("under which a function runs")
 			return nil
-		}, silent)
+		}, silentOptions)
 		a.dead("after the run")
 		b.acquire()
 	}},
@@ -76,11 +101,107 @@ var runRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		func() {
 			defer func() { _ = recover() }()
-			_ = session.Run(p.ctx, a, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, silent)
+			_ = session.Run(p.ctx, a.Lease, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, silentOptions)
 		}()
 		a.dead("after a panic")
 		b.acquire()
 		a.lostSoFar(0)
+	}},
+	{"N3/an-attempt-without-an-answer-leaves-no-lease", "a run that gives up after acquires without an answer releases what they may have got, or returns the error of that release", CanUseAuthority | exactTime, func(p *probe) {
+		for i, vain := range []bool{false, true} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			script := []leasefault.Line[lease.Action]{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer)}
+			if vain {
+				script = append(script, leasefault.Always(lease.ActionRelease, leasefault.FailRequest))
+			}
+			a := w.join(Holder{Name: w.name, Owner: "a"}, script...)
+			ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
+			err := session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
+				p.Errorf("the function runs, and no acquire was answered")
+				return nil
+			}, silentOptions)
+			cancel()
+			p.history.printf("a: Run: %v", err)
+			a.dead("after the run")
+			if !vain {
+				w.requireFree("after a run that gave up")
+			} else if err == nil || !strings.Contains(err.Error(), "release") {
+				p.Errorf("the release failed, and the run returned %v", err)
+			}
+		}
+	}},
+	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, also if its context ended", canCut, func(p *probe) {
+		w, own := p.world(), errors.New("the function failed")
+		for i, failed := range []error{nil, own, nil, own} {
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
+			ctx, cancel := context.WithCancel(p.ctx)
+			err := session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
+				a.cut()
+				if i >= 2 {
+					cancel()
+				}
+				return failed
+			}, &session.RunOptions{Logger: silentOptions.Logger, ReleaseTimeout: p.D / 4})
+			cancel()
+			a.mend()
+			if err == failed || failed != nil && !errors.Is(err, failed) {
+				p.Errorf("the release failed, the function returned %v, and the run %v", failed, err)
+			}
+		}
+	}},
+	{"N3/a-single-attempt-without-an-answer-leaves-no-lease", "a run that makes one attempt, and gets no answer, releases what the attempt may have got before it returns", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer), leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
+		ran, err := session.TryRun(p.ctx, a.Lease, func(context.Context, lease.Token) error { return nil }, silentOptions)
+		p.history.printf("a: TryRun: %v, %v", ran, err)
+		if ran || err == nil {
+			p.Errorf("the acquire was not answered, and TryRun returned %v, %v", ran, err)
+		}
+		w.requireFree("after a run whose attempt was not answered")
+	}},
+	{"N4/woken-contenders-are-spread", "contenders that run functions and are woken by one release do not acquire at the same time", CanUseAuthority | hasWait | exactTime, func(p *probe) {
+		const crowd = 10
+		w := p.world()
+		first := w.join(Holder{Owner: "first"})
+		first.acquire()
+		all := make([]*contender, crowd)
+		for i := range all {
+			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
+		}
+		ctx, cancel := context.WithCancel(p.ctx)
+		var runs sync.WaitGroup
+		for _, one := range all {
+			runs.Go(func() {
+				_ = session.Run(ctx, one.Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
+			})
+		}
+		p.pass(p.D * 2)
+		p.need(first.release(), "release")
+		released := time.Now()
+		p.pass(p.D)
+		cancel()
+		runs.Wait()
+		if n := instantsOfAcquires(all, released); n < crowd/2 {
+			p.Errorf("%d contenders were woken at once, and their next acquires came in %d instants", crowd, n)
+		}
+	}},
+	{"N4/failed-attempts-are-spread", "contenders that run functions and whose acquires failed at the same time do not acquire again at the same time", CanUseAuthority | exactTime, func(p *probe) {
+		const crowd = 10
+		w := p.world()
+		all := make([]*contender, crowd)
+		for i := range all {
+			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)}, leasefault.Always(lease.ActionAcquire, leasefault.FailRequest))
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, p.D*5/4)
+		defer cancel()
+		began := time.Now()
+		p.callConcurrently(crowd, func(i int) {
+			_ = session.Run(ctx, all[i].Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
+		})
+		if n := instantsOfAcquires(all, began.Add(p.D/4)); n < crowd/2 {
+			p.Errorf("the acquires of %d contenders failed at once, and their next acquires came in %d instants", crowd, n)
+		}
 	}},
 	{"N4/a-crowd-takes-turns", "each of many waiting holders gets the lease, one after the other", hasWait, func(p *probe) {
 		w := p.world()
@@ -105,5 +226,44 @@ var runRules = []rule{
 	}},
 }
 
-// silent contains options of session.Run that disable logging.
-var silent = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}
+// instantsOfAcquires returns the number of different times at which the contenders sent their first
+// acquires from the given time on.
+func instantsOfAcquires(all []*contender, from time.Time) int {
+	instants := map[time.Time]bool{}
+	for _, one := range all {
+		for _, s := range one.requests.sentOf(lease.ActionAcquire) {
+			if !s.at.Before(from) {
+				instants[s.at] = true
+				break
+			}
+		}
+	}
+	return len(instants)
+}
+
+// loseInRun makes the contender lose its lease while session.Run runs a function. When the context
+// of that function ends, the function returns the result of f. The method loseInRun requires that
+// Run returns an error that reports the loss, and returns this error.
+func (p *contender) loseInRun(f func(ctx context.Context) error) error {
+	p.w.Helper()
+	lost := (*lease.LostError)(nil)
+	began := time.Now()
+	err := session.Run(p.w.ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
+		p.lose()
+		select {
+		case <-ctx.Done():
+		case <-time.After(p.w.D + p.w.eventTimeout()):
+			p.w.Errorf("the lease is lost, and the context has not ended")
+		}
+		p.mend()
+		return f(ctx)
+	}, silentOptions)
+	if !errors.As(err, &lost) {
+		p.w.Errorf("Run returned %v after %v", err, time.Since(began))
+	}
+	p.dead("after the run")
+	return err
+}
+
+// silentOptions are options for session.Run that disable its logging.
+var silentOptions = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}

@@ -1,11 +1,14 @@
 package leasetest
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,28 +19,37 @@ import (
 // defaults.
 type Options struct {
 	// Can contains the abilities of the implementation. A rule that needs another ability is
-	// skipped. For example, the value for an implementation without breaks is Everything &^
-	// CanBreak. Default: Everything.
+	// skipped. For example, if an implementation does not support lease.ActionBreak, set Can to
+	// Everything &^ CanBreak. Default: Everything.
 	Can Ability
 
-	// Bubble runs every subtest in a synctest bubble. Use it for an implementation that runs in
-	// this process and reads the time from package time. The time of a bubble stands still while a
-	// goroutine waits for anything except a channel or a timer of that bubble. For example, time
-	// stands still while a goroutine waits for I/O, or for a sync.Mutex that another goroutine
-	// holds during a request. If a rule takes more than a minute of real time, the process ends,
-	// and its last message names the rule. With the flag -timeout 0 the rule blocks forever
-	// instead.
+	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the
+	// process of the test and reads the time from package time. The time of a bubble advances only
+	// while every goroutine of the bubble waits for a channel or a timer of the bubble. For
+	// example, time in the bubble stands still while a goroutine waits for I/O, or for a sync.Mutex
+	// that another goroutine holds during a request. If a rule takes more than a minute of real
+	// time, the process ends, and its last message names the rule. The process ends earlier if the
+	// rule uses up nine tenths of the time that is left until the test timeout when the rule
+	// starts. With the flag -timeout 0 the rule blocks forever instead.
 	Bubble bool
 
-	// Unit is the shortest time that the suite distinguishes. The leases of the suite last about ten
-	// units. A second in [Vectors] takes one Unit. Default: 1 s in a bubble, otherwise 250 ms.
+	// Unit is the shortest time that the suite distinguishes. The leases of the suite last for
+	// twelve Units, or for the nearest duration within Limits. One second in the files of [Vectors]
+	// lasts for one Unit in the test, or for Limits.MinDuration/15 if that is longer. In scenarios
+	// that need CanServeOldVersions, one second lasts for exactly 1 s. Default: 1 s in a bubble,
+	// otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the longest delay of answers and timers that the suite tolerates. The tick of the
-	// clock must not be longer than Slack either. If Slack is not zero, rules that need exact times
-	// are skipped. On a busy machine, Slack may have to be longer than a Unit. If every answer
-	// takes longer than a Unit, some scenarios fail. Set a longer Unit in that case. Default: 0 in
-	// a bubble, otherwise a Unit.
+	// Slack is the longest delay of an answer or a timer that the suite tolerates. The tick of the
+	// clock must not be longer than Slack either. If Slack is not zero, the suite skips all rules
+	// that need exact times. On a busy machine, Slack may have to be longer than a Unit. If every
+	// answer of the implementation takes longer than a Unit, some scenarios fail. Set a longer Unit
+	// in that case.
+	//
+	// If a rule fails in a run in which an answer or a timer was later than Slack, the failure does
+	// not count. The suite then runs the rule again, at most three times, and the test log says
+	// why. The last run counts in any case. In a bubble or if Sleep is set, every failure counts.
+	// Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
@@ -45,12 +57,12 @@ type Options struct {
 
 	// Limits contains the bounds of the durations and periods that the implementation grants. The
 	// suite uses durations within these bounds, and requires that the implementation refuses all
-	// other durations. If a store is a [lease.Limiter], the suite calls its Limits method, and this
-	// field need not be set. Default: no limits.
+	// other durations. If the implementation is a store with a method Limits (see [lease.Limiter]),
+	// the suite calls that method, and this field need not be set. Default: no limits.
 	Limits lease.Limits
 
-	// Authority makes the authority that the leases of TestLease use. Default: an authority over
-	// memory.New(nil).
+	// Authority makes the authority for the leases that [TestLease] tests. Default: an authority
+	// over memory.New(nil).
 	Authority func(t testing.TB) lease.Authority
 
 	// Revoke ends the named lease as an operator would, for example by deleting its key. The holder
@@ -59,8 +71,8 @@ type Options struct {
 	// lacks CanBreak.
 	Revoke func(t testing.TB, name string, period time.Duration)
 
-	// Cut makes the requests of the lease l fail or block until mend is called. It is for leases
-	// without CanUseAuthority.
+	// Cut makes the requests of the lease l fail or block until the suite calls the returned
+	// function mend. Cut is for leases without CanUseAuthority.
 	Cut func(t testing.TB, l lease.Lease) (mend func())
 
 	// Reopen closes the store s and opens it again with the same data.
@@ -69,29 +81,51 @@ type Options struct {
 	// ReopenAuthority closes the authority a and opens it again with the same data.
 	ReopenAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Another makes a second client of the store s, as another process would. Both clients use the
-	// same data, but share no memory.
+	// ReopenGuard closes the guard g and opens it again with the same data, as after a restart. Set
+	// ReopenGuard if the mark of the guard survives a restart. Default: the suite does not check
+	// restarts of guards.
+	ReopenGuard func(t testing.TB, g Guard) Guard
+
+	// Another returns a second client of the store s, like the client that another process would
+	// use. Both clients use the same data, but share no memory.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
-	// AnotherAuthority makes a second client of the authority a, as another process would.
+	// AnotherAuthority returns a second client of the authority a, like the client that another
+	// process would use.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Forget makes the store s forget all records that it is allowed to forget now. It returns how
-	// long a record must have been expired or broken before the store may forget it.
+	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns
+	// the time for which a record must have been expired or broken before the store may forget the
+	// record.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
-	// Corrupt replaces the record of the named lease by data that is not a valid record, as a wrong
-	// edit by hand would.
+	// Corrupt replaces the record of the named lease with data that is not a valid record. It
+	// simulates an error in a manual edit.
 	Corrupt func(t testing.TB, s lease.Store, name string)
+
+	// Put writes the record r under the given name. Put bypasses the authority a, so that the
+	// authority cannot apply its limits to the record. Such a record exists after a manual edit, or
+	// after the limits of the authority were changed. Set Put if the authority keeps its records in a store that the
+	// test can write to. Default: the suite does not check records that exceed the limits.
+	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
+
+	// StepClock changes the clock from which the store s computes its time. The clock must move
+	// forward by d, or backward if d is negative. Stores that Reopen returns later must use the
+	// same clock. Set StepClock if the store takes its time from a clock that the test controls.
+	// Default: the suite does not check clocks that are set back.
+	StepClock func(t testing.TB, s lease.Store, d time.Duration)
 
 	// Seed is the seed of all random choices of the suite. The message of a failure contains the
 	// seed. Default: the number in the environment variable LEASETEST_SEED, or a random number if
-	// that variable is empty.
+	// that variable is empty. The suite panics if the value of LEASETEST_SEED is not empty and not
+	// a number from 1 to 2^64-1.
 	Seed uint64
+
+	realTime bool // the suite sleeps for real, so an answer or a timer may be late
 }
 
-// withDefaults returns a copy of o with default values for its zero fields and with the detected
-// abilities. It panics if an option is invalid.
+// withDefaults returns a copy of o. In the copy, zero fields have their default values, and Can
+// also contains the detected abilities. It panics if an option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {
@@ -115,6 +149,7 @@ func (o *Options) withDefaults() Options {
 	}
 	if v.Sleep == nil {
 		v.Sleep = time.Sleep
+		v.realTime = !v.Bubble
 	}
 	v.Can |= v.derived()
 	if v.Seed == 0 {
@@ -123,7 +158,6 @@ func (o *Options) withDefaults() Options {
 	return v
 }
 
-// can reports whether the implementation has all abilities in a.
 func (o *Options) can(a Ability) bool { return o.Can&a == a }
 
 // seedVariable is the environment variable that sets the seed.
@@ -139,7 +173,7 @@ func drawSeed() uint64 {
 	return seed
 }
 
-// leaseDuration returns the duration of the leases of the suite.
+// leaseDuration returns the duration of the leases that the suite acquires.
 func (o *Options) leaseDuration() time.Duration {
 	d := max(12*o.Unit, o.Limits.MinDuration)
 	if o.Limits.MaxDuration > 0 {
@@ -148,10 +182,178 @@ func (o *Options) leaseDuration() time.Duration {
 	return d
 }
 
-// must panics if ok is false, because the test has passed an invalid argument. The text names the
-// argument and its bound.
+// A call of must panics if ok is false. The text names the invalid argument and its bound.
 func must(ok bool, format string, args ...any) {
 	if !ok {
 		panic("leasetest: " + fmt.Sprintf(format, args...))
 	}
+}
+
+// An Ability is a set of abilities of an implementation. A correct implementation does not need all
+// abilities.
+//
+// The suite detects which optional methods an implementation has, such as Watch or Close. The suite
+// also detects which functions are set in [Options], such as Reopen. Each exported constant of type
+// Ability, except Everything, is an ability that the suite cannot detect.
+type Ability uint64
+
+const (
+	// These are abilities of stores and authorities.
+
+	CanTellTime         Ability = 1 << iota // has a clock: Snapshot.Uncertainty is at most its tick
+	CanBreak                                // supports lease.ActionBreak, with and without a period
+	CanChange                               // supports lease.ActionChange
+	CanUse                                  // supports lease.ActionWrite, and lease.ActionRead with an ID
+	CanBeInfinite                           // grants leases of infinite duration
+	CanServeOldVersions                     // supports requests of versions before 2012-02-12
+	CanShowRecords                          // returns complete records with results, refusals and lists
+
+	// These are abilities of leases.
+
+	CanUseAuthority // sends every request to Holder.Authority
+	CanUseClock     // reads the time from Holder.Clock
+	CanTakeOver     // takes over a lease if Holder.TakeOver is set
+
+	declared = iota // the number of abilities that Options.Can can declare
+)
+
+// Everything is the set of all abilities that [Options.Can] can contain.
+const Everything Ability = 1<<declared - 1
+
+// These constants are abilities that the suite detects.
+const (
+	// Methods.
+
+	hasWatch         Ability = 1 << (declared + iota) // lease.Watcher
+	hasList                                           // lease.Lister
+	hasToken                                          // lease.TokenAcquirer
+	hasWait                                           // lease.Waiter
+	hasHandOver                                       // HandOver and ID
+	hasOnBreaking                                     // OnBreaking
+	hasClose                                          // Close
+	hasWhileHeld                                      // WhileHeld
+	hasLastConfirmed                                  // LastConfirmed
+	hasDoContext                                      // DoContext
+
+	// Hooks of Options.
+
+	hasReopen
+	hasReopenAuthority
+	hasReopenGuard
+	hasAnother
+	hasAnotherAuthority
+	hasForget
+	hasCorrupt
+	hasPut
+	hasStepClock
+
+	// These abilities follow from other abilities and from other fields of Options.
+
+	exactTime   // Slack is zero and the implementation has a clock, so that all times are exact
+	noLimits    // Options.Limits is zero, so that every duration and every period is granted
+	shortLeases // Limits.MinDuration is at most 1 ns, so that even the shortest leases are granted
+	oldLeases   // Limits allow durations from 15 s to 60 s, so that scenarios of old versions can take their own times
+	canCut      // the suite can cut a holder off from its authority, with CanUseAuthority or Options.Cut
+	canRevoke   // the suite can break a lease, with CanUseAuthority and CanBreak, or with Options.Revoke
+	canStall    // the suite can prevent renewals, with canCut or CanUseClock
+	canLose     // the suite can make a holder lose its lease, with canStall or canRevoke
+
+	abilities = declared + iota
+)
+
+const methods = hasWatch | hasList | hasToken | hasWait | hasHandOver | hasOnBreaking | hasClose | hasWhileHeld | hasLastConfirmed | hasDoContext
+
+var abilityNames = [abilities]string{
+	"CanTellTime", "CanBreak", "CanChange", "CanUse", "CanBeInfinite", "CanServeOldVersions", "CanShowRecords",
+	"CanUseAuthority", "CanUseClock", "CanTakeOver",
+	"a method Watch", "a method List", "a method AcquireWithToken", "a method Wait", "the methods HandOver and ID",
+	"a method OnBreaking", "a method Close", "a method WhileHeld", "a method LastConfirmed",
+	"a method DoContext",
+	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Forget", "Options.Corrupt", "Options.Put", "Options.StepClock",
+	"exact time", "no limits", "leases of 1 ns", "leases of 15 s to 60 s", "CanUseAuthority or Options.Cut",
+	"CanUseAuthority and CanBreak, or Options.Revoke", "CanUseAuthority, CanUseClock or Options.Cut",
+	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
+}
+
+// String returns the names of the abilities in a, separated by commas, such as "CanBreak,
+// CanChange".
+func (a Ability) String() string {
+	if a == 0 {
+		return "nothing"
+	}
+	var names []string
+	for ; a != 0; a &= a - 1 {
+		if i := bits.TrailingZeros64(uint64(a)); i < abilities {
+			names = append(names, abilityNames[i])
+		} else {
+			names = append(names, "unknown")
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// These interfaces contain methods of session.Session and fencing.Guard that no interface of
+// package lease contains.
+type (
+	handOverer interface {
+		HandOver(ctx context.Context, to lease.ID) error
+		ID() lease.ID
+	}
+	breakNotifier interface {
+		OnBreaking(f func(until time.Time)) (stop func() bool)
+	}
+	closer interface {
+		Close(ctx context.Context) error
+	}
+	contextBinder interface {
+		WhileHeld(ctx context.Context) (context.Context, context.CancelFunc)
+	}
+	confirmer interface {
+		LastConfirmed() (time.Time, bool)
+	}
+	contextGuard interface {
+		DoContext(ctx context.Context, tok lease.Token, f func() error) error
+	}
+)
+
+// methodsOf detects the optional methods of v, and returns the corresponding abilities, such as
+// hasWatch.
+func methodsOf(v any) (found Ability) {
+	for ability, has := range map[Ability]bool{
+		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),
+		hasHandOver: is[handOverer](v), hasOnBreaking: is[breakNotifier](v), hasClose: is[closer](v),
+		hasWhileHeld: is[contextBinder](v), hasLastConfirmed: is[confirmer](v), hasDoContext: is[contextGuard](v),
+	} {
+		if has {
+			found |= ability
+		}
+	}
+	return found
+}
+
+func is[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+// oldDuration is the duration of every lease that is acquired in a version before 2012-02-12.
+const oldDuration = time.Minute
+
+// derived returns the abilities that follow from the options.
+func (o *Options) derived() (found Ability) {
+	cut := o.can(CanUseAuthority) || o.Cut != nil
+	revoke := o.can(CanUseAuthority|CanBreak) || o.Revoke != nil
+	stall := cut || o.can(CanUseClock)
+	for ability, there := range map[Ability]bool{
+		hasReopen: o.Reopen != nil, hasReopenAuthority: o.ReopenAuthority != nil, hasReopenGuard: o.ReopenGuard != nil,
+		hasAnother: o.Another != nil, hasAnotherAuthority: o.AnotherAuthority != nil,
+		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil, hasPut: o.Put != nil, hasStepClock: o.StepClock != nil,
+		exactTime: o.Slack == 0 && o.can(CanTellTime), noLimits: o.Limits == lease.Limits{}, shortLeases: o.Limits.MinDuration <= 1,
+		oldLeases: o.Limits.MinDuration <= 15*time.Second && (o.Limits.MaxDuration == 0 || o.Limits.MaxDuration >= oldDuration), canCut: cut, canRevoke: revoke, canStall: stall, canLose: stall || revoke,
+	} {
+		if there {
+			found |= ability
+		}
+	}
+	return found
 }

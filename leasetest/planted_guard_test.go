@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,7 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plainGuard is a guard in its simplest form, with the bugs that somebody's guard could have.
+// A plainGuard is a guard in its simplest form. Each bug of a plainGuard is a bug that a real guard
+// could have.
 type plainGuard struct {
 	bug  string
 	slot chan struct{} // full while a function runs
@@ -106,7 +108,7 @@ func (g *plainGuard) Do(tok lease.Token, f func() error) (err error) {
 	if since := g.used.Swap(time.Now().UnixNano()); g.bug == "a mark has a time to live" && time.Now().UnixNano()-since > int64(24*time.Hour) {
 		g.mark.Store(lease.Token(""))
 	}
-	before := g.seen()
+	before, fresh := g.seen(), !g.older(tok)
 	if g.bug != "looks first and waits then" {
 		if g.bug != "lets all pass that wait" {
 			g.raise(tok) // those that wait are older from now on
@@ -115,15 +117,22 @@ func (g *plainGuard) Do(tok lease.Token, f func() error) (err error) {
 		defer func() { <-g.slot }()
 	}
 	if g.older(tok) && !(g.bug == "admits anything before the first" && g.seen() == "") {
+		if fresh && g.bug == "names the shown token as the seen one after a wait" {
+			return fmt.Errorf("token %s is older than %s", tok, tok)
+		}
 		return g.stale(tok)
 	}
 	if g.bug == "looks first and waits then" {
 		g.slot <- struct{}{}
 		defer func() { <-g.slot }()
 	}
-	g.mark.Store(tok)
+	if g.bug == "a failure restores the mark that it began with" {
+		before = g.seen()
+	} else {
+		g.mark.Store(tok)
+	}
 	defer func() {
-		if g.bug == "forgets a failure" && err != nil {
+		if (g.bug == "forgets a failure" || g.bug == "a failure restores the mark that it began with") && err != nil {
 			g.mark.Store(before)
 		}
 	}()
@@ -134,9 +143,51 @@ func (g *plainGuard) Do(tok lease.Token, f func() error) (err error) {
 	return f()
 }
 
+// DoContext is like Do, but a context that ends ends its wait.
+func (g *plainGuard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch g.bug {
+	case "waits whatever the context":
+		return g.Do(tok, f)
+	case "a wait that ended runs its function later":
+	default:
+		inner := f
+		f = func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return inner()
+		}
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Do(tok, f) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reopen returns the guard that a process finds after a restart.
+func (g *plainGuard) reopen() Guard {
+	next := &plainGuard{bug: g.bug, slot: make(chan struct{}, 1)}
+	if g.bug != "keeps its mark in memory only" {
+		next.mark.Store(g.seen())
+	}
+	return next
+}
+
 // plainGuards is a suite over guards with that bug.
 func plainGuards(bug string) *suite {
-	o := &Options{Bubble: true, Seed: 1}
+	o := &Options{Bubble: true, Seed: 1, ReopenGuard: func(_ testing.TB, g Guard) Guard {
+		if closed, ok := g.(interface{ reopen() Guard }); ok {
+			return closed.reopen()
+		}
+		return g
+	}}
 	return &suite{rules: guardRules, options: o.withDefaults(), newGuard: func(testing.TB) Guard {
 		return &plainGuard{bug: bug, slot: make(chan struct{}, 1)}
 	}}

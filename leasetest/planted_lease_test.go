@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,9 +16,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plainLease is a holder in its simplest form, written without the code of package session:
-// a loop an incarnation, and one lock. Each of the bugs that it may have is one that
-// somebody's lease could have, or had.
+// A plainLease is a holder in its simplest form, written without the code of package session: one
+// loop for each incarnation, and one lock. Each bug of a plainLease is a bug that a real lease
+// could have, or had.
 type plainLease struct {
 	Holder
 	bug   string
@@ -30,7 +32,9 @@ type plainLease struct {
 	held            *plainHolding
 	handlers        []*plainHandler
 	pendingReleases []lease.ID // to be released
+	undone          []lease.ID // released after an acquire of unknown outcome, which may still arrive
 	lastLoss        error
+	broke           bool          // the last incarnation was breaking
 	superseded      chan struct{} // closed by Release
 	next            atomic.Uint64
 	released        atomic.Uint64 // how often
@@ -41,10 +45,14 @@ type plainHolding struct {
 	token    lease.Token
 	until    time.Time
 	breaking bool
+	renewing atomic.Bool // a renewal is under way
 	stop     chan struct{}
 }
 
-type plainHandler struct{ f func(error) }
+type plainHandler struct {
+	f    func(error)
+	from time.Time // is called for losses after it
+}
 
 type systemClock struct{}
 
@@ -73,7 +81,7 @@ func newPlainLease(t testing.TB, h Holder, bug string) *plainLease {
 	return l
 }
 
-// checkHolder refuses what a plainLease cannot be.
+// checkHolder returns an error if a plainLease does not support the holder h.
 func checkHolder(h Holder) error {
 	switch {
 	case lease.CheckName(h.Name) != nil:
@@ -141,6 +149,8 @@ func (l *plainLease) believe(sent time.Time, sure time.Duration) time.Time {
 		d = l.Duration
 	case l.bug == "believes what the authority says":
 		d = sure
+	case l.bug == "believes an infinite lease forever" && l.Duration == lease.Infinite:
+		d = lease.Infinite
 	}
 	switch {
 	case d == lease.Infinite:
@@ -181,3 +191,212 @@ func plainLeases(bug string) *suite {
 }
 
 func TestPlainLease(t *testing.T) { plainLeases("").test(t) }
+
+func (l *plainLease) Acquire(ctx context.Context) (bool, error) {
+	_, ok, err := l.AcquireWithToken(ctx)
+	return ok, err
+}
+
+func (l *plainLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	if l.bug == "does not look at a done context" && ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", false, err
+	}
+	l.lock()
+	if h := l.held; h != nil && l.alive(h) && l.bug != "asks again while holding" {
+		defer l.unlock()
+		for n := 0; n < 200 && h.renewing.Load() && l.bug == "an acquire waits for the renewal under way"; n++ {
+			_ = wait(ctx, l.Duration/100)
+		}
+		return h.token, true, nil
+	}
+	h, superseded := l.held, l.superseded
+	l.unlock()
+	if h != nil && !l.alive(h) && l.bug != "an acquire at the end hides the loss" {
+		l.lose(h, h.over())
+	}
+	if l.bug != "its attempts overlap" {
+		select {
+		case l.turn <- struct{}{}:
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		case <-superseded:
+			return "", false, lease.ErrReleased
+		}
+	}
+	free := func() {
+		if l.bug != "its attempts overlap" {
+			<-l.turn
+		}
+	}
+	l.lock()
+	if h := l.held; h != nil && l.alive(h) && l.bug != "asks again while holding" {
+		defer l.unlock()
+		free()
+		return h.token, true, nil
+	}
+	l.unlock()
+	if l.bug != "takes its own earlier ID for another's" {
+		if err := l.settle(ctx); err != nil {
+			free()
+			return "", false, err
+		}
+	}
+	return l.attempt(ctx, superseded, free)
+}
+
+func (l *plainLease) attempt(ctx context.Context, superseded chan struct{}, free func()) (lease.Token, bool, error) {
+	id := l.newID()
+	type answer struct {
+		res  lease.Result
+		sent time.Time
+		err  error
+	}
+	answers := make(chan answer, 1)
+	request := context.WithoutCancel(ctx)
+	if l.bug == "waits for its request to look at the context" {
+		request = ctx
+	}
+	l.tasks.Go(func() {
+		sent := l.clock.Now()
+		res, err := l.do(request, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: l.Owner, Duration: l.Duration})
+		if l.bug == "counts belief from the answer" {
+			sent = l.clock.Now()
+		}
+		answers <- answer{res, sent, err}
+	})
+	undo := func() { // in the background, holding the turn
+		l.tasks.Go(func() {
+			defer free()
+			a := <-answers
+			if l.bug == "lets a late acquire win" && a.err == nil {
+				l.begin(ctx, id, a.res, a.sent)
+				return
+			}
+			if l.bug != "leaves orphans" && (a.err == nil || !lease.CodeOf(a.err).Refusal()) {
+				l.undo(ctx, id, a.err != nil)
+			}
+		})
+	}
+	done := ctx.Done()
+	if l.bug == "waits for the authority, not for its context" || l.bug == "waits for its request to look at the context" {
+		done = nil
+	}
+	if l.bug == "release does not reach an acquire under way" {
+		superseded = nil
+	}
+	var a answer
+	select {
+	case a = <-answers:
+	case <-done:
+		if l.bug == "undoes before the attempt has settled" {
+			l.tasks.Go(func() {
+				l.undo(ctx, id, false)
+				free()
+			})
+			return "", false, ctx.Err()
+		}
+		undo()
+		return "", false, ctx.Err()
+	case <-superseded:
+		undo()
+		return "", false, lease.ErrReleased
+	}
+	if r := a.res.Record; a.err == nil && (r.State != lease.Leased || r.ID != id) && l.bug != "believes a grant whatever it shows" {
+		a.err = errors.New("the grant shows another lease")
+	}
+	switch code := lease.CodeOf(a.err); {
+	case a.err == nil:
+		now, until := l.clock.Now(), l.believe(a.sent, a.res.MinRemaining)
+		if over := !now.Before(until); over && l.bug != "believes what is over" && !(l.bug == "believes what is over at this instant" && now.Equal(until)) {
+			answers <- a
+			undo()
+			if l.bug == "tells a late grant as a loss" {
+				l.tell(slices.Clone(l.handlers), lease.ErrExpired)
+			}
+			return "", false, lease.ErrExpired
+		}
+		tok := l.begin(ctx, id, a.res, a.sent)
+		free()
+		return tok, true, nil
+	case code == lease.ErrHeldByOther, code == lease.ErrBreaking, code != 0 && l.bug == "takes every refusal for held":
+		free()
+		switch l.bug {
+		case "takes held for an error":
+			return "", false, a.err
+		case "takes held for granted":
+			return l.begin(ctx, id, a.res, a.sent), true, nil
+		case "tells a failed acquire as a loss":
+			l.tell(slices.Clone(l.handlers), a.err)
+		case "waits for its turn":
+			<-l.clock.After(l.timeout())
+		case "waits for its own duration":
+			if granted := a.res.Record.Until.Add(-a.res.Record.Duration); a.res.Now.Sub(granted) > l.Duration {
+				_, _ = l.do(ctx, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+				return l.AcquireWithToken(ctx)
+			}
+		}
+		return "", false, nil
+	case l.bug == "takes an error for held":
+		free()
+		return "", false, nil
+	}
+	if l.bug == "forgets what it may have acquired" {
+		free()
+		return "", false, a.err
+	}
+	answers <- a
+	undo()
+	return "", false, a.err
+}
+
+// undo releases an ID of an acquire that did not make the lease held. If that acquire may still
+// arrive later, and its lease would be infinite, undo acquires and releases the ID again.
+func (l *plainLease) undo(ctx context.Context, id lease.ID, inDoubt bool) {
+	if l.bug != "undoes under the caller's context" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	l.lock()
+	l.undone = append(l.undone, id)
+	l.unlock()
+	_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
+	if lease.CodeOf(err) == lease.ErrIDMismatch && inDoubt && l.Duration == lease.Infinite && l.bug != "leaves an infinite orphan" {
+		if _, err = l.do(ctx, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: l.Owner, Duration: l.Duration}); err == nil {
+			_, err = l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
+		}
+	}
+	if err != nil && !lease.CodeOf(err).Refusal() {
+		l.lock()
+		l.pendingReleases = append(l.pendingReleases, id)
+		l.unlock()
+	}
+}
+
+// settle releases the IDs that must be released, in its turn.
+func (l *plainLease) settle(ctx context.Context) error {
+	l.lock()
+	pendingReleases := l.pendingReleases
+	l.unlock()
+	for _, id := range pendingReleases {
+		req := lease.Request{Action: lease.ActionRelease, ID: id}
+		if l.bug == "breaks what it releases" {
+			req = lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}
+		}
+		res, err := l.do(ctx, req)
+		l.lock()
+		shown := slices.Contains(l.undone, res.Record.ID) && res.Record.State.Locked() && res.Record.ID != id
+		l.unlock()
+		if err != nil && shown {
+			_, err = l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: res.Record.ID})
+		}
+		if err != nil && !lease.CodeOf(err).Refusal() {
+			return err
+		}
+		l.lock()
+		l.pendingReleases = slices.DeleteFunc(l.pendingReleases, func(d lease.ID) bool { return d == id })
+		l.unlock()
+	}
+	return nil
+}

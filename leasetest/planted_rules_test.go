@@ -7,8 +7,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -71,6 +74,30 @@ var ruleBugs = []namedBug{
 		}
 		return s
 	}, "A4/another-client-sees-every-state"},
+	{"refuses once more from memory", anotherClient(func(a lease.Authority) lease.Authority {
+		return &remembers{Authority: a, refused: map[string]lease.Result{}}
+	}), "A4/a-refusal-is-decided-on-what-another-client-left"},
+	{"has a clock that is ahead", anotherClient(func(a lease.Authority) lease.Authority { return impatient{a, 2 * time.Second} }), "A2/another-client-respects-a-lock-to-its-end"},
+	{"counts durations from its first sight", anotherClient(func(a lease.Authority) lease.Authority {
+		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+			if res.Record.State == lease.Leased {
+				res.MinRemaining = res.Record.Duration
+			}
+		})
+	}), "A5/another-client-is-told-what-is-left"},
+	{"takes breaking for nearly over", anotherClient(func(a lease.Authority) lease.Authority {
+		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+			if res.Record.State == lease.Breaking {
+				res.Record.Until, res.MinRemaining = res.Now.Add(1), 1
+			}
+		})
+	}), "A5/another-client-is-told-what-is-left"},
+	{"bounds names and owners in characters", authorityOver("", func(a lease.Authority) lease.Authority { return shortNames{a} }), "R6/names-and-owners"},
+	{"lets an infinite period pass", authorityOver("limits", func(a lease.Authority) lease.Authority { return shortPeriods{a} }), "A7/limits-are-kept"},
+	{"looks at old periods", authorityOver("", func(a lease.Authority) lease.Authority { return oldPeriods{a} }), "M17/before-2012-02-12-no-period-is-looked-at"},
+	{"shows the time of the load with a swap", storeOver(func(s *plainStore) lease.Store { return timeOfLoad{s} }), "S4/time-never-decreases-at-a-swap"},
+	{"a load takes the signal back", storeOver(func(s *plainStore) lease.Store { return &draining{plainStore: s} }), "S7/no-other-call-takes-a-signal-back"},
+	{"counts from its own sight of a change", anotherClient(func(a lease.Authority) lease.Authority { return firstSights{a, map[string]uint64{}} }), "A5/another-client-is-told-what-is-left-of-a-renewed-lease"},
 	{"has a lock for each client", func() *suite {
 		s := plainAuthorities("loads, decides and writes in three steps")
 		return s
@@ -90,9 +117,53 @@ var ruleBugs = []namedBug{
 	{"asks while it is breaking", cellNamed("holder/Acquire x breaking/is an error"), "H5/acquire-while-breaking-sends-nothing"},
 	{"keeps what is breaking", cellNamed("holder/Release x breaking/does nothing"), "H17/a-release-ends-a-break"},
 	{"forgets that it is breaking", cellNamed("holder/loss/is told as expired"), "H13/a-break-ends-though-the-holder-is-cut-off"},
+	{"asks long after a signal", watchingSessions(func(ctx context.Context, signals <-chan struct{}, out chan<- struct{}) {
+		for range signals {
+			if wait(ctx, time.Second) != nil {
+				return
+			}
+			out <- struct{}{}
+		}
+	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
+	{"looks after a signal, and takes a break for nothing new", func() *suite {
+		s := buggySessions("")
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			h.Authority = leasefault.Answer(h.Authority, func(req lease.Request, res *lease.Result, _ *error) {
+				if req.Action == lease.ActionRead && res.Record.State == lease.Breaking {
+					res.Record.State = lease.Leased
+				}
+			})
+			return newBuggySession(t, h, "watches")
+		}
+		return s
+	}, "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
+	{"asks once for signals that follow each other", watchingSessions(func(_ context.Context, signals <-chan struct{}, out chan<- struct{}) {
+		var last time.Time
+		for range signals {
+			if time.Since(last) > time.Second {
+				last = time.Now()
+				out <- struct{}{}
+			}
+		}
+	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
 	{"renews what is gone", cellNamed("holder/renew/takes a refusal for an error"), "H11/a-lease-that-is-gone-is-lost"},
 	{"ends a wait without an error", cellNamed("holder/Wait x idle/hides its error"), "H21/wait-ends-with-its-context"},
 	{"believes after close", cellNamed("holder/CheckAlive x closed/is true"), "H18/what-is-closed-stays-closed"},
+}
+
+// firstSights counts what is left of a record from its own first sight of it.
+type firstSights struct {
+	lease.Authority
+	epochs map[string]uint64 // that it has seen, by name
+}
+
+func (a firstSights) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	if seen, ok := a.epochs[name]; ok && res.Record.State == lease.Leased && res.Record.Epoch != seen {
+		res.MinRemaining = res.Record.Duration
+	}
+	a.epochs[name] = res.Record.Epoch
+	return res, err
 }
 
 // reopening returns a suite over authorities that change their records when they are opened again.
@@ -110,7 +181,38 @@ func reopening(f func(r lease.Record, now time.Time) lease.Record) func() *suite
 	}
 }
 
-// A countingClient shows versions that it counts itself, by what the store shows.
+// watchingSessions returns a suite over sessions that watch their leases. The function pass passes on the
+// signals.
+func watchingSessions(pass func(ctx context.Context, signals <-chan struct{}, out chan<- struct{})) func() *suite {
+	return func() *suite {
+		s := buggySessions("")
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			h.Authority = passon.Authority(passedSignals{h.Authority, pass}, h.Authority)
+			return newBuggySession(t, h, "watches")
+		}
+		return s
+	}
+}
+
+type passedSignals struct {
+	lease.Authority
+	pass func(ctx context.Context, signals <-chan struct{}, out chan<- struct{})
+}
+
+func (a passedSignals) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	signals, err := a.Authority.(lease.Watcher).Watch(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan struct{}, 100)
+	go func() {
+		defer close(out)
+		a.pass(ctx, signals, out)
+	}()
+	return out, nil
+}
+
+// A countingClient replaces the versions of the store with versions that it counts itself.
 type countingClient struct {
 	lease.Store
 	mu     sync.Mutex
@@ -170,4 +272,157 @@ type patientRelease struct{ *session.Session }
 
 func (p patientRelease) Release(ctx context.Context) error {
 	return p.Session.Release(context.WithoutCancel(ctx))
+}
+
+// anotherClient returns a suite over authorities whose second clients are made by f.
+func anotherClient(f func(lease.Authority) lease.Authority) func() *suite {
+	return func() *suite {
+		s := plainAuthorities("")
+		inner := s.options.AnotherAuthority
+		s.options.AnotherAuthority = func(t testing.TB, a lease.Authority) lease.Authority { return f(inner(t, a)) }
+		return s
+	}
+}
+
+// authorityOver returns a suite over authorities that f makes of plain ones.
+func authorityOver(bug string, f func(lease.Authority) lease.Authority) func() *suite {
+	return func() *suite {
+		s := plainAuthorities(bug)
+		inner := s.newAuthority
+		s.newAuthority = func(t testing.TB) lease.Authority { return f(inner(t)) }
+		return s
+	}
+}
+
+// shortNames accepts names of up to 1024 characters.
+type shortNames struct{ lease.Authority }
+
+func (a shortNames) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if n := utf8.RuneCountInString(name); lease.CheckName(name) != nil && utf8.ValidString(name) && n > lease.MaxLabel/4 && n <= lease.MaxLabel {
+		name = string([]rune(name)[:lease.MaxLabel/4])
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// shortPeriods takes the longest period for an infinite one.
+type shortPeriods struct{ lease.Authority }
+
+func (a shortPeriods) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if d, _ := req.Period.Get(); d == lease.Infinite {
+		req.Period = lease.Grace(time.Second)
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// remembers answers a request for a lock with the refusal that it got before, once.
+type remembers struct {
+	lease.Authority
+	mu      sync.Mutex
+	refused map[string]lease.Result
+}
+
+func (a *remembers) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if was, ok := a.refused[name]; ok && req.Action == lease.ActionAcquire {
+		delete(a.refused, name)
+		return was, &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if res.Record.State.Locked() {
+		a.refused[name] = res
+	}
+	return res, err
+}
+
+// impatient ends a lease that has less than ahead left, and acquires it.
+type impatient struct {
+	lease.Authority
+	ahead time.Duration
+}
+
+func (a impatient) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	if err != nil && req.Action == lease.ActionAcquire && res.Record.State.Locked() && res.Record.Remaining(res.Now) < a.ahead {
+		_, _ = a.Authority.Do(ctx, name, release(res.Record.ID))
+		return a.Authority.Do(ctx, name, req)
+	}
+	return res, err
+}
+
+// oldPeriods refuses periods that are out of range, whatever the version.
+type oldPeriods struct{ lease.Authority }
+
+func (a oldPeriods) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if d, _ := req.Period.Get(); d < 0 {
+		req.Version = 0
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// storeOver returns a suite over stores that f makes of plain ones.
+func storeOver(f func(*plainStore) lease.Store) func() *suite {
+	return func() *suite {
+		s := plainStores("")
+		s.newStore = func(testing.TB) lease.Store { return f(newPlainStore("")) }
+		return s
+	}
+}
+
+// timeOfLoad returns the time of the load from a swap.
+type timeOfLoad struct{ *plainStore }
+
+func (s timeOfLoad) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.plainStore.Swap(ctx, name, old, next)
+	if err == nil {
+		snap.Now = old.Now
+	}
+	return snap, err
+}
+
+// draining receives the signals of its watches at each load.
+type draining struct {
+	*plainStore
+	watches []<-chan struct{}
+}
+
+func (s *draining) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	signals, err := s.plainStore.Watch(ctx, name)
+	s.watches = append(s.watches, signals)
+	return signals, err
+}
+
+func (s *draining) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	for _, signals := range s.watches {
+		select {
+		case <-signals:
+		default:
+		}
+	}
+	return s.plainStore.Load(ctx, name)
+}
+
+// S3 asks for no lower epoch: when a store or an authority is opened again, it may have forgotten
+// names, and may show a higher epoch for them.
+func TestReopeningMayRaiseEpochsOfUnknownNames(t *testing.T) {
+	stores := storeWith(func(s *plainStore, _ uint64) {
+		s.floor += 5
+		for name, r := range s.records {
+			if r.ID.IsZero() {
+				r.Epoch += 5
+				s.records[name] = r
+			}
+		}
+	}, nil)
+	authorities := reopening(func(r lease.Record, _ time.Time) lease.Record {
+		if r.ID.IsZero() {
+			r.Epoch += 5
+		}
+		return r
+	})
+	for _, s := range []*suite{stores(), authorities()} {
+		if found := s.violations(t, "S3/reopening-keeps-every-state"); len(found) != 0 {
+			t.Error(found[0])
+		}
+	}
 }

@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,14 +21,24 @@ type buggySession struct {
 	bug  string
 	over lease.Authority
 
+	token    lease.Token   // of the last acquire
 	handing  chan struct{} // full while a hand-over is believed on
 	releases atomic.Int32  // under way
+	waits    atomic.Int32  // calls of Wait
+	handling atomic.Int32  // handlers that run
+	gave     atomic.Bool   // a hand-over was called
+	unknown  atomic.Bool   // a hand-over got no answer
+	stopped  atomic.Bool   // a stop window has begun
+	gone     atomic.Bool   // the caller of an acquire did not wait for its answer
+	contexts atomic.Int32  // of WhileHeld that were not given back
 	acquires sync.WaitGroup
 
 	mu       sync.Mutex
 	handlers []func(error)
 	stops    []func() bool
 	warned   []func(time.Time)
+	warnedOf lease.Token // of the first break
+	bound    []func()    // give contexts of WhileHeld back
 }
 
 func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
@@ -52,8 +63,16 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		h.TakeOver = false
 	case "takes over unasked":
 		h.TakeOver = h.TakeOver || h.Owner != ""
+	case "forgets a take-over without an answer":
+		over = keepsChanged{over, new(atomic.Bool), func(err error) bool { return err != nil && !lease.CodeOf(err).Refusal() }}
 	case "takes over first and asks then":
 		over = changesFirst{over}
+	case "does not see that it was taken over":
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if *err != nil && req.Action == lease.ActionRenew {
+				res.Record.Owner = "another"
+			}
+		})
 	case "takes a hidden owner for another":
 		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil && res.Record.ID.IsZero() {
@@ -69,8 +88,59 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "believes a renewal to the last":
 		over = believes(over, func(sure time.Duration) time.Duration { return sure + sure/100 })
 	}
+	switch bug {
+	case "proposes again what was taken from it":
+		over = &sameID{Authority: over}
+	case "does not look at what a refused release shows":
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionRelease && *err != nil {
+				res.Record = lease.Record{}
+			}
+		})
+	case "sends however many requests hang":
+		over = forgetful{over}
+	case "does not know an ID that it has given up":
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionAcquire && *err != nil {
+				res.Record.ID = lease.ID{1}
+			}
+		})
+	case "keeps what it could not hand over":
+		over = keepsChanged{over, new(atomic.Bool), func(err error) bool { return lease.CodeOf(err).Refusal() }}
+	case "takes over in any case":
+		over = takesFor(over, h.Owner, strings.EqualFold)
+	case "takes over in any spaces":
+		over = takesFor(over, h.Owner, func(one, other string) bool { return strings.TrimSpace(one) == strings.TrimSpace(other) })
+	case "renews at every signal":
+		over = &signalRenews{Authority: over}
+	case "tries a release once":
+		over = &releasesOnce{Authority: over, tried: map[lease.ID]bool{}}
+	case "keeps a break that is certain of nothing":
+		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
+			if *err != nil && res.Record.State == lease.Breaking && res.MinRemaining == 0 {
+				res.MinRemaining = res.Record.Remaining(res.Now)
+			}
+		})
+	case "releases a broken infinite lease after a minute":
+		over = releasesLater{over, time.Minute}
+	}
+	b := &buggySession{bug: bug, over: over, handing: make(chan struct{}, 1)}
+	var stopWindow, margin time.Duration
+	switch bug {
+	case "warns of every earlier end": // its margin is in its belief alone
+		margin = 1
+		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, _ *error) {
+			res.MinRemaining = max(0, res.MinRemaining-10*time.Millisecond)
+		})
+	case "has its stop window in name only":
+		stopWindow = -1
+	case "keeps what it took over without its caller":
+		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(b.gone.Load, leasefault.FailRequest)))
+	case "waits for its work forever":
+		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return b.contexts.Load() > 0 }, leasefault.FailRequest)))
+	}
 	s, err := session.New(over, h.Name, &session.Options{
-		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, Logger: slog.New(slog.DiscardHandler),
+		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, StopWindow: stopWindow, Margin: margin, Watch: bug == "watches" || bug == "renews at every signal", Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,10 +150,11 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		defer cancel()
 		_ = s.Close(ctx)
 	})
-	return &buggySession{Session: s, bug: bug, over: over, handing: make(chan struct{}, 1)}
+	b.Session = s
+	return b
 }
 
-// believes shows what f makes of what is sure of a renewal.
+// believes applies f to the MinRemaining in each answer to a renewal.
 func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.Authority {
 	return leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 		if req.Action == lease.ActionRenew && *err == nil && res.MinRemaining != lease.Infinite {
@@ -104,6 +175,54 @@ func (a changesFirst) Do(ctx context.Context, name string, req lease.Request) (l
 	return a.Authority.Do(ctx, name, req)
 }
 
+// sameID proposes the same ID in every acquire.
+type sameID struct {
+	lease.Authority
+	mu     sync.Mutex
+	id     lease.ID // the only ID that is sent
+	latest lease.ID // the ID that it stands for
+}
+
+func (a *sameID) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if req.Action == lease.ActionAcquire {
+		if a.latest = req.Proposed; a.id.IsZero() {
+			a.id = req.Proposed
+		}
+		req.Proposed = a.id
+	}
+	if req.ID == a.latest && !req.ID.IsZero() {
+		req.ID = a.id
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if res.Record.ID == a.id {
+		res.Record.ID = a.latest
+	}
+	return res, err
+}
+
+// forgetful returns when the context of a request is done, whether or not the request has returned.
+type forgetful struct{ lease.Authority }
+
+func (a forgetful) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	type answer struct {
+		res lease.Result
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		res, err := a.Authority.Do(ctx, name, req)
+		answers <- answer{res, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.res, a.err
+	case <-ctx.Done():
+		return lease.Result{}, ctx.Err()
+	}
+}
+
 // keeps says that it released, and does not.
 type keeps struct{ lease.Authority }
 
@@ -114,12 +233,32 @@ func (a keeps) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 	return a.Authority.Do(ctx, name, req)
 }
 
+// keepsChanged sends no release after a change with an error that f selects.
+type keepsChanged struct {
+	lease.Authority
+	keeps *atomic.Bool
+	f     func(err error) bool
+}
+
+func (a keepsChanged) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRelease && a.keeps.Load() {
+		return lease.Result{Now: time.Now()}, nil
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if req.Action == lease.ActionChange {
+		a.keeps.Store(a.f(err))
+	}
+	return res, err
+}
+
 func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 	b.mu.Lock()
 	b.handlers = append(b.handlers, f)
 	b.mu.Unlock()
 	losses := 0
 	stop = b.Session.OnLost(func(err error) {
+		b.handling.Add(1)
+		defer b.handling.Add(-1)
 		f(err)
 		b.mu.Lock()
 		losses++
@@ -158,7 +297,37 @@ func (b *buggySession) Release(ctx context.Context) error {
 		}
 		defer b.releases.Store(0)
 	}
+	if b.bug == "forgets a hand-over without an answer" && b.unknown.Load() {
+		return nil
+	}
+	if b.bug == "releases what it has acquired only" && !b.Session.CheckAlive() {
+		return nil
+	}
+	if b.bug == "a release leaves a deferred release" && b.deferred() {
+		return nil
+	}
+	if b.bug == "a release ends with the context that it ends" {
+		done := make(chan error, 1)
+		go func() { done <- b.Session.Release(context.WithoutCancel(ctx)) }()
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return b.Session.Release(ctx)
+}
+
+// Settle is what session.Run calls after attempts of unknown outcome.
+func (b *buggySession) Settle(ctx context.Context) error {
+	if b.bug == "releases what it has acquired only" {
+		return nil
+	}
+	if err := b.Session.Settle(ctx); b.bug != "hides a release that failed" {
+		return err
+	}
+	return nil
 }
 
 func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -168,7 +337,82 @@ func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.
 	case "is not bound to an incarnation":
 		return lease.WhileHeld(ctx, struct{ lease.Lease }{b.Session})
 	}
-	return b.Session.WhileHeld(ctx)
+	held, giveBack := b.Session.WhileHeld(ctx)
+	switch b.bug {
+	case "begins no work after its stop window":
+		stops := func() { b.stopped.Store(b.stopped.Load() || lease.CodeOf(context.Cause(held)) == lease.ErrStopWindow) }
+		context.AfterFunc(held, stops)
+		if b.stopped.Load() {
+			giveBack()
+		}
+	case "begins work in its stop window":
+		if held.Err() != nil && b.Session.CheckAlive() {
+			giveBack()
+			return context.WithCancel(ctx)
+		}
+	case "stops its work as expired":
+		ctx, cancel := context.WithCancelCause(ctx)
+		context.AfterFunc(held, func() { cancel(&lease.LostError{Name: b.Name(), Token: b.token, Reason: lease.ErrExpired}) })
+		return ctx, func() {
+			giveBack()
+			cancel(nil)
+		}
+	case "has its stop window in name only":
+		if at, ok := b.Session.LastConfirmed(); ok && time.Since(at) > 10*time.Second {
+			giveBack()
+		}
+	case "waits for its work forever", "a release leaves a deferred release", "a hand-over waits for its work", "a close leaves a deferred release":
+		b.contexts.Add(1)
+		return held, func() {
+			b.contexts.Add(-1)
+			giveBack()
+		}
+	case "a bound context outlives a hand-over":
+		ctx, cancel := context.WithCancelCause(ctx)
+		context.AfterFunc(held, func() {
+			if !b.gave.Load() {
+				cancel(context.Cause(held))
+			}
+		})
+		return ctx, func() {
+			giveBack()
+			cancel(nil)
+		}
+	case "a context that is given back was given back in time":
+		ctx, cancel := context.WithCancel(held)
+		return ctx, func() {
+			cancel()
+			giveBack()
+		}
+	case "counts a context twice that is given back twice":
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.bound = append(b.bound, giveBack)
+		return held, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if len(b.bound) > 0 {
+				b.bound[0]()
+				b.bound = b.bound[1:]
+			}
+		}
+	case "waits for the first of its work", "an acquire does not wait for the work of a lost incarnation":
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.bound = append(b.bound, giveBack)
+		if b.bug == "an acquire does not wait for the work of a lost incarnation" {
+			return held, giveBack
+		}
+		return held, func() {
+			b.mu.Lock()
+			all := b.bound
+			b.mu.Unlock()
+			for _, giveBack := range all {
+				giveBack()
+			}
+		}
+	}
+	return held, giveBack
 }
 
 func (b *buggySession) OnBreaking(f func(time.Time)) (stop func() bool) {
@@ -194,6 +438,16 @@ func (b *buggySession) OnBreaking(f func(time.Time)) (stop func() bool) {
 			once.Do(func() { f(until) })
 		case "warns of a later end":
 			f(until.Add(time.Minute))
+		case "warns of the first incarnation only":
+			b.mu.Lock()
+			if b.warnedOf == "" {
+				b.warnedOf = b.token
+			}
+			of := b.warnedOf
+			b.mu.Unlock()
+			if of == b.token {
+				f(until)
+			}
 		case "does not warn":
 		default:
 			f(until)
@@ -207,6 +461,10 @@ func (b *buggySession) OnBreaking(f func(time.Time)) (stop func() bool) {
 
 func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 	switch b.bug {
+	case "a hand-over waits for its work":
+		for n := 0; n < 10 && b.contexts.Load() > 0; n++ {
+			_ = wait(ctx, time.Second)
+		}
 	case "hands over by releasing":
 		return b.Session.Release(ctx)
 	case "hands over behind a done context, and goes on":
@@ -224,7 +482,12 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 			defer func() { <-b.handing }()
 		}
 	}
+	if b.bug == "forgets a hand-over without an answer" && b.unknown.Load() {
+		return lease.ErrNotPresent
+	}
+	b.gave.Store(true)
 	err := b.Session.HandOver(ctx, to)
+	b.unknown.Store(err != nil && !lease.CodeOf(err).Refusal())
 	switch b.bug {
 	case "tells a hand-over as a loss":
 		for _, f := range b.handlers {
@@ -243,8 +506,36 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	b.acquires.Add(1)
 	defer b.acquires.Done()
-	return b.Session.AcquireWithToken(ctx)
+	if b.bug == "an acquire does not wait for the work of a lost incarnation" {
+		b.mu.Lock()
+		for _, giveBack := range b.bound {
+			giveBack()
+		}
+		b.mu.Unlock()
+	}
+	switch b.bug {
+	case "reads while it holds":
+		if b.CheckAlive() {
+			_, _ = lease.Inspect(ctx, b.over, b.Name())
+		}
+	case "reads when it acquires in its stop window":
+		held, giveBack := b.Session.WhileHeld(ctx)
+		if ctx.Err() == nil && held.Err() != nil && b.CheckAlive() {
+			go func() { _, _ = lease.Inspect(ctx, b.over, b.Name()) }()
+		}
+		giveBack()
+	case "acquires on the second":
+		now := time.Now()
+		_ = wait(ctx, now.Truncate(2*time.Second).Add(2*time.Second).Sub(now))
+	}
+	tok, ok, err := b.Session.AcquireWithToken(ctx)
+	b.gone.Store(err != nil && ctx.Err() != nil)
+	b.token = tok
+	return tok, ok, err
 }
+
+// deferred reports whether work of a lost incarnation is still running.
+func (b *buggySession) deferred() bool { return b.contexts.Load() > 0 && !b.Session.CheckAlive() }
 
 func (b *buggySession) Close(ctx context.Context) error {
 	switch b.bug {
@@ -255,6 +546,22 @@ func (b *buggySession) Close(ctx context.Context) error {
 		}()
 		<-ctx.Done()
 		return ctx.Err()
+	case "closes when its handlers have returned":
+		for n := 0; n < 1000 && b.handling.Load() > 0; n++ {
+			_ = wait(ctx, time.Second)
+		}
+	case "closes whatever its context":
+		return b.Session.Close(context.WithoutCancel(ctx))
+	case "tells a loss when it is closed":
+		if !b.CheckAlive() {
+			for _, f := range b.handlers {
+				go f(lease.ErrExpired)
+			}
+		}
+	case "a close leaves a deferred release":
+		if b.deferred() {
+			return nil
+		}
 	case "can be acquired after close":
 		return b.Session.Release(ctx)
 	case "does not close under a done context":
@@ -272,6 +579,21 @@ func (b *buggySession) Wait(ctx context.Context) error {
 			<-ctx.Done()
 		}
 		return ctx.Err()
+	case "a release ends the first of its waits", "waits though it was released":
+		if b.waits.Add(1) == 1 && b.bug != "waits though it was released" {
+			break
+		}
+		for ctx.Err() == nil && b.heldByAnother(ctx) {
+			_ = wait(ctx, time.Second)
+		}
+		return ctx.Err()
+	case "waits for signals whatever the time":
+		if signals, err := b.watch(ctx); err == nil {
+			for b.heldByAnother(ctx) {
+				<-signals
+			}
+		}
+		return ctx.Err()
 	case "waits for signals alone":
 		if signals, err := b.watch(ctx); err == nil {
 			<-signals
@@ -280,6 +602,10 @@ func (b *buggySession) Wait(ctx context.Context) error {
 			_ = wait(ctx, time.Hour)
 		}
 		return ctx.Err()
+	case "a wait returns the error of a read":
+		if _, err := lease.Inspect(ctx, b.over, b.Name()); err != nil {
+			return err
+		}
 	case "takes a lost watch for news":
 		if signals, err := b.watch(ctx); err == nil && b.heldByAnother(ctx) {
 			if _, open := <-signals; !open {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"iter"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +17,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plainStore is a store in its simplest form: one mutex, one map, one counter. Each of the
-// bugs that it may have is one that somebody's store could have.
+// A plainStore is a store in its simplest form: one mutex, one map, one counter. Each bug of a
+// plainStore is a bug that a real store could have.
 type plainStore struct {
 	bug string
 
@@ -23,8 +26,9 @@ type plainStore struct {
 	records map[string]plainRecord
 	swaps   int
 	floor   uint64
-	absent  int // changes with every forgetting
-	now     time.Time
+	absent  int           // changes with every forgetting
+	now     time.Time     // the latest time that was shown
+	set     time.Duration // by which the clock was moved
 	watches map[string][]plainWatch
 	first   map[string]lease.Snapshot // the first answer to a Load
 	spoilt  map[string]bool           // by name
@@ -73,8 +77,10 @@ func (s *plainStore) key(name string) (string, error) {
 }
 
 func (s *plainStore) time() time.Time {
-	now := time.Now().Round(0).UTC()
+	now := time.Now().Round(0).UTC().Add(s.set)
 	switch {
+	case now.Before(s.now) && s.bug != "its time is that of its clock":
+		return s.now
 	case s.bug == "its clock stands still" && !s.now.IsZero():
 		return s.now
 	case s.bug == "its clock begins anew when it is opened" && !s.opened.IsZero():
@@ -84,6 +90,12 @@ func (s *plainStore) time() time.Time {
 	}
 	s.now = now
 	return now
+}
+
+func (s *plainStore) stepClock(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set += d
 }
 
 func (s *plainStore) current(name string) lease.Snapshot {
@@ -157,6 +169,13 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	switch s.bug {
 	case "compares nothing", "compares before it writes":
 		conflict = false
+	case "compares nothing with absence":
+		_, known := s.records[name]
+		conflict = conflict && known
+	case "writes whatever is there for an empty version":
+		conflict = conflict && old.Version != ""
+	case "compares the length of versions":
+		conflict = len(now.Version) != len(old.Version)
 	case "compares records":
 		conflict = now.Record != old.Record
 	case "does not look at the time":
@@ -193,6 +212,10 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	}
 	if conflict || over {
 		return now, lease.ErrConflict
+	}
+	_, known := s.records[name]
+	if next.Epoch < now.Record.Epoch && s.bug != "lets an epoch fall" && (known || s.bug != "compares no epoch with the floor") {
+		return lease.Snapshot{}, next.ValidateAfter(now.Record)
 	}
 	s.put(name, next, now.Now)
 	if s.bug == "returns what it replaced" {
@@ -249,6 +272,7 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State,
 			s.bug == "signals no other owner" && next.ID == was.ID && next.State == was.State && next.Owner != was.Owner,
 			s.bug == "signals no other ID" && next.ID != was.ID && next.State == was.State,
+			s.bug == "signals no end of what had none" && next.ID == was.ID && was.State == lease.Leased && was.Until.IsZero() && !next.Until.IsZero(),
 			s.bug == "signals no earlier end" && next.ID == was.ID && next.State == was.State && next.Owner == was.Owner:
 			continue
 		case s.bug == "a later change takes the signal back":
@@ -273,6 +297,9 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 }
 
 func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := lease.CheckName(name); err != nil && s.bug != "watches hostile names" {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := plainWatch{ctx: ctx, ch: make(chan struct{}, 1), began: time.Now()}
@@ -303,7 +330,10 @@ func plainStores(bug string) *suite {
 		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*plainStore).reopen(t, s) },
 		Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*plainStore).spoilt[name] = true },
 		Another: another,
-		Forget:  func(t testing.TB, s lease.Store) time.Duration { return s.(*plainStore).forget(t, s) },
+		StepClock: func(_ testing.TB, s lease.Store, d time.Duration) {
+			s.(interface{ stepClock(time.Duration) }).stepClock(d)
+		},
+		Forget: func(t testing.TB, s lease.Store) time.Duration { return s.(*plainStore).forget(t, s) },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
 		return newPlainStore(bug)
@@ -311,3 +341,253 @@ func plainStores(bug string) *suite {
 }
 
 func TestPlainStore(t *testing.T) { plainStores("").test(t) }
+
+// A plainClient is a second client of a plainStore, with the bugs that show only where there are
+// two.
+type plainClient struct {
+	*plainStore
+
+	own     sync.Mutex
+	cache   map[string]lease.Snapshot
+	signals []chan struct{}
+}
+
+func (c *plainClient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	c.own.Lock()
+	cached, ok := c.cache[name]
+	c.own.Unlock()
+	if ok && c.bug == "caches what it did not swap itself" {
+		cached.Now = time.Now().Round(0).UTC()
+		return cached, ctx.Err()
+	}
+	snap, err := c.plainStore.Load(ctx, name)
+	if c.bug == "tells the time of its process" {
+		snap.Now = snap.Now.Add(-time.Minute)
+	}
+	c.own.Lock()
+	defer c.own.Unlock()
+	c.cache[name] = snap
+	return snap, err
+}
+
+func (c *plainClient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if c.bug == "locks within its process only" {
+		if now, _ := c.plainStore.Load(ctx, name); now.Version != old.Version {
+			return now, lease.ErrConflict
+		}
+		time.Sleep(time.Nanosecond) // the other client comes between
+		old, _ = c.plainStore.Load(ctx, name)
+	}
+	if c.bug == "writes back what it read of all names" {
+		c.mu.Lock()
+		all := maps.Clone(c.records)
+		c.mu.Unlock()
+		time.Sleep(time.Nanosecond) // the other client comes between
+		delete(all, name)
+		c.mu.Lock()
+		maps.Copy(c.records, all)
+		c.mu.Unlock()
+	}
+	c.own.Lock()
+	defer c.own.Unlock()
+	if c.bug == "compares with what it remembers" && c.cache[name].Version == old.Version {
+		old, _ = c.plainStore.Load(ctx, name)
+	}
+	snap, err := c.plainStore.Swap(ctx, name, old, next)
+	delete(c.cache, name)
+	for _, s := range c.signals {
+		select {
+		case s <- struct{}{}:
+		default:
+		}
+	}
+	return snap, err
+}
+
+func (c *plainClient) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if c.bug != "signals its own swaps only" {
+		return c.plainStore.Watch(ctx, name)
+	}
+	c.own.Lock()
+	defer c.own.Unlock()
+	s := make(chan struct{}, 1)
+	c.signals = append(c.signals, s)
+	return s, nil
+}
+
+// another is a second client of a plainStore.
+func another(_ testing.TB, s lease.Store) lease.Store {
+	return &plainClient{plainStore: s.(*plainStore), cache: map[string]lease.Snapshot{}}
+}
+
+const plainRetention = time.Hour
+
+// forget removes all records that the store may forget.
+func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.time()
+	s.gone = 0
+	maps.DeleteFunc(s.records, func(name string, r plainRecord) bool {
+		ended := r.changed
+		if !r.Until.IsZero() && s.bug != "forgets what ended just now and was written long ago" {
+			ended = r.Until
+		}
+		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(ended) > 2*plainRetention
+		switch s.bug {
+		case "forgets what is locked":
+			idle = true
+		case "forgets what just expired":
+			idle = !r.At(now).State.Locked()
+		case "forgets what is broken":
+			idle = idle || r.At(now).State == lease.Broken
+		case "forgets what expired and was written":
+			idle = idle || r.State == lease.Expired
+		case "forgets what never ends":
+			idle = idle || r.State == lease.Leased && r.Until.IsZero()
+		case "forgets what was written long ago":
+			idle = idle || r.State == lease.Leased && !r.Until.IsZero() && now.Sub(r.changed) > 2*plainRetention
+		case "forgets what has been breaking for long":
+			idle = idle || r.State == lease.Breaking && now.Sub(r.changed) > 2*plainRetention
+		case "forgets what never ends after the stated time":
+			idle = idle || r.State == lease.Leased && r.Until.IsZero() && now.Sub(r.changed) > 2*plainRetention
+		case "forgets the watches too":
+			delete(s.watches, name)
+		}
+		if idle {
+			s.gone = max(s.gone, r.Epoch)
+		}
+		if idle && s.bug != "forgets the epoch too" {
+			s.floor = max(s.floor, r.Epoch)
+		}
+		return idle
+	})
+	if s.bug != "absence has one version" {
+		s.absent++
+	}
+	if s.bug == "versions begin anew after forgetting" {
+		s.swaps = 0
+	}
+	return plainRetention
+}
+
+// reopen returns the store that a process finds after a restart.
+func (s *plainStore) reopen(testing.TB, lease.Store) lease.Store {
+	next := newPlainStore(s.bug)
+	if s.bug != "loses what it acknowledged" {
+		next.records = s.records
+	}
+	switch s.bug {
+	case "versions begin anew after reopening":
+	case "counts versions from those that it finds":
+		for _, r := range s.records {
+			var n int
+			_, _ = fmt.Sscanf(r.version, "swap-%d", &n)
+			next.swaps = max(next.swaps, n)
+		}
+	default:
+		next.swaps = s.swaps
+	}
+	next.floor, next.absent, next.opened, next.set = s.floor, s.absent+1, time.Now(), s.set
+	if s.bug != "forgets its time when it is closed" {
+		next.now = s.now
+	}
+	return next
+}
+
+func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" && s.bug != "takes any prefix" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		names := s.names(prefix)
+		if s.bug == "lists a cache" && s.listed != nil {
+			names = slices.DeleteFunc(slices.Clone(s.listed), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		}
+		s.listed = names
+		if s.bug == "reads a list at its beginning and shows it as of later" {
+			s.mu.Lock()
+			read := maps.Clone(s.records)
+			s.mu.Unlock()
+			for _, name := range names {
+				e, err := s.entry(name)
+				if err == nil {
+					e.Record = read[name].At(e.Now)
+				}
+				if !yield(e, err) {
+					return
+				}
+			}
+			return
+		}
+		if s.bug == "lists no more than a page of 1000" {
+			names = names[:min(1000, len(names))]
+		}
+		const page = 10
+		for shown := 0; ; shown++ {
+			if s.bug == "pages by offset" && shown%page == 0 {
+				names = s.names(prefix)
+			}
+			if err := ctx.Err(); err != nil && s.bug != "ends a list without an error" {
+				yield(lease.Entry{}, err)
+				return
+			}
+			if shown >= len(names) || ctx.Err() != nil {
+				return
+			}
+			if s.bug == "ends a list at what it cannot read" && s.spoilt[names[shown]] {
+				yield(lease.Entry{}, lease.ErrCorrupt)
+				return
+			}
+			e, err := s.entry(names[shown])
+			if s.bug == "lists no more than it can read" && err != nil {
+				continue
+			}
+			if s.bug == "lists what is infinite twice" && e.Record.Duration == lease.Infinite && !yield(e, err) {
+				return
+			}
+			if !yield(e, err) && s.bug != "goes on when the loop has ended" {
+				return
+			}
+		}
+	}
+}
+
+// names returns the names that a list contains.
+func (s *plainStore) names(prefix string) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		r := s.records[name]
+		begins := strings.HasPrefix(name, prefix)
+		switch s.bug {
+		case "takes a prefix for a pattern":
+			flat := strings.NewReplacer("/", "|") // a pattern's star matches no slash
+			begins, _ = path.Match(flat.Replace(prefix)+"*", flat.Replace(name))
+		case "takes prefixes in any case":
+			begins = strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
+		case "lists what is leased only":
+			begins = begins && r.State == lease.Leased
+		}
+		if begins && r.State != lease.Available {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *plainStore) entry(name string) (lease.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spoilt[name] {
+		return lease.Entry{Name: name}, fmt.Errorf("%w: the record of %q", lease.ErrCorrupt, name)
+	}
+	snap := s.current(name)
+	if s.bug == "lists records as they were written" {
+		return lease.Entry{Name: name, Record: snap.Record, Now: snap.Now}, nil
+	}
+	return lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil
+}

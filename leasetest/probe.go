@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,9 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.began = time.Now()
 	p.D = p.leaseDuration()
+	if p.realTime {
+		p.Sleep = func(d time.Duration) { p.history.delays.sleep(d, time.Sleep) }
+	}
 	// Calls that block return when this context ends.
 	bound := 100 * p.D
 	if p.Bubble {
@@ -37,21 +41,21 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 }
 
 // A probe is the testing.TB of one rule. An error message of a probe contains the violated clause
-// and the history.
+// of SPEC.md and the history of calls.
 type probe struct {
 	testing.TB
 	Options
 	suite      *suite
 	rule       rule
 	history    *history
-	drawing    sync.Mutex
+	drawing    sync.Mutex // guards rand, said and shownLines
 	rand       *rand.Rand
 	began      time.Time
 	ctx        context.Context
 	name       string             // the name of a lease that no other rule uses
 	D          time.Duration      // the duration of the leases of this rule
-	said       []string           // the violations that have been reported; guarded by drawing
-	shownLines int                // the number of history lines that have been reported; guarded by drawing
+	said       []string           // the violations that have been reported
+	shownLines int                // the number of history lines that have been reported
 	gates      []*leasefault.Gate // opened before the leases are closed
 	over       chan struct{}      // closed at the end of the rule, before the leases are closed
 	end        sync.Once          // closes over
@@ -67,8 +71,8 @@ func (p *probe) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-// violation returns the message for a violated rule. The message contains the lines of the history
-// that no earlier message contains.
+// violation returns the message for a violated rule. The message contains all lines that the rule
+// has added to the history since the previous message.
 func (p *probe) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -87,8 +91,8 @@ func (p *probe) violation(what string) string {
 	return text
 }
 
-// panic panics with a message for the user. The message explains why the process has ended, if the
-// implementation does not recover from the panic.
+// The method panic panics with a message for the user. If the implementation under test does not
+// recover from this panic, the process ends, and the message explains why.
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
@@ -104,9 +108,9 @@ func (p *probe) need(err error, what string) {
 	}
 }
 
-// checkMade checks the value v that a constructor of the test has returned. If v is nil or a nil
-// pointer, checkMade ends the rule with a failure. If v lacks a method that the rule needs,
-// checkMade skips the rule.
+// checkMade checks a value v that was made by a function of the user, such as newStore or
+// Options.Another. If v is nil or a nil pointer, checkMade ends the rule with a failure. If v lacks
+// a method that the rule needs, checkMade skips the rule.
 func (p *probe) checkMade(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
@@ -118,8 +122,8 @@ func (p *probe) checkMade(v any, by string) {
 	}
 }
 
-// pass sleeps for d. In a bubble, it then waits until all other goroutines of the bubble are
-// blocked.
+// pass sleeps for d. If the rule runs in a synctest bubble, pass then waits until all other
+// goroutines of the bubble are blocked.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {
@@ -134,4 +138,88 @@ func (p *probe) id() (id lease.ID) {
 	binary.BigEndian.PutUint64(id[:8], p.rand.Uint64())
 	binary.BigEndian.PutUint64(id[8:], p.rand.Uint64()|1) // never zero
 	return id
+}
+
+// A recorder is a testing.TB that stores the messages of failures without marking the test as
+// failed.
+type recorder struct {
+	testing.TB // implements all other methods
+
+	mu       sync.Mutex
+	messages []string
+	skipped  bool
+	cleanups []func()
+}
+
+func (r *recorder) record(message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages = append(r.messages, message)
+}
+
+func (r *recorder) Errorf(format string, args ...any) { r.record(fmt.Sprintf(format, args...)) }
+func (r *recorder) Error(args ...any)                 { r.record(fmt.Sprint(args...)) }
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) FailNow() { r.Fatal("FailNow") }
+func (r *recorder) Fail()    { r.Error("Fail") }
+
+func (r *recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.messages) > 0
+}
+
+func (r *recorder) Log(...any)          {}
+func (r *recorder) Logf(string, ...any) {}
+func (r *recorder) Helper()             {}
+
+func (r *recorder) SkipNow() {
+	r.mu.Lock()
+	r.skipped = true
+	r.mu.Unlock()
+	runtime.Goexit()
+}
+func (r *recorder) Skip(...any)          { r.SkipNow() }
+func (r *recorder) Skipf(string, ...any) { r.SkipNow() }
+
+func (r *recorder) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, f)
+}
+
+// run calls f in a goroutine of its own. When f has ended, run calls the cleanup functions that f
+// has registered on the recorder.
+func (r *recorder) run(f func()) {
+	separate := func(f func()) { // in a goroutine of its own, so that FailNow ends only f
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f()
+		}()
+		<-done
+	}
+	separate(f)
+	for {
+		r.mu.Lock()
+		n := len(r.cleanups)
+		if n == 0 {
+			r.mu.Unlock()
+			return
+		}
+		last := r.cleanups[n-1]
+		r.cleanups = r.cleanups[:n-1]
+		r.mu.Unlock()
+		separate(last)
+	}
 }

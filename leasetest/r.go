@@ -129,11 +129,11 @@ var authorityRecordRules = []rule{
 	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *probe) {
 		a := p.authority()
 		id := p.id()
-		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D}
+		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D, p.D}
 		if p.Limits.MaxDuration > 0 {
 			durations[1] = p.Limits.MaxDuration
 		}
-		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), ""} {
+		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), strings.Repeat("\u00fc", lease.MaxLabel/2), ""} {
 			requests := []lease.Request{{Action: lease.ActionAcquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(id)}
 			for _, req := range requests {
 				if p.lacksAbility(req) {
@@ -158,6 +158,7 @@ var authorityRecordRules = []rule{
 					p.Errorf("%s: %s under the name %.40q: %v", h.what, requestText(req), h.name, err)
 				}
 			}
+			p.refuseWatch(a.bare, h.what, h.name)
 		}
 	}},
 }

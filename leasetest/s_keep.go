@@ -1,6 +1,8 @@
 package leasetest
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +25,34 @@ var keepRules = []rule{
 		s.put(s.name, snap, released)
 		if seen := s.load(s.name); seen.Record.Epoch < released.Epoch {
 			s.Errorf("the epoch was %d, and is %d after the release", released.Epoch, seen.Record.Epoch)
+		}
+	}},
+	{"S3/a-swap-lowers-no-epoch", "a swap to a record with a lower epoch is refused and changes nothing, in any state, and under a name that is not known", 0, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state recordState) {
+			was := s.raiseEpoch(name, 9)
+			next := state.record(s, was)
+			next.Epoch = was.Record.Epoch - 1
+			if _, err := s.swap(name, was, next); err == nil {
+				s.Errorf("%s: a swap from epoch %d to epoch %d committed", state.what, was.Record.Epoch, next.Epoch)
+			}
+			s.requireRecord(name, was.Record)
+		})
+		if !s.can(hasForget) {
+			return
+		}
+		gone := s.raiseEpoch(s.name+"/forgotten", 9)
+		s.put(s.name+"/forgotten", gone, lease.Record{Epoch: gone.Record.Epoch})
+		s.forget()
+		for _, name := range []string{s.name + "/forgotten", s.name + "/never-used"} {
+			was := s.load(name)
+			next := s.leased(was, 100*s.D)
+			if next.Epoch = was.Record.Epoch - 1; was.Record.Epoch < 2 {
+				continue // a lower epoch would be none, which no lease has
+			}
+			if _, err := s.swap(name, was, next); err == nil {
+				s.Errorf("%q is not known and begins at epoch %d, and a swap to epoch %d committed", name, was.Record.Epoch, next.Epoch)
+			}
 		}
 	}},
 	{"S3/epoch-outlives-forgetting", "the epoch of an unknown name is at least as high as every epoch of a forgotten name", hasForget, func(p *probe) {
@@ -70,6 +100,56 @@ var keepRules = []rule{
 			s.requireRecord(s.name+"/infinite", infinite)
 		}
 	}},
+	{"S9/what-stays-locked-is-never-forgotten", "a leased, a breaking and an infinite record are not forgotten while they are locked, however long ago they were written", hasForget | exactTime, func(p *probe) {
+		s := p.store()
+		after := min(s.forget(), s.idleTime())
+		put := map[string]lease.Record{}
+		keep := func(what string, state lease.State, d time.Duration) {
+			old := s.load(s.name + what)
+			next := s.leased(old, d)
+			next.State = state
+			s.put(s.name+what, old, next)
+			put[s.name+what] = next
+		}
+		if long := 100*s.D + 4*after; s.Limits.MaxDuration == 0 || long <= s.Limits.MaxDuration {
+			keep("/leased", lease.Leased, long)
+			if s.can(CanBreak) {
+				keep("/breaking", lease.Breaking, long)
+			}
+		}
+		if s.can(CanBeInfinite) {
+			keep("/infinite", lease.Leased, lease.Infinite)
+		}
+		s.pass(3*after + s.Unit)
+		s.forget()
+		for name, r := range put {
+			s.requireRecord(name, r)
+		}
+	}},
+	{"S9/the-stated-time-counts-from-the-end", "a record is remembered for the stated time after its lease or its break has ended, however long ago it was written", hasForget | exactTime, func(p *probe) {
+		s := p.store()
+		after := s.forget()
+		d := 4*after + s.Unit
+		if s.Limits.MaxDuration > 0 {
+			d = min(d, s.Limits.MaxDuration)
+		}
+		put := map[string]lease.Record{}
+		for _, state := range []lease.State{lease.Leased, lease.Breaking} {
+			if state == lease.Breaking && !s.can(CanBreak) {
+				continue
+			}
+			name := s.name + "/" + state.String()
+			old := s.load(name)
+			r := s.leased(old, d)
+			r.State = state
+			put[name] = s.put(name, old, r).Record
+		}
+		s.pass(d + after/2)
+		s.forget()
+		for name, r := range put {
+			s.requireRecord(name, r)
+		}
+	}},
 	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", hasForget, func(p *probe) {
 		s := p.store()
 		after := s.forget()
@@ -108,10 +188,358 @@ var keepRules = []rule{
 	}},
 }
 
-// idleTime returns a time after which an implementation might forget an unused record.
+// idleTime returns for how long a rule leaves a record unused. Some implementations might forget
+// the record after that time.
 func (p *probe) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
 	}
 	return 2 * p.D
+}
+
+// A recordState describes a state of a record. It contains a function that returns a record in that
+// state.
+type recordState struct {
+	what   string
+	record func(s storeProbe, on lease.Snapshot) lease.Record
+	needs  Ability
+}
+
+// states contains all states that a store can keep. Every finite lock lasts for 100*s.D.
+var states = []recordState{
+	{"released", func(s storeProbe, on lease.Snapshot) lease.Record {
+		return lease.Record{ID: s.id(), Owner: "leasetest", Duration: s.D, Epoch: on.Record.Epoch + 1}
+	}, 0},
+	{"forgotten ID", func(_ storeProbe, on lease.Snapshot) lease.Record {
+		return lease.Record{Epoch: on.Record.Epoch + 1}
+	}, 0},
+	{"leased", func(s storeProbe, on lease.Snapshot) lease.Record { return s.leased(on, 100*s.D) }, 0},
+	{"infinite", func(s storeProbe, on lease.Snapshot) lease.Record { return s.leased(on, lease.Infinite) }, CanBeInfinite},
+	{"breaking", func(s storeProbe, on lease.Snapshot) lease.Record {
+		r := s.leased(on, 100*s.D)
+		r.State = lease.Breaking
+		return r
+	}, CanBreak},
+	{"infinite breaking", func(s storeProbe, on lease.Snapshot) lease.Record {
+		r := s.leased(on, 100*s.D)
+		r.State, r.Duration = lease.Breaking, lease.Infinite
+		return r
+	}, CanBreak | CanBeInfinite},
+	{"expired", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Expired) }, 0},
+	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
+}
+
+// endedRecord returns a record in the given state, such as Expired, of a lease that has ended.
+func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
+	r := s.leased(on, s.D)
+	r.State, r.Until = state, time.Time{}
+	return r
+}
+
+// eachState calls f for each state that the store can keep. Each call gets a name of its own.
+func (s storeProbe) eachState(f func(name string, state recordState)) {
+	for _, state := range states {
+		if s.can(state.needs) {
+			f(fmt.Sprintf("%s/%s", s.name, state.what), state)
+		}
+	}
+}
+
+// raiseEpoch adds the given number to the epoch of the named lease, with one swap.
+func (s storeProbe) raiseEpoch(name string, by uint64) lease.Snapshot {
+	s.Helper()
+	snap := s.load(name)
+	next := s.leased(snap, 100*s.D)
+	next.Epoch = snap.Record.Epoch + by
+	return s.put(name, snap, next)
+}
+
+// reopenRules check that a store keeps its data when it is opened again.
+var reopenRules = []rule{
+	{"S3/reopening-keeps-every-state", "a record in any state is the same after the store was opened again, and can be swapped", hasReopen, func(p *probe) {
+		s := p.store()
+		put := map[string]lease.Snapshot{}
+		s.eachState(func(name string, state recordState) {
+			put[name] = s.put(name, s.raiseEpoch(name, 5), state.record(s, s.load(name)))
+		})
+		for range 2 {
+			s.reopen()
+			for name, snap := range put {
+				want := snap.Record
+				if want.ID.IsZero() { // the name may be forgotten, and then has the highest of all epochs
+					want.Epoch = max(want.Epoch, s.load(name).Record.Epoch)
+				}
+				put[name] = s.put(name, s.requireRecord(name, want), want)
+			}
+		}
+	}},
+	{"S2/stale-swap-conflicts-after-reopening", "a swap of what was loaded before the store was opened again conflicts if the record has changed, in any state", hasReopen, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state recordState) {
+			absent := s.load(name)
+			first := s.put(name, absent, state.record(s, absent))
+			now := s.put(name, first, state.record(s, first))
+			s.reopen()
+			for range 4 { // later changes must not use an old version again
+				for what, old := range map[string]lease.Snapshot{"its absence": absent, "its first record": first} {
+					if _, err := s.Swap(s.ctx, name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+						s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
+					}
+				}
+				now = s.put(name, s.requireRecord(name, now.Record), state.record(s, now))
+			}
+		})
+	}},
+	{"S2/an-absence-has-a-new-version-after-reopening", "a swap of an absence that was loaded before the name was used and forgotten conflicts, also after the store was opened again", hasReopen | hasForget, func(p *probe) {
+		s := p.store()
+		absent := s.load(s.name)
+		snap := s.put(s.name, absent, s.leased(absent, 100*s.D))
+		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		s.forget()
+		s.reopen()
+		if _, err := s.Swap(s.ctx, s.name, absent, s.leased(absent, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+			s.Errorf("a swap of an absence that is over: %v", err)
+		}
+	}},
+	{"S2/no-version-recurs-in-a-long-life", "a version that was replaced does not come back, in whatever order a name is used, released and forgotten and the store is opened again, and a swap of it does not commit", hasReopen, func(p *probe) {
+		s := p.store()
+		now := s.load(s.name)
+		var replaced []lease.Snapshot
+		// Each letter stands for a step: g grants, r releases, f makes the store forget, and o
+		// opens it again.
+		for _, step := range "ggogrogrfogrfoogg" {
+			was := now
+			switch step {
+			case 'g':
+				now = s.put(s.name, now, s.leased(now, 100*s.D))
+			case 'r':
+				now = s.put(s.name, now, lease.Record{Epoch: now.Record.Epoch})
+			case 'f':
+				if !s.can(hasForget) {
+					continue
+				}
+				s.forget()
+				now = s.load(s.name)
+			case 'o':
+				s.reopen()
+				now = s.load(s.name)
+			}
+			if was.Version != now.Version {
+				replaced = append(replaced, was)
+			}
+			for _, old := range replaced {
+				if old.Version == now.Version {
+					s.Fatalf("version %q has come back", old.Version)
+				}
+			}
+			if len(replaced) == 0 {
+				continue
+			}
+			old := replaced[p.rand.IntN(len(replaced))]
+			old.Record = now.Record // only the version is an old one
+			if _, err := s.Swap(s.ctx, s.name, old, s.leased(now, 100*s.D)); err == nil {
+				s.Fatalf("a swap of version %q committed, and the version is %q", old.Version, now.Version)
+			}
+		}
+	}},
+	{"S1/stale-swap-conflicts-after-forgetting", "a swap of a record that was forgotten meanwhile conflicts, and inserts nothing", hasForget, func(p *probe) {
+		s := p.store()
+		absent := s.load(s.name)
+		leased := s.put(s.name, absent, s.leased(absent, 100*s.D))
+		released := s.put(s.name, leased, lease.Record{Epoch: leased.Record.Epoch})
+		s.forget()
+		gone := s.load(s.name)
+		if !gone.Record.ID.IsZero() || gone.Version == released.Version {
+			s.history.printf("the store has kept the record")
+		}
+		for what, old := range map[string]lease.Snapshot{"its absence before": absent, "its lease": leased} {
+			if snap, err := s.Swap(s.ctx, s.name, old, s.leased(released, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+				s.Errorf("a swap of %s, after the name was forgotten: %s, %v", what, outcomeText(snap.Record, nil), err)
+			}
+		}
+		if seen := s.load(s.name); seen.Record.State.Locked() {
+			s.Errorf("a swap that conflicts has inserted %s", recordText(seen.Record))
+		}
+	}},
+	{"S3/the-highest-forgotten-epoch-counts", "the epoch of a name that is not known is no lower than the highest that was forgotten, whichever was forgotten last, and whatever its state was", hasForget, func(p *probe) {
+		s := p.store()
+		s.requireMinEpoch(s.forgottenNames(s.forgetAll()), "")
+	}},
+	{"S3/forgotten-epochs-outlive-reopening", "the epoch of a name that is not known does not fall when the store is opened again", hasForget | hasReopen, func(p *probe) {
+		s := p.store()
+		epochs := s.forgetAll()
+		gone := s.forgottenNames(epochs)
+		for range 2 {
+			s.reopen()
+			s.requireMinEpoch(gone, ", after the store was opened again")
+			s.requireMinEpoch(s.forgottenNames(epochs), ", after the store was opened again")
+			s.forget()
+		}
+	}},
+	{"S3/reopening-lowers-no-epoch", "the next grant under a name has a higher epoch than every one before the store was opened again, in any state", hasReopen, func(p *probe) {
+		s := p.store()
+		epochs := map[string]uint64{}
+		s.eachState(func(name string, state recordState) {
+			epochs[name] = s.put(name, s.raiseEpoch(name, 9), state.record(s, s.load(name))).Record.Epoch
+		})
+		s.pass(s.Unit)
+		s.reopen()
+		for name, epoch := range epochs {
+			if seen := s.load(name); seen.Record.Epoch < epoch {
+				s.Errorf("%q had epoch %d, and has %d after the store was opened again", name, epoch, seen.Record.Epoch)
+			}
+		}
+	}},
+	{"S6/names-are-different-after-reopening", "names that were different leases are so after the store was opened again", hasReopen, func(p *probe) {
+		s := p.store()
+		put := map[string]lease.Record{}
+		for _, pair := range similarNames {
+			// Add a prefix, because other rules use the pairs too.
+			for _, name := range []string{s.name + "/" + pair.a, s.name + "/" + pair.b} {
+				if len(name) > lease.MaxLabel {
+					continue
+				}
+				if snap, err := s.Load(s.ctx, name); err == nil && !snap.Record.State.Locked() {
+					next := s.leased(snap, 100*s.D)
+					if _, err := s.swap(name, snap, next); err == nil {
+						put[name] = next
+					}
+				}
+			}
+		}
+		s.reopen()
+		for name, r := range put {
+			s.requireRecord(name, r)
+		}
+	}},
+	{"S7/a-watch-of-a-reopened-store-signals", "a watch that begins after the store was opened again signals", hasReopen | hasWatch, func(p *probe) {
+		s := p.store()
+		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.reopen()
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
+		watch.ready()
+		snap := s.load(s.name)
+		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		if !watch.signalsChange() {
+			s.Errorf("a release was not signalled")
+		}
+	}},
+	{"S9/what-is-locked-is-not-forgotten-after-reopening", "a lock is not forgotten by a store that was opened again", hasReopen | hasForget, func(p *probe) {
+		s := p.store()
+		locked := map[string]lease.Record{}
+		s.eachState(func(name string, state recordState) {
+			if put := s.put(name, s.load(name), state.record(s, s.load(name))); put.Record.State.Locked() {
+				locked[name] = put.Record
+			}
+		})
+		s.reopen()
+		s.forget()
+		for name, r := range locked {
+			s.requireRecord(name, r)
+		}
+	}},
+	{"S10/a-reopened-store-lists-what-is-held", "a list of a store that was opened again shows every lock", hasReopen | hasList, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state recordState) { s.put(name, s.load(name), state.record(s, s.load(name))) })
+		s.reopen()
+		s.listsLocks(s)
+	}},
+	{"S5/reopening-starts-no-duration-anew", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
+		s := p.store()
+		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 2*s.D))
+		s.pass(s.D)
+		s.reopen()
+		seen := s.requireRecord(s.name, put.Record)
+		if left := seen.Record.Remaining(seen.Now); left > s.D+s.Slack {
+			s.Errorf("%v are left of a lease of %v, of which %v have passed", left, 2*s.D, s.D)
+		}
+		s.pass(s.D + s.Slack)
+		s.reopen()
+		if seen := s.load(s.name); seen.Record.At(seen.Now).State.Locked() {
+			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
+		}
+	}},
+}
+
+// listsLocks lists the records with the given client. Then listsLocks loads the record of each name
+// that the method eachState uses. If a loaded record is locked, the list must contain an equal
+// record.
+func (s storeProbe) listsLocks(client storeProbe) {
+	s.Helper()
+	entries := s.list(client.bare, s.name)
+	s.eachState(func(name string, state recordState) {
+		if r := s.load(name).Record; r.State.Locked() && !s.sameRecords(entries[name].Record, r) {
+			s.Errorf("%s is listed as %s, and is %s", state.what, recordText(entries[name].Record), recordText(r))
+		}
+	})
+}
+
+// forgetAll stores records with different epochs and states under different names. Then it makes
+// the store forget these records. It returns the epoch of each name.
+func (s *storeProbe) forgetAll() map[string]uint64 {
+	s.Helper()
+	after := s.forget()
+	if after > s.D && !s.Bubble {
+		after = 0 // waiting would take too long, so that the store forgets only available records
+	}
+	over := []lease.State{lease.Available, lease.Expired, lease.Broken}
+	if !s.can(CanBreak) {
+		over = over[:2]
+	}
+	epochs, snaps := map[string]uint64{}, map[string]lease.Snapshot{}
+	rounds := []uint64{3, 40, 5} // the highest epochs are not the last ones that are forgotten
+	for i, by := range rounds {
+		for _, state := range over {
+			name := fmt.Sprint(s.name, "/", i, state)
+			snap := s.load(name)
+			next := s.leased(snap, 100*s.D+20*after)
+			next.Epoch = snap.Record.Epoch + by + 100*uint64(state)
+			snaps[name] = s.put(name, snap, next)
+		}
+	}
+	for i := range rounds {
+		for _, state := range over {
+			name := fmt.Sprint(s.name, "/", i, state)
+			r := s.endedRecord(snaps[name], state)
+			r.Epoch = snaps[name].Record.Epoch
+			epochs[name] = s.put(name, snaps[name], r).Record.Epoch
+		}
+		s.pass(2*after + s.Unit)
+		s.forget()
+	}
+	return epochs
+}
+
+// forgottenNames returns the names whose records the store has forgotten, with their epochs. The
+// argument epochs maps each name to its epoch. The method loads the record of each name. If a
+// loaded record has no ID, forgottenNames assumes that the store has forgotten the record.
+func (s storeProbe) forgottenNames(epochs map[string]uint64) map[string]uint64 {
+	s.Helper()
+	gone := map[string]uint64{}
+	for name, epoch := range epochs {
+		if s.load(name).Record.ID.IsZero() {
+			gone[name] = epoch
+		}
+	}
+	return gone
+}
+
+// requireMinEpoch tests the epochs of forgotten names. The argument gone maps each forgotten name
+// to the epoch that it had before the store forgot the name. The method requireMinEpoch loads the
+// records of these names and of a name that was never used. It requires that the epoch of each
+// loaded record is at least the highest epoch in the map.
+func (s storeProbe) requireMinEpoch(gone map[string]uint64, when string) {
+	s.Helper()
+	highest := uint64(0)
+	for _, epoch := range gone {
+		highest = max(highest, epoch)
+	}
+	for name := range gone {
+		if seen := s.load(name).Record; seen.Epoch < highest {
+			s.Errorf("epoch %d was forgotten, and %q begins at %d%s", highest, name, seen.Epoch, when)
+		}
+	}
+	if seen := s.load(s.name + "/never-used").Record; seen.Epoch < highest {
+		s.Errorf("epoch %d was forgotten, and a name that was never used begins at %d%s", highest, seen.Epoch, when)
+	}
 }

@@ -11,6 +11,171 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// nameRules check names in a store.
+var nameRules = []rule{
+	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *probe) {
+		s := p.store()
+		both := s.twoClients()
+		s.increment(both[:], s.name+"/a", s.name+"/b")
+	}},
+	{"S6/different-names-are-different-leases", "two names never share a record; a name that cannot be kept is refused", 0, func(p *probe) {
+		s := p.store()
+		for _, pair := range similarNames {
+			a, err := s.Load(s.ctx, pair.a)
+			if err != nil {
+				continue // the store refuses this name
+			}
+			if _, err = s.Load(s.ctx, pair.b); err != nil {
+				continue
+			}
+			mine := s.leased(a, 100*s.D)
+			if _, err := s.swap(pair.a, a, mine); err != nil {
+				continue
+			}
+			s.requireRecord(pair.a, mine)
+			if b := s.load(pair.b); b.Record.ID == mine.ID {
+				s.Errorf("%s: what is leased as %.80q is leased as %.80q too", pair.what, pair.a, pair.b)
+			}
+		}
+	}},
+	{"S6/names-are-independent", "a swap under one name changes nothing under another", 0, func(p *probe) {
+		s := p.store()
+		a, b := s.load(s.name+"/a"), s.load(s.name+"/b")
+		mine, yours := s.leased(a, 100*s.D), s.leased(b, 100*s.D)
+		s.put(s.name+"/a", a, mine)
+		s.put(s.name+"/b", b, yours)
+		s.requireRecord(s.name+"/a", mine)
+		s.requireRecord(s.name+"/b", yours)
+		s.increment([]storeProbe{s}, s.name+"/a", s.name+"/b")
+	}},
+	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *probe) {
+		s := p.store()
+		for _, h := range badNames {
+			snap, err := s.Load(s.ctx, h.name)
+			if err == nil {
+				_, err = s.swap(h.name, snap, s.leased(snap, 100*s.D))
+			}
+			if err == nil {
+				s.Errorf("%s: the store took the name %.40q", h.what, h.name)
+			}
+			p.refuseWatch(s.bare, h.what, h.name)
+		}
+	}},
+}
+
+// authorityNameRules check names at an authority.
+var authorityNameRules = []rule{
+	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
+		a := p.authority()
+		for i, pair := range similarNames {
+			// Add a random prefix to both names. If one of the names would become too long with the
+			// prefix, leave both names unchanged.
+			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
+			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
+				second = first[:n] + pair.b
+			} else {
+				first, second = pair.a, pair.b
+			}
+			one, two := p.id(), p.id()
+			if _, err := a.Do(p.ctx, first, acquire(one, p.D)); err != nil {
+				continue
+			}
+			if _, err := a.Do(p.ctx, second, acquire(two, p.D)); lease.CodeOf(err) == lease.ErrHeldByOther {
+				p.Errorf("%s: %.80q is held because %.80q is", pair.what, second, first)
+			}
+			_, _ = a.Do(p.ctx, first, release(one))
+			_, _ = a.Do(p.ctx, second, release(two))
+		}
+	}},
+}
+
+// similarNames are pairs of different names that a backend might confuse.
+var similarNames = []struct{ what, a, b string }{
+	{"case", "jobs/Nightly", "jobs/nightly"},
+	{"separators", "a-b|c", "a|b-c"},
+	{"illegal characters", "a_b", "a.b"},
+	{"a slash", "a/b", "a_b"},
+	{"an escape", "a%2Fb", "a/b"},
+	{"a dot and a slash", "a.b", "a/b"},
+	{"a colon and a slash", "a:b", "a/b"},
+	{"a backslash and a slash", "a\\b", "a/b"},
+	{"a hyphen and an underscore", "a-b", "a_b"},
+	{"a plus sign and a space", "a+b", "a b"},
+	{"the case of an escape", "a%2fb", "a%2Fb"},
+	{"two escapes", "a%252Fb", "a%2Fb"},
+	{"combining marks", "caf\u00e9", "cafe"},
+	{"combining marks by themselves", "cafe\u0301", "cafe"},
+	{"two letters for one", "stra\u00dfe", "strasse"},
+	{"the Turkish i", "\u0130", "i"},
+	{"full width", "\uff41", "a"},
+	{"a space that does not break", "a\u00a0b", "a b"},
+	{"a tab", "a\tb", "a b"},
+	{"a direction mark", "a\u200e", "a"},
+	{"a variation selector", "a\ufe0f", "a"},
+	{"zeros in front", "a01", "a1"},
+	{"a trailing separator", "a", "a/"},
+	{"a leading separator", "/a", "a"},
+	{"doubled separators", "a//b", "a/b"},
+	{"dots", "a/./b", "a/b"},
+	{"dots upward", "a/../b", "b"},
+	{"a trailing dot", "a.", "a"},
+	{"white space", " a", "a"},
+	{"white space behind", "a ", "a"},
+	{"a line break", "a\n", "a"},
+	{"unicode normal forms", "caf\u00e9", "cafe\u0301"},
+	{"compatibility forms", "\ufb01le", "file"},
+	{"letters that look alike", "\u0430", "a"},
+	{"case without ASCII", "\u00c4", "\u00e4"},
+	{"the Kelvin sign", "\u212a", "k"},
+	{"invisible characters", "a\u200bb", "ab"},
+	{"a wildcard", "a%", "ab"},
+	{"another wildcard", "a*", "ab"},
+	{"a quote", "a'", "a"},
+	{"characters of four bytes", "a\U0001F600", "a\U0001F601"},
+	{"a character of four bytes, and a question mark", "a\U0001F600", "a?"},
+	{"a character of four bytes, and the replacement character", "a\U0001F600", "a\ufffd"},
+	{"a character of four bytes at the end", "a\U0001F600", "a"},
+	{"what is after the 100th byte", strings.Repeat("n", 100) + "a", strings.Repeat("n", 100) + "b"},
+	{"what is after the 127th byte", strings.Repeat("n", 127) + "a", strings.Repeat("n", 127) + "b"},
+	{"what is after the 191st byte", strings.Repeat("n", 191) + "a", strings.Repeat("n", 191) + "b"},
+	{"what is after the 240th byte", strings.Repeat("n", 240) + "a", strings.Repeat("n", 240) + "b"},
+	{"what is after the 512th byte", strings.Repeat("n", 512) + "a", strings.Repeat("n", 512) + "b"},
+	{"what is after the 767th byte", strings.Repeat("n", 767) + "a", strings.Repeat("n", 767) + "b"},
+	{"the middle of a long name", strings.Repeat("n", 500) + "a" + strings.Repeat("n", 500), strings.Repeat("n", 500) + "b" + strings.Repeat("n", 500)},
+	{"what is after the 63rd byte", strings.Repeat("n", 63) + "a", strings.Repeat("n", 63) + "b"},
+	{"what is after the 255th byte", strings.Repeat("n", 255) + "a", strings.Repeat("n", 255) + "b"},
+	{"the last of 1024 bytes", strings.Repeat("n", lease.MaxLabel-1) + "a", strings.Repeat("n", lease.MaxLabel-1) + "b"},
+	{"a CRC of 32 bits", "plumless", "buckeroo"},
+	{"a hash of 32 bits", "jobs/Aa", "jobs/BB"}, // String.hashCode of Java
+	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
+}
+
+// refuseWatch requires that v refuses to watch the given name, if v is a lease.Watcher.
+func (p *probe) refuseWatch(v any, what, name string) {
+	p.Helper()
+	w, ok := v.(lease.Watcher)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	if _, err := w.Watch(ctx, name); lease.CodeOf(err) != lease.ErrName {
+		p.Errorf("%s: a watch of the name %.40q: %v", what, name, err)
+	}
+}
+
+// badNames are names that a lease must not have.
+var badNames = []struct{ what, name string }{
+	{"the empty one", ""},
+	{"a NUL", "a\x00b"},
+	{"a byte that is not UTF-8", "a\xffb"},
+	{"half a surrogate pair", "a\xed\xa0\x80b"},
+	{"1025 bytes", strings.Repeat("n", lease.MaxLabel+1)},
+	{"1026 bytes in 513 characters", strings.Repeat("\u00fc", lease.MaxLabel/2+1)},
+	{"1026 bytes in 342 characters", strings.Repeat("\u79df", lease.MaxLabel/3+1)},
+	{"a megabyte", strings.Repeat("n", 1<<20)},
+}
+
 // listRules check the lists of a store.
 var listRules = []rule{
 	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", hasList, func(p *probe) {
@@ -46,6 +211,31 @@ var listRules = []rule{
 						s.Errorf("%q is listed as %s, and no holder has leased it", name, recordText(e.Record))
 					}
 				}
+			}
+		}
+	}},
+	{"S10/a-long-list-shows-every-lease", "a list of many leases shows each of them once", hasList, func(p *probe) {
+		s := p.store()
+		many, workers := 150, 8 // more than a page of 100
+		if s.Bubble {
+			many = 1200 // more than a page of 1000
+		}
+		s.callConcurrently(workers, func(worker int) {
+			for i := worker; i < many && !s.Failed(); i += workers {
+				name := fmt.Sprintf("%s/%04d", s.name, i)
+				snap, err := s.bare.Load(s.ctx, name)
+				if err == nil {
+					_, err = storeProbe{p, s.bare, s.bare}.swap(name, snap, s.leased(snap, 100*s.D))
+				}
+				if err != nil {
+					s.Errorf("lease number %d: %v", i, err)
+				}
+			}
+		})
+		entries := s.list(s.bare, s.name+"/")
+		for i := range many {
+			if name := fmt.Sprintf("%s/%04d", s.name, i); !entries[name].Record.State.Locked() {
+				s.Fatalf("of %d leases %d are listed, and %q is listed as %s", many, len(entries), name, recordText(entries[name].Record))
 			}
 		}
 	}},
@@ -118,6 +308,54 @@ var listRules = []rule{
 			if n > 1 {
 				s.Errorf("%q is listed %d times", name, n)
 			}
+		}
+	}},
+	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between", hasList | exactTime, func(p *probe) {
+		s := p.store()
+		allowed := map[string][]lease.Record{} // by name
+		for i := range 6 {
+			name := fmt.Sprint(s.name, "/", i)
+			allowed[name] = []lease.Record{s.put(name, s.load(name), s.leased(s.load(name), s.D)).Record}
+		}
+		first := true
+		for e, err := range s.listed(s.bare, s.name+"/") {
+			s.need(err, "list")
+			if !slices.Contains(allowed[e.Name], e.Record) {
+				s.Errorf("%q is listed as %s, and during the list it was one of %v", e.Name, recordText(e.Record), slices.Collect(func(yield func(string) bool) {
+					for _, r := range allowed[e.Name] {
+						if !yield(recordText(r)) {
+							return
+						}
+					}
+				}))
+			}
+			if !first {
+				continue
+			}
+			first = false
+			p.pass(s.D * 3 / 4)
+			for i := range 6 {
+				name := fmt.Sprint(s.name, "/", i)
+				snap := s.load(name)
+				next := snap.Record
+				switch i % 3 {
+				case 0: // renewed
+					next.Until = snap.Now.Round(0).UTC().Add(s.D)
+				case 1: // taken by another ID
+					next = s.leased(snap, 100*s.D)
+				case 2:
+					if s.can(CanBeInfinite) {
+						next.Duration, next.Until = lease.Infinite, time.Time{}
+					} else {
+						next.Until = snap.Now.Round(0).UTC().Add(2 * s.D)
+					}
+				}
+				allowed[name] = append(allowed[name], s.put(name, snap, next).Record)
+			}
+			p.pass(s.D / 2) // the ends of the records before have come
+		}
+		if first {
+			s.Errorf("the list of %q is empty", s.name+"/")
 		}
 	}},
 	{"S10/a-list-ends-with-its-context", "a list whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *probe) {
@@ -248,8 +486,8 @@ var authorityListRules = []rule{
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
 				e, ok := entries[name]
-				// The lease may have ended between the two answers, because a long list takes
-				// longer than a lease lasts.
+				// A long list can take longer than the duration of a lease. Therefore the lease may
+				// have ended after it was listed and before the rule reads it.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
 				if !ok || p.can(CanShowRecords) && !p.sameRecords(e.Record, res.Record) && !over {
 					p.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(res.Record))
@@ -263,6 +501,48 @@ var authorityListRules = []rule{
 		for name, e := range p.list(a.bare, a.name+"/") {
 			if e.Record.State.Locked() {
 				p.Errorf("%q was leased for %v and is then listed as %s", name, p.D, recordText(e.Record))
+			}
+		}
+	}},
+	{"M9/a-list-forgets-nothing", "a list changes no lease, in whatever state, and an expired one can be renewed after it", hasList, func(p *probe) {
+		a := p.authority()
+		before := map[string]lease.Record{}
+		var expired []string
+		ids := map[string]lease.ID{}
+		a.eachState(func(name string, id lease.ID, s authorityState) {
+			res, err := lease.Inspect(p.ctx, a, name)
+			p.need(err, "read")
+			if s.state == lease.Available && res.Record.ID.IsZero() {
+				return // there is no ID to forget, and the epoch of an unknown name may rise
+			}
+			before[name], ids[name] = res.Record, id
+			if s.state == lease.Expired {
+				expired = append(expired, name)
+			}
+		})
+		_ = p.list(a.bare, a.name+"/")
+		for name, r := range before {
+			a.requireRecord(name, r, "after a list")
+		}
+		for _, name := range expired {
+			a.mustGrant(name, renew(ids[name]))
+		}
+	}},
+	{"S10/a-list-keeps-the-limits", "the list of an authority shows a record that claims more than the limits as a read shows it", hasPut | hasList | CanShowRecords | exactTime, func(p *probe) {
+		a := p.authority()
+		for i, c := range p.excessiveRecords() {
+			name := fmt.Sprint(p.name, "/", i)
+			res, err := lease.Inspect(p.ctx, a, name)
+			p.need(err, "read")
+			r := c.Record
+			r.Until = res.Now.Add(c.claims)
+			p.history.printf("== the record of %q becomes %s, %s", name, outcomeText(r, nil), c.what)
+			p.Options.Put(p.TB, a.bare, name, r)
+			shown := p.list(a.bare, p.name+"/")[name].Record
+			res, err = lease.Inspect(p.ctx, a, name)
+			p.need(err, "read")
+			if shown != res.Record {
+				p.Errorf("%s: the list shows %s, and a read %s", c.what, recordText(shown), recordText(res.Record))
 			}
 		}
 	}},
@@ -280,7 +560,8 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
 		p.history.printf("list %.40q", prefix)
-		// A range loop would panic if List called yield again after yield has returned false.
+		// If List wrongly called yield again after yield has returned false, a range loop would
+		// panic.
 		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool {
 			if strings.HasPrefix(e.Name, p.name) { // the store may contain leases of other rules
 				p.history.printf("listed %.40q at %s: %s", e.Name, timeText(e.Now), outcomeText(e.Record, err))
@@ -290,9 +571,11 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list returns the entries of a list by name. The list must contain no error for a lease of this
-// rule, and no name twice. A lease that has ended by the time of its entry must be listed as
-// expired or broken, and not as locked.
+// list returns the entries of a list by name. The list must not fail. An entry of a lease that this
+// rule has made must not contain an error. The name in each entry must start with the prefix, and
+// each name must occur only once. The record in an entry must show the state that the lease had at
+// the time Entry.Now. For example, if the lease had ended by Entry.Now, the state must be Expired
+// or Broken.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

@@ -7,6 +7,69 @@ import (
 	"github.com/fencedlease/lease"
 )
 
+// A watcher is a watch that starts again when it is lost.
+type watcher struct {
+	p        *probe
+	ctx      context.Context
+	watched  any
+	name     string
+	signals  <-chan struct{}
+	received int // the number of expected signals that arrived
+}
+
+func (p *probe) beginWatch(ctx context.Context, watched any, name string) *watcher {
+	p.Helper()
+	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
+}
+
+// ready receives the signals of earlier changes.
+func (l *watcher) ready() {
+	l.p.Helper()
+	for range 10 { // a watch may start with a signal, and may be lost again and again
+		l.p.pass(0)
+		select {
+		case _, open := <-l.signals:
+			if !open {
+				l.again()
+			}
+		default:
+			return
+		}
+	}
+}
+
+// signalsChange waits for the signal that must follow a change, and reports whether the signal
+// arrived. If the watch is lost, signalsChange starts the watch again and returns true.
+func (l *watcher) signalsChange() bool {
+	l.p.Helper()
+	select {
+	case _, open := <-l.signals:
+		if open {
+			l.received++
+		} else {
+			l.again()
+		}
+		return true
+	case <-time.After(l.p.eventTimeout()):
+		return false
+	}
+}
+
+func (l *watcher) again() {
+	l.p.Helper()
+	l.p.history.printf("the watch is lost, and starts again")
+	l.signals = l.p.watch(l.ctx, l.watched, l.name)
+}
+
+// requireSignal requires that the watch has sent at least one expected signal. If none arrived, the
+// watch was lost at every change.
+func (l *watcher) requireSignal() {
+	l.p.Helper()
+	if l.received == 0 {
+		l.p.Errorf("the watch was lost at every change, and none was signalled")
+	}
+}
+
 // watchRules check the watches of a store.
 var watchRules = []rule{
 	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
@@ -44,7 +107,11 @@ var watchRules = []rule{
 			again := s.leased(lease.Snapshot{Record: broken, Now: snap.Now}, 100*s.D)
 			shorter := again
 			shorter.Epoch, shorter.Until = again.Epoch+1, again.Until.Add(-10*s.D)
-			released := lease.Record{Epoch: shorter.Epoch}
+			infinite := shorter
+			infinite.Epoch, infinite.Duration, infinite.Until = shorter.Epoch+1, lease.Infinite, time.Time{}
+			finite := shorter
+			finite.Epoch = infinite.Epoch + 1
+			released := lease.Record{Epoch: finite.Epoch}
 			for _, c := range []struct {
 				what  string
 				next  lease.Record
@@ -53,7 +120,8 @@ var watchRules = []rule{
 			}{
 				{"a grant of what is unlocked", leased, false, 0}, {"a grant to another owner", owner, true, 0}, {"a grant to another ID", changed, true, 0},
 				{"a break", breaking, true, CanBreak}, {"a shorter break", sooner, true, CanBreak}, {"the end of a break", broken, true, CanBreak},
-				{"a second grant of what is unlocked", again, false, 0}, {"an earlier end", shorter, true, 0}, {"a release", released, true, 0},
+				{"a second grant of what is unlocked", again, false, 0}, {"an earlier end", shorter, true, 0},
+				{"a grant without an end", infinite, false, CanBeInfinite}, {"an end of what had none", finite, true, CanBeInfinite}, {"a release", released, true, 0},
 			} {
 				if !s.can(c.needs) {
 					continue
@@ -80,9 +148,33 @@ var watchRules = []rule{
 			}
 		}
 	}},
+	{"S7/no-other-call-takes-a-signal-back", "a signal that was not received yet can still be received after loads, swaps and conflicts", hasWatch, func(p *probe) {
+		s := p.store()
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
+		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		for what, call := range map[string]func(){
+			"a load": func() { s.load(s.name) },
+			"a swap of another name": func() {
+				s.put(s.name+"/other", s.load(s.name+"/other"), s.leased(s.load(s.name+"/other"), 100*s.D))
+			},
+			"a conflict": func() {
+				_, _ = s.Swap(s.ctx, s.name, lease.Snapshot{Version: "another", Now: snap.Now}, s.leased(snap, 100*s.D))
+			},
+		} {
+			watch.ready()
+			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			for range 2 {
+				call()
+			}
+			if !watch.signalsChange() {
+				s.Fatalf("a release was not signalled after %s that followed it", what)
+			}
+			snap = s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		}
+	}},
 	{"S7/a-change-after-unread-ones-is-signalled", "a change that must be signalled is signalled though the changes before it are unread", hasWatch, func(p *probe) {
 		s := p.store()
-		s.eachState(func(name string, state stateOf) {
+		s.eachState(func(name string, state recordState) {
 			watch := s.beginWatch(s.ctx, s.bare, name)
 			snap := s.load(name)
 			for n := range 4 { // an even or an odd number of unread changes
@@ -101,7 +193,7 @@ var watchRules = []rule{
 	{"S7/unlocking-signals-from-every-state", "every change that unlocks a lock is signalled, whatever it leaves", hasWatch, func(p *probe) {
 		s := p.store()
 		for _, locked := range states {
-			s.eachState(func(name string, next stateOf) {
+			s.eachState(func(name string, next recordState) {
 				if name += "/" + locked.what; !s.can(locked.needs) {
 					return
 				}
@@ -126,7 +218,7 @@ var watchRules = []rule{
 		for range 3 { // more signals than a channel of capacity 1 can hold
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 		}
-		if !s.signalled(first) || !s.signalled(second) {
+		if !s.receivesSignal(first) || !s.receivesSignal(second) {
 			s.Errorf("a watch was not signalled")
 		}
 	}},
@@ -135,7 +227,7 @@ var watchRules = []rule{
 		began := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D)).Record.Epoch
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		const changes = 29
-		s.together(2, func(i int) {
+		s.callConcurrently(2, func(i int) {
 			if i == 0 {
 				for snap := s.load(s.name); snap.Record.Epoch < began+changes; {
 					s.yield() // the watching goroutine handles each signal first
@@ -185,7 +277,7 @@ var watchRules = []rule{
 		s.requireClosed(ends)
 		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-		if !s.signalled(older) || !s.signalled(newer) {
+		if !s.receivesSignal(older) || !s.receivesSignal(newer) {
 			s.Errorf("a watch was not signalled after another had ended")
 		}
 	}},
@@ -209,7 +301,8 @@ var watchRules = []rule{
 		signals := s.watch(ctx, s.bare, s.name)
 		cancel()
 		s.requireClosed(signals)
-		// If its context is already done, Watch must return an error or a closed channel.
+		// If ctx is already done when Watch is called, Watch must return an error or a closed
+		// channel.
 		if signals, err := s.bare.(lease.Watcher).Watch(ctx, s.name); err == nil {
 			s.requireClosed(signals)
 		}
@@ -251,7 +344,7 @@ var authorityWatchRules = []rule{
 	}},
 }
 
-// requireClosed requires that the channel of a watch is closed.
+// requireClosed requires that the given channel of a watch is closed in time.
 func (p *probe) requireClosed(signals <-chan struct{}) {
 	p.Helper()
 	deadline := time.After(p.eventTimeout())
@@ -267,7 +360,7 @@ func (p *probe) requireClosed(signals <-chan struct{}) {
 	}
 }
 
-// eventTimeout returns how long the suite waits for an event that should happen at once.
+// eventTimeout returns for how long the suite waits for an event that should happen immediately.
 func (p *probe) eventTimeout() time.Duration { return p.D + 10*p.Slack }
 
 func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {
@@ -277,8 +370,8 @@ func (p *probe) watch(ctx context.Context, watched any, name string) <-chan stru
 	return signals
 }
 
-// signalled waits for a signal, and reports whether one arrived.
-func (p *probe) signalled(signals <-chan struct{}) bool {
+// receivesSignal waits for a signal, and reports whether one arrived.
+func (p *probe) receivesSignal(signals <-chan struct{}) bool {
 	select {
 	case _, open := <-signals:
 		return open

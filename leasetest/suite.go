@@ -20,10 +20,10 @@ type rule struct {
 	check func(*probe)
 }
 
-// panicking contains the rules in which a function of the suite panics. If another rule has failed,
-// these rules are skipped, because a panic may end the process before the messages of earlier
-// failures are printed.
-var panicking = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
+// panickingRules contains the rules in which a function of the suite panics. If another rule has
+// failed, these rules are skipped, because a panic may end the process before the messages of
+// earlier failures are printed.
+var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
 func (r rule) clause() string {
@@ -31,12 +31,12 @@ func (r rule) clause() string {
 	return clause
 }
 
-// A suite is a list of rules and the implementation under test. Exactly one of its constructors is
-// set.
+// A suite contains rules and a constructor of the implementation that the rules test. Exactly one
+// of the four constructors is set.
 type suite struct {
 	rules   []rule
 	options Options
-	steps   bool          // the time is an argument of the implementation
+	steps   bool          // the implementation is Step, and the time is an argument of it
 	longest time.Duration // the real time that a rule in a bubble may take; 0 for a minute
 
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// test runs every rule as a subtest, and logs a list of the skipped rules.
+// The method test runs every rule as a subtest, and then logs a list of the skipped rules.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -63,36 +63,44 @@ func (s *suite) test(t *testing.T) {
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)
-			case panicking[r.name] && t.Failed():
+			case panickingRules[r.name] && t.Failed():
 				sub.Skipf("another rule has failed, and the panic of this one may end the process")
 			case s.options.Bubble:
 				defer s.startWatchdog(sub, r)()
 				s.runInBubble(sub, r)
 			default:
-				rulePace.enter(s.options.Unit / 8)
-				defer rulePace.leave()
-				s.check(sub, r)
+				s.checkInRealTime(sub, r)
 			}
 		})
 	}
 }
 
-// A pace delays the start of a rule while many other rules run. If hundreds of rules started at
-// once, a real engine would answer their first requests later than the rules expect.
+// A pace delays the start of a rule while many other rules run. If hundreds of rules started at the
+// same time, a real engine would answer their first requests later than the rules expect.
 type pace struct {
 	mu      sync.Mutex
 	running int
+	ended   sync.Cond // a rule has ended; its lock is mu
 	next    time.Time // when the next rule may start
 }
 
-// rulePace is the pace of all suites that run outside a bubble.
-var rulePace pace
+// All suites that run outside a bubble share rulePace.
+var rulePace = newPace()
 
-// enter blocks until a rule may start. While more than eight rules run, they start gap apart.
+// fewRules is the number of rules that start without a delay.
+const fewRules = 8
+
+func newPace() *pace {
+	p := new(pace)
+	p.ended.L = &p.mu
+	return p
+}
+
+// enter blocks until a rule may start. While more than fewRules rules run, they start gap apart.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()
-	if p.running++; p.running > 8 && start.Before(p.next) {
+	if p.running++; p.running > fewRules && start.Before(p.next) {
 		start = p.next
 	}
 	p.next = start.Add(gap)
@@ -100,13 +108,24 @@ func (p *pace) enter(gap time.Duration) {
 	time.Sleep(time.Until(start))
 }
 
+// enterAgain blocks until fewer than fewRules rules are running.
+func (p *pace) enterAgain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.running >= fewRules {
+		p.ended.Wait()
+	}
+	p.running++
+}
+
 func (p *pace) leave() {
 	p.mu.Lock()
 	p.running--
 	p.mu.Unlock()
+	p.ended.Signal()
 }
 
-// skip skips a rule, and adds it to the list of skipped rules.
+// The method skip skips the rule r, and adds it to the list of skipped rules.
 func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Helper()
 	s.mu.Lock()
@@ -134,8 +153,8 @@ func goTest() string {
 	return "go test"
 }
 
-// pattern returns the regular expression that selects the named test in go test. It can be put in
-// single quotes in a shell.
+// pattern returns a value for the flag -run of go test. The value selects the named test. The value
+// contains no single quotes, so that a shell command can enclose it in single quotes.
 func pattern(name string) string {
 	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
 	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"

@@ -74,7 +74,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 	}
 }
 
-// A needless store answers every third swap with a conflict, whatever the version.
+// A maxSpurious store answers every third swap with a conflict, even if the version is current.
 type maxSpurious struct {
 	*memory.Store
 	swaps atomic.Uint64
@@ -144,6 +144,9 @@ func (s *terse) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 func (s *terse) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := make(chan struct{}, 1)

@@ -37,10 +37,57 @@ func TestMemoryInRealTime(t *testing.T) {
 }
 
 // Limits that are those of the service leave the suite enough room.
-func TestMemoryWithLimits(t *testing.T) {
+func TestMemoryWithLimits(t *testing.T) { testMemoryWithin(t, lease.AzureLimits) }
+
+// So do limits whose longest period is not the longest duration.
+func TestMemoryWithLongerPeriod(t *testing.T) {
+	limits := lease.AzureLimits
+	limits.MaxPeriod = 90 * time.Second
+	testMemoryWithin(t, limits)
+}
+
+// And so do limits whose longest period is shorter than the longest duration.
+func TestMemoryWithShorterPeriod(t *testing.T) {
+	limits := lease.AzureLimits
+	limits.MaxPeriod = 20 * time.Second
+	testMemoryWithin(t, limits)
+}
+
+// And so do limits that exclude the 60 seconds of an acquire of an old version.
+func TestMemoryWithShortLeases(t *testing.T) {
+	testMemoryInUnits(t, 250*time.Millisecond, lease.Limits{MaxDuration: 30 * time.Second})
+}
+
+func testMemoryWithin(t *testing.T, limits lease.Limits) { testMemoryInUnits(t, 0, limits) }
+
+func testMemoryInUnits(t *testing.T, unit time.Duration, limits lease.Limits) {
 	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
-		return lease.NewAuthority(memory.New(&memory.Options{Limits: lease.AzureLimits}))
-	}, &leasetest.Options{Bubble: true, Limits: lease.AzureLimits})
+		return storedAuthority(memory.New(&memory.Options{Limits: limits}))
+	}, &leasetest.Options{Bubble: true, Unit: unit, Limits: limits, Put: put})
+}
+
+// An overStore is an authority that shows its store to Options.Put.
+type overStore struct {
+	lease.Authority
+	lease.Watcher
+	lease.Lister
+	store lease.Store
+}
+
+func storedAuthority(s lease.Store) lease.Authority {
+	a := lease.NewAuthority(s)
+	return overStore{a, a.(lease.Watcher), a.(lease.Lister), s}
+}
+
+func put(t testing.TB, a lease.Authority, name string, r lease.Record) {
+	s := a.(overStore).store
+	old, err := s.Load(t.Context(), name)
+	if err == nil {
+		_, err = s.Swap(t.Context(), name, old, r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestFencingGuard(t *testing.T) {
@@ -51,10 +98,12 @@ func TestStepKeepsTheVectors(t *testing.T) { leasetest.TestStep(t, lease.Step) }
 
 // newSession makes the lease under test.
 func newSession(t testing.TB, h leasetest.Holder) lease.Lease {
-	s, err := session.New(h.Authority, h.Name, &session.Options{
-		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock,
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	return newSessionWith(t, h, session.Options{})
+}
+
+func newSessionWith(t testing.TB, h leasetest.Holder, o session.Options) lease.Lease {
+	o.Owner, o.TakeOver, o.Duration, o.Clock, o.Logger = h.Owner, h.TakeOver, h.Duration, h.Clock, slog.New(slog.DiscardHandler)
+	s, err := session.New(h.Authority, h.Name, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +117,13 @@ func newSession(t testing.TB, h leasetest.Holder) lease.Lease {
 
 func TestSession(t *testing.T) {
 	leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true})
+}
+
+// A session that watches its lease is held to the same, and to what a watch promises.
+func TestWatchingSession(t *testing.T) {
+	leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
+		return newSessionWith(t, h, session.Options{Watch: true})
+	}, &leasetest.Options{Bubble: true})
 }
 
 // A lease that brings its own authority is held to what can be seen of it, and to the more,

@@ -2,7 +2,10 @@ package leasetest
 
 import (
 	"embed"
+	"errors"
+	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +17,9 @@ import (
 var files embed.FS
 
 // Vectors returns a file system with test vectors, for implementations in any language. The text
-// files contain every cell of the outcome tables, the list of changes, edge cases, and scenarios of
-// several steps. The file README.md in it describes the format. [TestAuthority] and [TestStep] use
-// these vectors.
+// files contain tables with the outcome of each action in each state, a list of changes, edge
+// cases, and scenarios of several steps. The file README.md in it describes the format.
+// [TestAuthority] and [TestStep] use these vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -38,16 +41,16 @@ type scenario struct {
 }
 
 var needs = map[string]Ability{
-	"breaking": CanBreak, "changing": CanChange, "using": CanUse, "infinite": CanBeInfinite, "dialects": CanServeOldVersions,
+	"breaking": CanBreak, "changing": CanChange, "using": CanUse, "infinite": CanBeInfinite, "dialects": CanServeOldVersions | oldLeases,
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
 // scenarios returns all scenarios and cells of Vectors. The record of some cells cannot be made
-// with requests. Such cells are returned only if machine is true.
-func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
+// with requests. Such cells are returned only if forStep is true.
+func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
-			if s, ok := cell(row, c, machine); ok {
+			if s, ok := cell(row, c, forStep); ok {
 				found = append(found, s)
 			}
 		}
@@ -65,9 +68,10 @@ func scenarios(all vectors.Vectors, machine bool) (found []scenario) {
 	return found
 }
 
-// cell returns the cell c as a scenario of one step. It returns false if the record of the cell
-// cannot be made with requests.
-func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
+// cell returns the cell c as a scenario of one step. The cell specifies the record before that
+// step. If forStep is true, the scenario contains this record. If forStep is false, the scenario
+// contains requests that produce the record. If no requests can produce it, ok is false.
+func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
 	if row.Pass > 0 {
@@ -75,7 +79,7 @@ func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	}
 	step.Want = c.Want.Complete(c.Record, vectors.Noon.Add(row.Pass))
 	s.steps = []vectors.Step{step}
-	if machine {
+	if forStep {
 		s.record = &c.Record
 		return s, true
 	}
@@ -90,7 +94,7 @@ func cell(row vectors.Row, c vectors.Cell, machine bool) (s scenario, ok bool) {
 	return s, ok
 }
 
-// inferAbilities returns the abilities that the steps of the scenario need.
+// inferAbilities returns the abilities that an authority needs for the steps of the scenario.
 func (s scenario) inferAbilities() (a Ability) {
 	for _, step := range append(s.setup[:len(s.setup):len(s.setup)], s.steps...) {
 		req := step.Request
@@ -105,7 +109,7 @@ func (s scenario) inferAbilities() (a Ability) {
 			a |= CanBeInfinite
 		}
 		if req.Version != 0 {
-			a |= CanServeOldVersions
+			a |= CanServeOldVersions | oldLeases
 		}
 		if period, _ := req.Period.Get(); fraction(period) || fraction(step.At) || step.At > 1e6*time.Second {
 			a |= exactTime
@@ -117,6 +121,212 @@ func (s scenario) inferAbilities() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is a positive time that is not a multiple of a millisecond. To measure
+// fraction reports whether d is positive, finite and not a multiple of a millisecond. To measure
 // such a time, an exact clock is needed.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }
+
+// vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables. A
+// cell is a record, a request and the expected answer. If forStep is true, the rules test a
+// function like lease.Step, and pass the record of the cell to that function. If forStep is false,
+// the rules test an authority. The rule for a cell first sends requests that produce the record of
+// the cell.
+func vectorRules(forStep bool) []rule {
+	all, err := vectors.Parse(Vectors())
+	if err != nil {
+		panic(err) // the vectors are embedded and tested
+	}
+	var rules []rule
+	for _, s := range scenarios(all, forStep) {
+		rules = append(rules, rule{
+			name:  s.spec[0] + "/" + strings.ReplaceAll(s.name, " ", "-"),
+			says:  s.name,
+			needs: s.needs,
+			check: s.check,
+		})
+	}
+	return rules
+}
+
+// A run is the execution of a scenario.
+type run struct {
+	authorityProbe
+	scenario
+	second time.Duration // how long a second of the vector takes
+	began  time.Time     // time 0 of the scenario
+	took   time.Duration // the total time of the requests that changed the record
+	first  uint64        // the epoch at time 0
+}
+
+func (s scenario) check(p *probe) {
+	r := &run{authorityProbe: p.authority(), scenario: s, second: p.Unit}
+	r.second = max(r.second, p.Limits.MinDuration/15)
+	if s.needs&CanServeOldVersions != 0 {
+		r.second = time.Second // before version 2012-02-12 a lease lasts 60 s
+	}
+	if longest := r.longestPeriod(); p.Limits.MaxPeriod > 0 && longest > p.Limits.MaxPeriod {
+		p.Skipf("needs a period of %v, and Limits.MaxPeriod is %v", longest, p.Limits.MaxPeriod)
+	}
+	began, waited := r.clock(), time.Duration(0)
+	if m, ok := r.bare.(*stepper); ok && s.record != nil {
+		m.records[r.probe.name], m.now = *s.record, vectors.Noon
+		began = m.now
+	} else {
+		for _, step := range s.setup {
+			if step.At > 0 {
+				r.waitUntil(step.At)
+				waited = r.scale(step.At)
+			}
+			if _, err := r.do(step); err != nil {
+				r.Fatalf("%s: to bring about the state: %s: %v", s.where, step.Text, err)
+			}
+		}
+		if s.begins > 0 {
+			r.waitUntil(s.begins)
+			waited = r.scale(s.begins)
+		}
+	}
+	r.began = time.Time{}
+	r.waitUntil(0)
+	r.took = r.clock().Sub(began) - waited
+	r.first = r.inspect().Record.Epoch
+	for _, step := range s.steps {
+		r.waitUntil(step.At)
+		r.step(step)
+	}
+}
+
+// longestPeriod returns the longest finite break period in the scenario that the authority does not
+// ignore. If the version of a request is before 2012-02-12, the authority ignores the period.
+func (r *run) longestPeriod() (longest time.Duration) {
+	for _, step := range slices.Concat(r.setup, r.steps) {
+		v := step.Request.Version
+		looksAtPeriod := v == 0 || v >= lease.Version20120212
+		if period, _ := step.Request.Period.Get(); period != lease.Infinite && looksAtPeriod {
+			longest = max(longest, r.scale(period))
+		}
+	}
+	return longest
+}
+
+// waitUntil waits until the time t of the scenario. The first call defines time 0.
+func (r *run) waitUntil(t time.Duration) {
+	t = r.scale(t)
+	if m, ok := r.bare.(*stepper); ok {
+		r.began = m.passTo(r.began, t)
+		return
+	}
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	if left := t - time.Since(r.began); left > 0 {
+		r.pass(left + r.Slack/4)
+	}
+}
+
+// late returns the delay of the answer to the step s.
+func (r *run) late(s vectors.Step) time.Duration {
+	return r.took + r.clock().Sub(r.began) - r.scale(s.At)
+}
+
+// The method clock returns the current time on the clock that the scenario uses.
+func (r *run) clock() time.Time {
+	if m, ok := r.bare.(*stepper); ok {
+		return m.now
+	}
+	return time.Now()
+}
+
+func (r *run) scale(d time.Duration) time.Duration {
+	if d == lease.Infinite || r.second == time.Second {
+		return d
+	}
+	scaled := time.Duration(float64(d) * r.second.Seconds())
+	if scaled == 0 {
+		return d // a negative duration must not become zero
+	}
+	return scaled
+}
+
+func (r *run) do(s vectors.Step) (lease.Result, error) {
+	req := s.Request
+	req.Duration = r.scale(req.Duration)
+	if p, ok := req.Period.Get(); ok {
+		req.Period = lease.Grace(r.scale(p))
+	}
+	return r.Do(r.ctx, r.probe.name, req)
+}
+
+// The method step executes the step s, and compares its result with the result that s specifies.
+func (r *run) step(s vectors.Step) {
+	r.Helper()
+	var before lease.Result
+	if s.Want.Code != 0 {
+		before = r.inspect()
+	}
+	res, err := r.do(s)
+	if err == nil && s.Request.Action != lease.ActionRead {
+		// A new duration may have started as late as the answer. Therefore move time 0 forward by
+		// the delay of the answer.
+		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
+		r.began, r.took = r.began.Add(took), r.took+took
+	}
+	wrong := func(what string, got, want any) {
+		r.Helper()
+		r.Fatalf("%s: %s\n%s is %v, and must be %v", r.where, s.Text, what, got, want)
+	}
+	if code := lease.CodeOf(err); code != s.Want.Code || err != nil && code == 0 {
+		wrong("the outcome", codeText(code, err), codeText(s.Want.Code, nil))
+	}
+	if op := (*lease.OpError)(nil); err != nil && (!errors.As(err, &op) || op.Op != s.Request.Action.String() || op.Name != r.probe.name) {
+		wrong("the error", err, "a *lease.OpError with the operation and the name")
+	}
+	if s.Want.Code != 0 {
+		after := r.inspect()
+		if was, is := before.Record.At(after.Now), after.Record; !r.sameRecords(was, is) {
+			wrong("the record after the refusal", recordText(is), recordText(was))
+		}
+		if !s.Want.Code.Refusal() || res.Now.IsZero() && !r.can(CanShowRecords) {
+			res = after
+		}
+	}
+	rec := res.Record
+	if rec.State != s.Want.State {
+		wrong("the state", rec.State, s.Want.State)
+	}
+	if w := s.Want.Left; w != nil {
+		want := r.scale(*w)
+		got := res.MaxRemaining()
+		more := got-want > r.Slack
+		if !r.can(CanShowRecords) && want > 0 {
+			more = false // the authority may only know an upper bound
+		}
+		if got != want && (got == lease.Infinite || want == lease.Infinite || more || want-got > r.Slack+r.late(s)) {
+			wrong("what is left", got, want)
+		}
+	}
+	if !r.can(CanShowRecords) {
+		return
+	}
+	if w := s.Want.ID; w != nil && rec.ID != *w {
+		wrong("the ID", rec.ID, *w)
+	}
+	if w := s.Want.Owner; w != nil && rec.Owner != *w {
+		wrong("the owner", rec.Owner, *w)
+	}
+	if w := s.Want.Duration; w != nil && rec.Duration != r.scale(*w) {
+		wrong("the duration", rec.Duration, r.scale(*w))
+	}
+	if w := s.Want.Epoch; w != nil && rec.Epoch != r.first+*w {
+		wrong("the epoch", rec.Epoch, fmt.Sprintf("%d+%d", r.first, *w))
+	}
+}
+
+func codeText(code lease.Code, err error) string {
+	switch {
+	case code != 0:
+		return code.String()
+	case err != nil:
+		return "unknown: " + err.Error()
+	}
+	return "ok"
+}

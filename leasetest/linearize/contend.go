@@ -19,22 +19,26 @@ type Workload struct {
 	Term     time.Duration // the longest finite duration, at least 1 µs. Default: 1 s
 	Seed     uint64        // the seed of all random choices
 
-	// Delay is the longest delay before and after each load and swap in ContendStore. The actual
-	// delays are random. Without delays the requests of clients in one process do not overlap, and
-	// errors between a load and a swap remain undetected. Longer delays make the search slower. If
+	// Delay is the upper bound of the delays in ContendStore. ContendStore waits for a random time
+	// before and after each load and each swap. Without delays the requests of clients in one
+	// process do not overlap. Without overlaps the check cannot find an error that occurs only if
+	// another client writes between a load and a swap. Longer delays make the search slower. If
 	// Delay is negative, there are no delays. Default: a thirtieth of Term.
 	Delay time.Duration
 }
 
 // Contend runs several clients concurrently and records their requests as one history. The clients
-// make random requests of the newest protocol version, with their own IDs and with random IDs. Each
-// client pauses for up to a quarter of the Term between its requests. Contend returns when all
-// clients are done. The function authorityFor returns the authority that a client uses. It may
-// return the same authority for all clients.
+// make random requests of the newest protocol version, with their own IDs and with random IDs.
+// Before each request, a client pauses for a random time of up to a quarter of [Workload.Term]. The
+// timeout of each request is a tenth of the Term. Contend returns when all clients are done. If ctx
+// is done earlier, the clients still make their remaining requests, with contexts that are done.
+// Contend calls authorityFor with the number of each client, to get the authority that this client
+// uses. The function authorityFor may return the same authority for all clients.
 //
-// The Seed determines every request. In a synctest bubble, the same Seed always leads to the same
-// history, unless the code under test makes random choices of its own. If the history is not
-// linearizable, the error of [Recorder.Check] contains the Seed.
+// The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
+// bubble, the same Seed always leads to the same history, unless the code under test makes random
+// choices of its own. If the history is not linearizable, [Recorder.Check] returns an error that
+// contains the Seed.
 func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -53,8 +57,8 @@ func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) le
 	all.Wait()
 }
 
-// ContendStore is like Contend, but for a store. Each client uses its own authority from
-// [lease.NewAuthority] over that store. ContendStore delays loads and swaps by up to
+// ContendStore is like Contend, but for a store. Each client uses an authority of its own, which
+// [lease.NewAuthority] makes from the store. ContendStore delays loads and swaps by up to
 // [Workload.Delay], so that the requests of the clients overlap.
 func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload) {
 	var c Workload
@@ -113,8 +117,10 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, d.pause(ctx) // if ctx is done during this wait, the answer is lost
 }
 
-// client makes the requests of one client. Each acquire proposes a new ID. Other requests use the
-// last ID with which the client may have acquired the lease.
+// client makes the requests of one client. Each acquire and each change proposes a new ID. In its
+// requests, a client uses the ID that its last granted acquire or change returned. If the client
+// does not know the outcome of a later acquire, it uses the ID that this acquire proposed. A client
+// that has no ID yet uses random IDs in its renews, changes and releases.
 func (w *Workload) client(ctx context.Context, a lease.Authority, rng *rand.Rand) {
 	var mine lease.ID
 	for range w.Requests {

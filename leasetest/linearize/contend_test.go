@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A racyStore is a store over memory in which swap decides what is swapped.
+// A racyStore is a memory store in which the function swap executes every swap.
 type racyStore struct {
 	*memory.Store
 	swap func(s *memory.Store, ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
@@ -23,7 +23,7 @@ func (s racyStore) Swap(ctx context.Context, name string, old lease.Snapshot, ne
 	return s.swap(s.Store, ctx, name, old, next)
 }
 
-// unconditionally swaps next in for whatever is there.
+// unconditionally replaces the current record with next.
 func unconditionally(s *memory.Store, ctx context.Context, name string, next lease.Record) (lease.Snapshot, error) {
 	now, err := s.Load(ctx, name)
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package linearize checks whether the requests of concurrent clients are linearizable. A history
-// is linearizable if one sequential order of its requests explains all answers, including the
-// expiry of leases. The package uses the library porcupine for the search. It is a separate module,
-// so that other packages do not depend on porcupine.
+// is linearizable if there is an order in which an authority can execute the requests one at a time
+// and return the recorded answers. In that order, a lease may expire between two requests. The
+// package uses the library porcupine for the search. Package linearize is a separate module, so
+// that other packages do not depend on porcupine.
 //
 //	rec := linearize.NewRecorder(nil)
 //	rec.ContendStore(ctx, store, &linearize.Workload{Seed: seed})
@@ -10,31 +11,35 @@
 //	}
 //
 // [Recorder.ContendStore] runs clients that make random requests of the newest protocol version.
-// They use a store whose loads and swaps are delayed. [Recorder.Contend] does the same with any
-// authority. If that authority is in the same process, its requests must take some time, because
+// The clients use a store whose loads and swaps are delayed. [Recorder.Contend] does the same with
+// any authority. If an authority is in the same process, its requests must take some time, because
 // requests that take no time do not overlap. To record your own clients, use [Recorder.Authority].
-// If the check fails, the error contains the Seed, and the file contains a drawing of the history.
-// In synctest bubbles, a thousand seeds take about a second.
+// If the history is not linearizable, [Recorder.Check] returns an error that contains the Seed, and
+// writes a drawing of the history to the named file. In synctest bubbles, the check of a thousand
+// seeds takes about a second.
 //
 // # Time
 //
 // A lease expires by itself, without any request. Therefore an order of the requests is not enough.
-// Each answer must also be possible at the time of its request.
+// Each answer must also be possible at the time at which its request was executed.
 //
-// If the authority has a clock of its own, every answer contains the time of that clock in
+// If the authority has a clock of its own, each of its answers contains the time of that clock in
 // [lease.Result.Now]. In a valid order, these times do not decrease. If an answer contains the end
-// of a lease, the lease must end at exactly that nanosecond. The duration of a grant may start at
-// any time between the last write and the answer, because an authority may decide a request before
-// it commits the result.
+// of a lease, the lease must end at exactly that nanosecond. An authority may decide about a
+// request before it commits the result. Therefore the duration of a granted lease may start before
+// the time in the answer, but not before the previous write of the lease.
 //
-// If the authority has no clock of its own, the recorder uses package time. The recorder then
-// assumes that each request was executed between its call and its return, give or take
-// [Options.Epsilon]. So the end of a lease is known only as an interval, and an error within that
-// interval is not found. Epsilon should be less than a hundredth of the durations.
+// If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all
+// times from time.Now. The recorder assumes that each request was executed between the call of Do
+// and the return of Do. It extends this interval by [Options.Epsilon] at both ends. So the recorder
+// knows only the earliest and the latest time at which a lease can have ended. Between these two
+// times, the check accepts an answer for a held lease, and also an answer for an ended lease.
+// Therefore the check cannot detect a wrong answer between these two times. Epsilon should be less
+// than a hundredth of the durations.
 //
-// The following table shows how many of 200 wrong histories the check finds. In each of these
-// histories, an authority ends its leases too early, by 5 % of the longest duration. If Epsilon is
-// more than half of that error, the check finds none of them:
+// The following table shows how many of 200 wrong histories the check finds. In each wrong history,
+// an authority ends its leases too early, by 5 % of the longest duration. If Epsilon is more than
+// half of that error, the check finds no wrong history:
 //
 //	Epsilon, of the longest duration   histories found
 //	none needed: the authority's time              200
@@ -49,6 +54,6 @@
 //
 //	cd leasetest/linearize && go test -run BlindSpot -v .
 //
-// If the outcome of a request is unknown, the check allows that the request was executed once, at
-// any time after its call, or not at all.
+// If the outcome of a request is unknown, the check considers two cases. The authority never
+// executed the request, or it executed the request once at any time after the client sent it.
 package linearize

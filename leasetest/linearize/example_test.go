@@ -16,9 +16,10 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// Five lines check an authority of one's own; a thousand seeds are better than one.
+// These lines check one history of an authority. In a test of your own, use many seeds, such as a
+// thousand.
 func ExampleRecorder_Contend() {
-	authority := lease.NewAuthority(memory.New(nil)) // or a client of an engine
+	authority := lease.NewAuthority(memory.New(nil)) // replace this with your own authority
 
 	rec := linearize.NewRecorder(nil)
 	rec.Contend(context.Background(), func(int) lease.Authority { return authority }, &linearize.Workload{Seed: 1, Term: 100 * time.Millisecond})
@@ -30,8 +31,8 @@ func ExampleRecorder_Contend() {
 	// true
 }
 
-// An authority whose tokens do not rise: the error names the Seed that finds it again, and the
-// picture shows how far an order could be found.
+// The tokens of this authority do not increase. The error contains the Seed that repeats the
+// failure, and the drawing shows the longest part of the history for which an order was found.
 func ExampleRecorder_Check() {
 	dir, err := os.MkdirTemp("", "linearize")
 	if err != nil {
@@ -54,8 +55,8 @@ func ExampleRecorder_Check() {
 	// <nil>
 }
 
-// An authority that ends its leases early is found; the error names the seed, and the picture
-// is drawn.
+// The check finds that this authority ends its leases early. The error contains the seed, and Check
+// writes the drawing.
 func TestFailureTellsHowToReplay(t *testing.T) {
 	early := lease.NewAuthority(leasefault.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
 		if r.State == lease.Leased && !r.Until.IsZero() {

@@ -30,7 +30,7 @@ const (
 	within = 10 * time.Second // for a search
 )
 
-// A world is what a history is of: an authority for each client.
+// A world returns the authority of each client of a history.
 type world func(t *testing.T, seed uint64) func(client int) lease.Authority
 
 // history is one in fake time.
@@ -51,7 +51,7 @@ func slow(t *testing.T, s lease.Store, seed uint64) lease.Store {
 	}))
 }
 
-// lossy is a network that loses what it likes.
+// lossy simulates a network that loses the request or the answer of a tenth of the calls.
 func lossy(a lease.Authority, seed uint64) lease.Authority {
 	return leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.Random(seed, 0.1,
 		leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer)))
@@ -137,7 +137,8 @@ func TestMemoryObserved(t *testing.T) {
 	}
 }
 
-// picture is where a history that fails is drawn; it is kept with the artifacts of the test.
+// picture returns the path of the drawing of a failed history. The drawing is an artifact of the
+// test.
 func picture(t *testing.T) string { return filepath.Join(t.ArtifactDir(), "history.html") }
 
 // Every planted bug is found, exactly and, where it is not smaller than what the recorder's
@@ -229,7 +230,7 @@ func TestPlantedBugs(t *testing.T) {
 					}
 				}
 				const most = 200
-				for n := range uint64(20) { // what is found is the bug, and not the world it is in
+				for n := range uint64(20) { // without the bug, every history is linearizable
 					if err := history(t, *seed+n, slowly, o).Check(within, ""); err != nil {
 						t.Fatal(err)
 					}
@@ -253,9 +254,9 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// What the recorder's clock alone cannot see: an authority that ends leases early by a
-// twentieth of the longest one, and how many of its histories are found for how much the
-// clocks may be apart. Beyond half of what is to be found, nothing is.
+// An authority ends its leases early, by a twentieth of the longest duration. The test counts the
+// histories in which the check finds this error, for several values of Epsilon. If Epsilon is at
+// least the error, the check finds none of them.
 //
 // SPEC A3.
 func TestBlindSpot(t *testing.T) {
@@ -339,7 +340,8 @@ func (s lengthening) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	return s.Store.Swap(ctx, name, old, next)
 }
 
-// careless carries an action out under the ID that is in force, whatever it was asked.
+// careless executes requests of its action with the current lease ID, and ignores the ID in the
+// request.
 type careless struct {
 	lease.Authority
 	action lease.Action
@@ -374,7 +376,7 @@ func (a generous) Do(ctx context.Context, name string, req lease.Request) (lease
 	return res, err
 }
 
-// remembering answers reads with what it saw last.
+// remembering answers a read without an ID with the result of the last granted request.
 type remembering struct {
 	lease.Authority
 	last *lease.Result

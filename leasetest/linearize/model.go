@@ -10,7 +10,8 @@ import (
 )
 
 // A state is a possible state of the authority. The methods of state implement the transitions of a
-// lease without lease.Step, because the end of a lock may be known only as an interval.
+// lease. These methods do not use lease.Step, because lease.Step needs the exact time at which a
+// lock ends. A state may contain only the earliest and the latest time at which the lock can end.
 type state struct {
 	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
@@ -33,7 +34,8 @@ const (
 	broken
 )
 
-// phases returns the phases in which the lease may have been when the request was executed.
+// phases returns the phases in which the lease may have been when the authority executed the
+// request.
 func (s *state) phases(out *output) (p int) {
 	if s.id.IsZero() || s.released {
 		return available
@@ -72,8 +74,8 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns all states in which the authority may be after the request. If the answer is
-// impossible in the state s, step returns no states.
+// step returns all states that the authority can have after it has executed the request in the
+// state s. If the answer is impossible in the state s, step returns no states.
 func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
 	if out.exact {
 		if out.from < s.at {
@@ -94,7 +96,7 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 			n.at = s.at
 		case code != out.code:
 			continue
-		case out.shown && !r.matches(&n, out), !n.outlasts(out):
+		case out.shown && !r.allowsRecord(&n, out), !n.allowsRemaining(out):
 			continue
 		}
 		next = append(next, n)
@@ -102,8 +104,8 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 	return next
 }
 
-// execute returns the state after a request in the given phase. It also returns the code if the
-// request is refused.
+// execute executes a request in the given phase of the lease, and returns the new state. It also
+// returns the code if the request is refused.
 func (s state) execute(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
@@ -185,8 +187,10 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started returns s with a duration that starts again. The new duration starts between the last
-// write and the answer, because the authority made its decision in that time.
+// started returns s with a duration that starts again. The exact start of the new duration is
+// unknown. If out.exact is true, the duration starts between the previous write and the time in the
+// answer, because the authority decided about the request between these two times. If out.exact is
+// false, the duration starts in the interval in which the authority may have executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false
 	switch {
@@ -195,15 +199,15 @@ func (s state) started(out *output) state {
 	case out.exact:
 		s.lo, s.hi = s.wrote+s.duration, out.to+s.duration
 	case out.to == never:
-		s.lo, s.hi = max(out.from, s.wrote)+s.duration, never
+		s.lo, s.hi = max(out.from-out.epsilon, s.wrote)+s.duration, never
 	default:
 		s.lo, s.hi = out.from-out.epsilon+s.duration, out.to+out.epsilon+s.duration
 	}
 	return s.written(out)
 }
 
-// afterBreak returns s after a break. The lock then ends after the period, or at its old end if
-// that is sooner.
+// afterBreak returns s after a break. The broken lock ends after the period of the break, or at its
+// old end if that is earlier.
 func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	if phase&(leased|breaking) != 0 {
@@ -236,9 +240,10 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	return s.written(out)
 }
 
-// matches reports whether the record in the answer is possible in the state s. If the answer
-// contains the end of the lock, matches also stores that end in s.
-func (r *Recorder) matches(s *state, out *output) bool {
+// allowsRecord reports whether an authority in the state s can return the record in the answer. If
+// the answer contains the end of the lock and Options.Observed is not set, allowsRecord stores that
+// end in the fields s.lo and s.hi.
+func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	rec := out.record
 	if rec.Epoch != s.epoch || rec.State != lease.Available &&
 		(rec.ID != s.id || rec.Owner != s.owner || int64(rec.Duration) != s.duration) {
@@ -275,9 +280,11 @@ func (r *Recorder) matches(s *state, out *output) bool {
 	return true
 }
 
-// outlasts reports whether the lock can last for the MinRemaining of the answer. MinRemaining
-// counts from the earliest time at which the request may have been sent.
-func (s *state) outlasts(out *output) bool {
+// allowsRemaining reports whether an authority in the state s can return the MinRemaining in the
+// answer. MinRemaining is counted from the time at which the client sent the request. The lock must
+// be able to last for at least MinRemaining after that time. If the exact time is unknown,
+// allowsRemaining uses the earliest possible time.
+func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:
 		return true

@@ -17,12 +17,12 @@ import (
 
 // Options configure a [Recorder]. A nil *Options and zero fields stand for the defaults.
 type Options struct {
-	// Set Observed if the authority measures times with more than one clock, so that the times in
-	// its answers cannot be compared. The Recorder then uses only package time. Default: the
-	// authority has a clock of its own.
+	// Set Observed if the authority measures times with more than one clock. Times of different
+	// clocks cannot be compared, so with Observed the Recorder takes all times from time.Now.
+	// Default: the authority has a clock of its own.
 	Observed bool
 
-	// Epsilon is the largest difference between package time and the clocks of the authority.
+	// Epsilon is the largest possible difference between time.Now and a clock of the authority.
 	// Epsilon is used only with Observed. Default: 0.
 	Epsilon time.Duration
 }
@@ -51,12 +51,15 @@ func NewRecorder(o *Options) *Recorder {
 
 // Authority returns an authority that passes requests on to the authority a and records them with
 // their answers. The returned authority is for one client, and that client must make one request at
-// a time. The number of the client identifies it in the history.
+// a time. The number of the client identifies it in the history. The returned authority is not a
+// [lease.Watcher] or a [lease.Lister]. The Recorder does not record a request if the authority
+// refuses it independently of the state of the lease. For example, a request may have an invalid
+// argument, or an argument outside the limits of the authority.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return recorded{r, client, a}
 }
 
-// Len returns the number of requests that were recorded so far.
+// Len returns the number of requests that the Recorder has recorded so far.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +95,8 @@ type input struct {
 	earliest int64 // the latest time of the authority in an answer before the request was sent
 }
 
-// An output is the answer to a request, with the interval in which the request was executed.
+// An output is the answer to a request, with the interval in which the authority executed the
+// request.
 type output struct {
 	code     lease.Code // the code of a refusal; 0 if the request was granted
 	unknown  bool       // the outcome is unknown
@@ -137,9 +141,9 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests for porcupine. A request with an unknown outcome may be
-// executed after later requests of the same client. Those later requests get another client number,
-// because porcupine assumes that the requests of a client do not overlap.
+// history returns the recorded requests for porcupine. If the outcome of a request is unknown, the
+// authority may execute it after later requests of the same client. These later requests get
+// another client number, because porcupine assumes that the requests of one client do not overlap.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,12 +169,13 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// instant converts a time of the authority to nanoseconds since the recorder was made.
+// instant converts a time of the authority to the number of nanoseconds since NewRecorder was
+// called.
 func (r *Recorder) instant(t time.Time) int64 { return int64(t.Sub(r.began.Round(0))) }
 
-// illegal returns the error for a history that is not linearizable. The error contains the seeds
-// that reproduce the history.
-func (r *Recorder) illegal(requests int, file string) error {
+// historyError returns the error for a history that is not linearizable. The error contains the
+// seeds that reproduce the history.
+func (r *Recorder) historyError(requests int, file string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	said := fmt.Sprintf("linearize: a history of %d requests has no order that the machine allows", requests)
@@ -183,13 +188,15 @@ func (r *Recorder) illegal(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout is returned if Check ran out of time before its search was complete. The history may
-// or may not be linearizable.
+// ErrTimeout is returned by [Recorder.Check] if its search did not end within the given time. The
+// history may or may not be linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
 // Check returns nil if the history is linearizable. Otherwise Check returns an error. If the
-// history is not linearizable and file is not empty, Check writes a drawing of the history to that
-// file, as HTML. If the search takes longer than the given time, Check returns [ErrTimeout].
+// history is not linearizable and the name file is not empty, Check writes an HTML page with a
+// drawing of the history to the named file. If Check cannot write the file, the error that Check
+// returns also wraps the error of the write. If the search takes longer than the given time, Check
+// returns [ErrTimeout]. If the given time is 0, the search has no time limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()
@@ -200,7 +207,7 @@ func (r *Recorder) Check(within time.Duration, file string) error {
 	case porcupine.Unknown:
 		return ErrTimeout
 	}
-	err := r.illegal(len(ops), file)
+	err := r.historyError(len(ops), file)
 	if file == "" {
 		return err
 	}

@@ -6,10 +6,118 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
+
+// TestStore tests a store. TestStore checks the R and S clauses of SPEC.md, with one subtest for
+// each rule.
+//
+// Each subtest calls newStore to get a store. The new store must not have records of the leases
+// that the subtest uses. The function newStore may register cleanup functions on t. If
+// [Options.Bubble] is set, newStore runs inside the synctest bubble of the subtest. Without
+// Options.Bubble, newStore must be safe for concurrent use by multiple goroutines.
+//
+// The fields Reopen, Forget, Corrupt, Another and StepClock of [Options] apply only to stores. If
+// the store is a [lease.Watcher], the suite also tests the method Watch. If the store is a
+// [lease.Lister], the suite also tests the method List. If the store is a [lease.Limiter], the
+// suite uses durations within the limits of the store.
+func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
+	must(newStore != nil, "TestStore: newStore must not be nil")
+	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
+	s.test(t)
+}
+
+var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules)
+
+// A storeProbe combines a store under test with the rule that tests this store.
+type storeProbe struct {
+	*probe
+	lease.Store             // records its calls in the history
+	bare        lease.Store // without the history
+}
+
+func (p *probe) store() storeProbe {
+	s := p.suite.newStore(p.TB)
+	p.checkMade(s, "newStore")
+	if l, ok := s.(lease.Limiter); ok {
+		p.Limits = l.Limits()
+		p.D = p.leaseDuration()
+	}
+	return storeProbe{p, p.history.store(s), s}
+}
+
+// reopen closes the store and opens it again with the same data.
+func (s *storeProbe) reopen() {
+	s.history.printf("the store is reopened")
+	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
+	s.checkMade(s.bare, "Options.Reopen")
+	s.Store = s.history.store(s.bare)
+}
+
+// stepClock moves the clock of the store by d.
+func (s *storeProbe) stepClock(d time.Duration) {
+	s.history.printf("the clock of the store is moved by %v", d)
+	s.Options.StepClock(s.probe.TB, s.bare, d)
+}
+
+// forget calls Options.Forget.
+func (s *storeProbe) forget() (after time.Duration) {
+	s.history.printf("the store forgets")
+	return s.Options.Forget(s.probe.TB, s.bare)
+}
+
+func (s storeProbe) load(name string) lease.Snapshot {
+	s.Helper()
+	snap, err := s.Load(s.ctx, name)
+	s.need(err, "load")
+	return snap
+}
+
+// The method swap replaces the snapshot old with the record next. If the store returns a conflict,
+// the method tries again, because a conflict may be spurious.
+func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+	for range maxSpurious {
+		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
+			break
+		}
+	}
+	return snap, err
+}
+
+// maxSpurious is the number of conflicts in a row after which a rule assumes that the conflicts are
+// not spurious.
+const maxSpurious = 10
+
+// put replaces the snapshot old with the record next. It requires that this swap succeeds.
+func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
+	s.Helper()
+	snap, err := s.swap(name, old, next)
+	s.need(err, "swap of the current version")
+	return snap
+}
+
+// leased returns the record of a lease with the duration d. The duration starts at the time of the
+// given snapshot.
+func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
+	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
+	if d != lease.Infinite {
+		r.Until = on.Now.Round(0).UTC().Add(d)
+	}
+	return r
+}
+
+// requireRecord loads the named lease and requires that its record is r.
+func (s storeProbe) requireRecord(name string, r lease.Record) lease.Snapshot {
+	s.Helper()
+	snap := s.load(name)
+	if !s.sameRecords(snap.Record.At(snap.Now), r.At(snap.Now)) {
+		s.Errorf("the store shows %s, and not %s", recordText(snap.Record), recordText(r))
+	}
+	return snap
+}
 
 // swapRules check Load and Swap.
 var swapRules = []rule{
@@ -34,7 +142,8 @@ var swapRules = []rule{
 		if seen := s.requireRecord(s.name, next); seen.Version != put.Version {
 			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
 		}
-		// The snapshot of a swap can be swapped like the snapshot of a load.
+		// Swap must accept snapshots that Load has returned, and also snapshots that Swap itself
+		// has returned.
 		s.put(s.name, put, s.leased(put, 100*s.D))
 	}},
 	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *probe) {
@@ -51,6 +160,28 @@ var swapRules = []rule{
 				s.Errorf("the conflict came with version %q, %s", snap.Version, recordText(snap.Record))
 			}
 			s.requireRecord(s.name, first)
+		}
+	}},
+	{"S1/foreign-version-commits-nothing", "a swap of a version that the name never had does not commit, whether the name has a record or not", 0, func(p *probe) {
+		s := p.store()
+		other := s.load(s.name + "/other")
+		other = s.put(s.name+"/other", other, s.leased(other, 100*s.D))
+		for _, what := range []string{"absence", "a record"} {
+			now := s.load(s.name)
+			// For a version that the store never made, Swap may return another error than a
+			// conflict.
+			for _, version := range []string{"invented", other.Version, ""} {
+				if version == now.Version {
+					continue // names may have equal versions
+				}
+				old := now
+				old.Version = version
+				if _, err := s.Swap(s.ctx, s.name, old, s.leased(now, 100*s.D)); err == nil {
+					s.Errorf("a swap of version %q committed, when %s had version %q", version, what, now.Version)
+				}
+				s.requireRecord(s.name, now.Record)
+			}
+			s.put(s.name, s.load(s.name), s.leased(now, 100*s.D))
 		}
 	}},
 	{"S1/version-decides-not-record", "a swap conflicts if the record was changed since the load, even if it was changed back", 0, func(p *probe) {
@@ -71,7 +202,7 @@ var swapRules = []rule{
 			old := s.load(s.name)
 			var won atomic.Pointer[lease.Record]
 			var wins atomic.Int32
-			s.together(8, func(i int) {
+			s.callConcurrently(8, func(i int) {
 				next := s.leased(old, 100*s.D)
 				next.ID[0] = byte(i)
 				switch _, err := s.Swap(s.ctx, s.name, old, next); {
@@ -190,7 +321,7 @@ var swapRules = []rule{
 		var committed atomic.Uint64
 		committed.Store(old.Record.Epoch)
 		var done atomic.Bool
-		s.together(4, func(i int) {
+		s.callConcurrently(4, func(i int) {
 			if i == 0 {
 				defer done.Store(true)
 				for range 50 {
@@ -240,8 +371,8 @@ var swapRules = []rule{
 	}},
 }
 
-// together calls f in n goroutines, and waits until all calls have returned.
-func (p *probe) together(n int, f func(i int)) {
+// callConcurrently calls f in n goroutines, and waits until all calls have returned.
+func (p *probe) callConcurrently(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { f(i) })
@@ -249,14 +380,16 @@ func (p *probe) together(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment makes concurrent swaps that increase the epochs of the named leases, and requires that
-// the effect of every swap is kept. The goroutines use the clients and the names in turn.
+// increment makes concurrent swaps. Each swap increases the epoch of one of the named leases by
+// one. After the last swap, the method increment requires that each epoch has increased by the
+// number of successful swaps of the same lease. The goroutines use the clients and the names in
+// turn.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
 	// The epochs before the first swap. Before that swap an epoch may increase by itself.
 	began := map[string]uint64{}
-	s.together(workers, func(i int) {
+	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
 		for range each {
 			for {
@@ -292,9 +425,9 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	}
 }
 
-// pauseNowAndThen sleeps in every fiftieth round of a loop whose rounds may take no time. The
-// pauses become longer with the number of rounds, so that the loop does not use too much processor
-// time.
+// pauseNowAndThen is called in every round of a loop, with the number n of the round. In every
+// fiftieth round, pauseNowAndThen sleeps, so that the loop does not use too much processor time.
+// Each sleep is longer than the one before.
 func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)

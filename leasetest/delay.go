@@ -1,0 +1,136 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+)
+
+// A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or
+// a timer was later, a failure of the rule proves nothing about the implementation: a lease may
+// have ended while the engine or the computer was busy. So a run that fails after such a delay does
+// not count. The rule runs again once few other rules are running. If the last run fails too, the
+// rule has failed.
+
+// maxRuns is how many times a rule may run if all of its runs fail after delays.
+const maxRuns = 4
+
+// checkInRealTime runs one rule outside a synctest bubble, and reports the failures of the rule on
+// t.
+func (s *suite) checkInRealTime(t testing.TB, r rule) {
+	rulePace.enter(s.options.Unit / 8)
+	for n := 1; ; n++ {
+		run := trial{&recorder{TB: t}}
+		var p *probe
+		run.run(func() {
+			p = s.probe(run, r)
+			if n > 1 {
+				p.name = fmt.Sprintf("%s/%d", p.name, n)
+			}
+			r.check(p)
+		})
+		rulePace.leave()
+		delay, what := p.history.delays.longest()
+		late := s.options.realTime && delay > s.options.Slack
+		switch {
+		case run.Failed() && late && n < maxRuns:
+			t.Logf("run %d of the rule failed and does not count, because %s was late by %v, and Options.Slack is %v", n, what, delay, s.options.Slack)
+			rulePace.enterAgain()
+			continue
+		case run.Failed() && late:
+			t.Logf("this is the result of run %d; in each run an answer or a timer was later than Options.Slack, %v; in this run, %s was late by %v", n, s.options.Slack, what, delay)
+		}
+		for _, message := range run.messages {
+			t.Error(message)
+		}
+		if run.skipped {
+			t.SkipNow()
+		}
+		return
+	}
+}
+
+// A trial is a recorder that logs.
+type trial struct{ *recorder }
+
+func (r trial) Log(args ...any) {
+	r.TB.Helper()
+	r.TB.Log(args...)
+}
+
+func (r trial) Logf(format string, args ...any) {
+	r.TB.Helper()
+	r.TB.Logf(format, args...)
+}
+
+func (r trial) Skip(args ...any) {
+	r.Log(args...)
+	r.SkipNow()
+}
+
+func (r trial) Skipf(format string, args ...any) {
+	r.Logf(format, args...)
+	r.SkipNow()
+}
+
+// delays remembers the longest delay of a run. It is safe for concurrent use by multiple goroutines.
+type delays struct {
+	mu   sync.Mutex
+	most time.Duration
+	what string // what was late
+}
+
+func (d *delays) add(what string, delay time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if delay > d.most {
+		d.most, d.what = delay, what
+	}
+}
+
+func (d *delays) longest() (time.Duration, string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.most, d.what
+}
+
+// answered adds the time since a request was sent. It is called when the request has its answer.
+func (d *delays) answered(request string, sent time.Time) {
+	d.add("the answer to a request, "+request+",", time.Since(sent))
+}
+
+// step is the longest pause of sleep.
+const step = 100 * time.Millisecond
+
+// sleep calls pause, which is time.Sleep, until t has passed. If a pause takes longer than it should,
+// the difference is a delay. One long pause would hide a stall of the process that ends with the
+// pause, although the timers of the implementation were late.
+func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
+	for end := time.Now().Add(t); time.Until(end) > 0; {
+		began, p := time.Now(), min(step, time.Until(end))
+		pause(p)
+		d.add("a sleep", time.Since(began)-p)
+	}
+}
+
+// The method authority returns an authority that passes calls on to a, and adds the time that each
+// call takes to d.
+func (d *delays) authority(a lease.Authority) lease.Authority {
+	return passon.Authority(timedAuthority{a, d}, a)
+}
+
+type timedAuthority struct {
+	lease.Authority
+	d *delays
+}
+
+func (a timedAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	sent := time.Now()
+	defer func() { a.d.answered(req.Action.String(), sent) }()
+	return a.Authority.Do(ctx, name, req)
+}

@@ -1,0 +1,83 @@
+package leasetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+)
+
+// A failure after a delay does not count, unless the last run fails. Each case is an authority whose
+// first runs are late, or that has a bug.
+func TestDelaysExcuseFailures(t *testing.T) {
+	const slack = 100 * time.Millisecond
+	i := slices.IndexFunc(authorityRules, func(r rule) bool { return r.name == "A5/min-remaining-is-certain" })
+	stall := leasefault.DelayAnswer(time.Minute)
+	for what, c := range map[string]struct {
+		stalls int // the number of runs that stall
+		bug    bool
+		own    bool // the test sleeps itself
+		runs   int
+		failed bool
+	}{
+		"no delay":                      {0, false, false, 1, false},
+		"a delay in the first run":      {1, false, false, 2, false},
+		"delays in all but the last":    {3, false, false, 4, false},
+		"delays in every run":           {9, false, false, 4, true},
+		"a bug":                         {0, true, false, 1, true},
+		"a bug, and a delay":            {1, true, false, 2, true},
+		"a delay, and a sleep function": {1, false, true, 1, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				runs := 0
+				o := &Options{Unit: slack, Slack: slack}
+				if c.own {
+					o.Sleep = time.Sleep
+				}
+				s := &suite{rules: authorityRules, options: o.withDefaults(), newAuthority: func(t testing.TB) lease.Authority {
+					a := lease.NewAuthority(memory.New(nil))
+					if runs++; runs <= c.stalls {
+						a = leasefault.Script(a, leasefault.Nth(1, lease.ActionAcquire, stall))
+					}
+					if c.bug {
+						a = leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 3 })
+					}
+					return a
+				}}
+				m := &recorder{TB: t}
+				m.run(func() { s.checkInRealTime(m, authorityRules[i]) })
+				if runs != c.runs || m.Failed() != c.failed {
+					t.Errorf("%d runs, failed: %v, want %d, %v\n%s", runs, m.Failed(), c.runs, c.failed, strings.Join(m.messages, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// A stall of the process in the middle of a sleep is a delay, even if the sleep ends in time.
+func TestStallInASleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, stalled := range []int{0, 3, 7} { // the number of the pause that stalls; 0: none does
+			d, pauses, began := new(delays), 0, time.Now()
+			d.sleep(3*time.Second+1, func(p time.Duration) {
+				if pauses++; pauses == stalled {
+					p += time.Second
+				}
+				time.Sleep(p)
+			})
+			want := time.Duration(0)
+			if stalled > 0 {
+				want = time.Second
+			}
+			if late, _ := d.longest(); late != want || time.Since(began) != 3*time.Second+1 {
+				t.Errorf("stalled in pause %d: a delay of %v, want %v; it took %v", stalled, late, want, time.Since(began))
+			}
+		}
+	})
+}
