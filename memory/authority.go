@@ -7,23 +7,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the
-// mutex of the record's shard. So a request needs only one look-up, one lock and one reading of the
-// clock.
+// authority implements [lease.Authority] for a Store. The authority calls [lease.Decide] while it
+// holds the mutex of the record's shard. So a request needs only one look-up, one lock and one
+// reading of the clock.
 type authority Store
 
 // Authority returns an authority over the Store. A program can use the authority to inspect a lease,
-// to break a lease, and to check whether a write is allowed. It makes the same decisions as an
-// authority from [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and
+// to break a lease, and to check whether a write is allowed. The returned authority makes the same
+// decisions as one from [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and
 // [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request. If ctx is done before the call, Do carries out nothing. If ctx is not
-// done at the call, the outcome is never unknown, because nothing can fail between the decision and
-// the answer.
+// Do carries out one request. If ctx is done before the call, Do carries out nothing. Otherwise Do
+// ignores ctx. The outcome of a request is never unknown, because no step can fail after the Store
+// has changed.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -57,8 +57,9 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 }
 
 // refuseFirst returns an error for a bad name or a bad argument. If the name and the arguments are
-// valid, it returns err. An error for a bad argument is preferred to err, because it means that the
-// request was certainly refused.
+// valid, it returns err. The error for a bad name or a bad argument takes precedence over err,
+// because it tells the caller that the request was certainly refused. The error err does not tell the
+// caller this.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad
@@ -74,7 +75,8 @@ func (a *authority) Watch(ctx context.Context, name string) (<-chan struct{}, er
 	return (*Store)(a).Watch(ctx, name)
 }
 
-// List is like [Store.List], but cuts the remaining time of each lease to the limits of the Store.
+// List is like [Store.List], but respects the limits of the Store. If the remaining time of a lease
+// exceeds a limit, List reports the limit instead.
 func (a *authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range (*Store)(a).List(ctx, prefix) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,11 +19,17 @@ import (
 
 // SPEC M, A, S7, S10: the Store's own authority keeps the contract of every authority.
 func TestAuthorityConforms(t *testing.T) {
-	for name, limits := range map[string]lease.Limits{"none": {}, "Azure": lease.AzureLimits} {
+	for name, limits := range map[string]lease.Limits{"none": {}, "Azure": lease.AzureLimits, "longer periods": {MaxDuration: time.Minute, MaxPeriod: time.Hour}, "shorter periods": {MaxDuration: time.Minute, MaxPeriod: 20 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
+			var stores sync.Map // by authority
 			leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
-				return memory.New(&memory.Options{Limits: limits}).Authority()
-			}, &leasetest.Options{Bubble: true, Limits: limits})
+				s := memory.New(&memory.Options{Limits: limits})
+				stores.Store(s.Authority(), s)
+				return s.Authority()
+			}, &leasetest.Options{Bubble: true, Limits: limits, Put: func(t testing.TB, a lease.Authority, name string, r lease.Record) {
+				s, _ := stores.Load(a)
+				swap(t, s.(*memory.Store), name, load(t, s.(*memory.Store), name), r)
+			}})
 		})
 	}
 }
@@ -156,7 +163,7 @@ func TestSwapBesideTheAuthority(t *testing.T) {
 	a := s.Authority()
 	absent := load(t, s, "a")
 	do(t, a, "a", acquire)
-	do(t, a, "a", renew) // nobody has seen the version of the grant
+	do(t, a, "a", renew) // no caller has seen the version of the grant
 	for what, old := range map[string]lease.Snapshot{"absence": absent, "nothing": {}} {
 		if _, err := s.Swap(t.Context(), "a", old, leased(absent, time.Hour)); !errors.Is(err, lease.ErrConflict) {
 			t.Errorf("swap of %s: %v", what, err)

@@ -55,9 +55,10 @@ func held(tb testing.TB, names []string) lease.Authority {
 }
 
 // BenchmarkRenew measures a renewal through the Store's authority. After every thousand renewals it
-// measures a thousand times what no store can be faster than: a mutex, a look-up in a map and a reading
-// of the clock. It reports the median of that, limit-ns, and how many times as long a renewal takes,
-// x-limit. So whatever slows the machine slows both. The module memory/bench compares more.
+// measures a thousand times what no store can be faster than: a mutex, a look-up in a map and a
+// reading of the clock. It reports the median of that, limit-ns, and how many times as long a
+// renewal takes, x-limit. So other load on the machine slows both. The module memory/bench compares
+// more.
 func BenchmarkRenew(b *testing.B) {
 	const batch = 1_000
 	for _, n := range []int{1_000, 1_000_000} {

@@ -7,22 +7,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle is the largest number of Available records that a [Store] remembers. A Store always remembers
-// at least the Idle/64 records that became Available most recently.
+// Idle is the largest number of Available records that a [Store] remembers. A Store never forgets the
+// 64 records that became Available most recently.
 const Idle = 64 * shards
 
 // newAbsence returns a new absence. An absence is an entry without a name, which stands for all names
 // that the Store does not know. An absence is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
-	return &entry{record: lease.Record{Epoch: epoch}, version: s.term.version(ofAbsence, s.forgotten.Add(1))}
+	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
 }
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
 // forget removes the entry. It first replaces the absence, which is the entry that stands for all
-// unknown names. The new absence has at least the Epoch of the removed entry, so that tokens never
-// decrease. It also has a new version, so that a Swap returns a conflict if it is based on the old
-// absence.
+// unknown names. The new entry for all unknown names has at least the Epoch of the removed entry, so
+// that tokens never decrease. The new entry also has a new version, so that a Swap with a Snapshot of
+// the old absence returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -34,23 +34,23 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep forgets the oldest Available records if the shard has more than Idle/shards of them. Then it
-// checks the next few records that are not Available, and forgets those whose retention is over. Once
-// every such record has been checked, there are no more checks until the first of them can be
-// forgotten.
+// sweep forgets the oldest Available records if the shard has more than Idle/shards of them. Then
+// sweep checks a few of the records that are not Available, and forgets those whose retention time is
+// over. When sweep has checked all records that are not Available, it makes no further checks until
+// the first of these records may be forgotten.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written after the start of this round stays for at least the
-			// retention. It stays even if it replaces a record that was already checked in this
-			// round.
+			// If a record is written during this round of checks, even in an entry that was already
+			// checked, the Store may forget it at the earliest one retention time after the start of
+			// the round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
-		if due := e.dueAt(s.retention, now, elapsed); due <= elapsed {
+		if due := e.dueAt(s.retention, now, elapsed); due <= elapsed && due != never {
 			s.forget(sh, e)
 		} else {
 			sh.used.head, sh.soonest = e.next, min(sh.soonest, due)
@@ -61,22 +61,27 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// dueAt returns the elapsed time of the clock at which the Store may forget the record. At that time,
-// the record has been Expired or Broken for as long as Options.Retention requires.
+// dueAt returns the earliest time at which the Store may forget the record. The result is measured
+// from the start of the Store's clock. At that time, the record has been Expired or Broken for as
+// long as Options.Retention requires.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
 		return add(e.swapped, retention)
 	case e.record.Until.IsZero():
-		return math.MaxInt64 // infinite
+		return never // the lease is infinite
 	}
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// add returns t+d. If the sum overflows, it returns the longest Duration.
+// never is the due time of a record that the Store must not forget. An injected clock can reach this
+// time too.
+const never time.Duration = math.MaxInt64
+
+// add returns t+d. If the sum overflows, it returns never.
 func add(t, d time.Duration) time.Duration {
-	if d > math.MaxInt64-max(t, 0) {
-		return math.MaxInt64
+	if d > never-max(t, 0) {
+		return never
 	}
 	return t + d
 }

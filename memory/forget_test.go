@@ -130,7 +130,8 @@ func TestForgetting(t *testing.T) {
 	})
 }
 
-// The last Idle/64 records that became Available are remembered, whatever their names.
+// A Store remembers the 64 records that became Available most recently, even if all of them are
+// in the same shard.
 func TestLastIdleAreRemembered(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -281,5 +282,32 @@ func TestAbsence(t *testing.T) {
 	}
 	if next := do(t, a, "a", acquire).Record.Token(); next.Compare(token) <= 0 {
 		t.Errorf("token %s after %s", next, token)
+	}
+}
+
+// A lease that is locked is not forgotten, even if the clock is set forward by the longest Duration.
+func TestLocksOutliveTheLongestStep(t *testing.T) {
+	for what, c := range map[string]struct{ start, later time.Time }{
+		"by Infinite":   {time.Unix(0, 0), time.Unix(0, 0).Add(lease.Infinite)},
+		"by 2000 years": {time.Time{}.Add(time.Hour), time.Unix(0, 0)},
+	} {
+		for _, d := range []time.Duration{time.Minute, lease.Infinite} {
+			clock := &hand{now: c.start}
+			a := memory.New(&memory.Options{Clock: clock}).Authority()
+			req := acquire
+			req.Duration = d
+			if d == lease.Infinite {
+				do(t, a, "a", req)
+			}
+			clock.set(c.later)
+			if d != lease.Infinite {
+				do(t, a, "a", req)
+			}
+			lasting(t, a, "other", 2000, time.Minute)
+			req.Proposed = lease.ID{99}
+			if res, err := a.Do(t.Context(), "a", req); lease.CodeOf(err) != lease.ErrHeldByOther {
+				t.Errorf("%s: after an acquire for %v, another gets %v, %v", what, d, res.Record, err)
+			}
+		}
 	}
 }

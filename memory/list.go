@@ -10,12 +10,12 @@ import (
 )
 
 // List returns the leases in the Store whose names begin with prefix, sorted by name. It first
-// collects the names. It reads each record just before it passes the record to the body of the loop.
-// So each entry is current, and the Store holds no lock while the body runs. A name that the Store
-// forgets during the iteration may be left out.
+// collects the names. List reads each record just before it passes the record to the body of the
+// loop. So each entry is current, and the Store holds no lock while the body runs. If the Store
+// forgets a name during the iteration, List may leave that name out.
 //
-// The iteration ends with an error if ctx is done. It also ends with an error if the prefix is
-// neither empty nor a valid name ([lease.CheckName]).
+// The iteration ends with an error if ctx is done. The iteration also ends with an error if the
+// prefix is neither empty nor a valid name ([lease.CheckName]).
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		names, err := s.names(prefix)
@@ -64,8 +64,8 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// entry returns the lease with the given name as List reports it. It returns false if the Store does
-// not remember the name.
+// The method entry returns the Entry that List yields for the given name. It returns false if the
+// Store does not remember the name.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

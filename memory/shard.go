@@ -51,7 +51,7 @@ type entry struct {
 	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
 }
 
-// ended reports whether the record has reached its Until at the time now.
+// ended reports whether the lease or the break period in the record is over at the time now.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
@@ -67,7 +67,8 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// put stores a record in the entry and moves the entry to the queue for the State of the record.
+// put stores a record in the entry. If the record is Available, the entry moves to the queue for
+// Available records. Otherwise the entry moves to the queue for all other records.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed

@@ -1,40 +1,8 @@
-// Package memory keeps the leases of one process in memory.
-//
-//	store := memory.New(nil)
-//	l, err := store.Lease("jobs/nightly", nil)
-//
-// The leases are lost when the process exits, and other processes do not see them. Within the
-// process, a Store is linearizable and never issues the same token twice for one lease. Set
-// [Options.Floor] to make the tokens after a restart newer than those before it.
-//
-// # Time
-//
-// A Store reads the wall clock only in [New]. Every later time is this first reading plus the time
-// that has passed on the monotonic clock. Therefore setting the wall clock does not change when a
-// lease ends. On Linux, the monotonic clock stops while the machine is suspended, and the time of the
-// Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
-// bubble.
-//
-// # Forgetting
-//
-// A Store has no goroutine. Instead, each write also forgets some old records. One write forgets only
-// a bounded number of records, so no write takes long. A Store forgets
-//
-//   - the oldest Available records, if there are more than [Idle]. A million names that are leased
-//     and released once leave at most Idle records behind, even if no time passes.
-//   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name
-//     checks two other records, if any record can be due. So a Store remembers at most about twice as
-//     many records as it must.
-//
-// When a Store forgets a record, it also forgets the last lease ID, so the last holder can no longer
-// renew the lease. Tokens still never decrease. If a forgotten name is leased again, its token is
-// newer than every token of every forgotten name.
 package memory
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"math"
 	"math/rand/v2"
@@ -45,9 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Store keeps leases in memory. It implements [lease.Store], [lease.Watcher], [lease.Lister] and
-// [lease.Limiter], and has its own clock. It is safe for concurrent use by several goroutines. Make a
-// Store with [New], because the methods of a zero Store panic.
+// A Store keeps leases in memory. A Store implements [lease.Store], [lease.Watcher], [lease.Lister]
+// and [lease.Limiter], and has its own clock. It is safe for concurrent use by several goroutines.
+// Make a Store with [New], because the methods of a zero Store panic.
 type Store struct {
 	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
@@ -56,7 +24,7 @@ type Store struct {
 	absence   atomic.Pointer[entry] // stands for every unknown name; see newAbsence
 	forgotten atomic.Uint64         // the number of absences so far; each absence uses it in its version
 	seed      maphash.Seed          // the seed of the hash that selects the shard of a name
-	term      term                  // distinguishes the versions of this Store from those of other Stores
+	id        storeID               // distinguishes the versions of this Store from those of other Stores
 }
 
 // shards is the number of shards. With 64 shards, two cores seldom need the same shard at once.
@@ -70,11 +38,12 @@ const DefaultRetention = 5 * time.Minute
 type Options struct {
 	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must
 	// be after the zero time. If the Clock goes backward, the time of the Store stands still until
-	// the Clock has caught up. The Store holds a lock while it calls Now, so Now must not call the
-	// Store. Default: the clock of package time.
+	// the Clock has caught up. The Store holds a lock while it calls Clock.Now, so Clock.Now must not
+	// call the Store. Default: the clock of package time.
 	Clock lease.Clock
 
-	// Limits restrict the durations that an authority over this Store grants. Default: no limits.
+	// Limits restrict the durations for which an authority grants the leases of this Store.
+	// Default: no limits.
 	Limits lease.Limits
 
 	// Floor is older than every token that this Store issues. After a restart, set Floor to the
@@ -83,9 +52,9 @@ type Options struct {
 	// tokens.
 	Floor lease.Token
 
-	// Retention is the minimum time for which a record is remembered after it became Expired or
-	// Broken. As long as the Store remembers an expired lease, its last holder can still renew it, if
-	// nobody else has acquired it. Default: [DefaultRetention].
+	// Retention is the minimum time for which the Store remembers a record after the record becomes
+	// Expired or Broken. While the Store remembers an Expired record, the last holder can still renew
+	// the lease. Default: [DefaultRetention].
 	Retention time.Duration
 }
 
@@ -131,7 +100,7 @@ func New(o *Options) *Store {
 		s.retention = DefaultRetention
 	}
 	s.clock.start(o.Clock)
-	s.term = newTerm(rand.Uint64())
+	s.id = newStoreID(rand.Uint64())
 	floor, _ := o.Floor.Epoch() // 0 if empty
 	s.absence.Store(s.newAbsence(floor))
 	return s
@@ -159,9 +128,10 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record in old with next. If the record has changed since old was loaded, Swap
-// returns [lease.ErrConflict] and the current Snapshot. Swap also returns the conflict and the
-// Snapshot if the lease or its break period has ended since old.Now.
+// Swap replaces the record of the Snapshot old with the record next. If the record has changed since
+// old was loaded, Swap returns [lease.ErrConflict] and the current Snapshot. Swap also returns
+// ErrConflict and the current Snapshot if the lease or its break period has ended since the time
+// old.Now.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
@@ -191,8 +161,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		s.show(e, &snap, now)
 		return snap, lease.ErrConflict
 	case next.Epoch < e.record.Epoch:
-		return snap, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
-			Bound: fmt.Sprintf("must not fall below %d", e.record.Epoch), Code: lease.ErrCorrupt}
+		return snap, next.ValidateAfter(e.record)
 	}
 	if !next.Until.IsZero() && !now.Before(next.Until) {
 		sh.rest = 0 // next has ended already, for example because the machine was suspended
@@ -202,9 +171,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// put replaces the record of e with next. If e is the absence, put adds an entry for the name. It
-// signals the watches of the name, and forgets some old records. It may even forget the entry that it
-// returns. The caller holds the mutex of the shard.
+// put replaces the record of e with next. If e is the absence, put adds an entry for the name. When
+// the record is stored, put signals the watches of its name, and forgets some old records. It may
+// even forget the entry that it returns. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -225,7 +194,7 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 // entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
-		e.version = s.term.version(ofSwap, e.number)
+		e.version = s.id.version(swapKind, e.number)
 	}
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
@@ -248,8 +217,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name. If the name is unknown, it returns the absence, which stands
-// for all unknown names. The caller holds the mutex of the shard.
+// find returns the entry of the name. If the name is unknown, find returns the absence, which is the
+// entry that stands for all unknown names. The caller holds the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

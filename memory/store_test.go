@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -47,14 +49,31 @@ func leased(on lease.Snapshot, d time.Duration) lease.Record {
 // SPEC S1 to S10: the Store keeps the contract of every store.
 func TestConformance(t *testing.T) {
 	const retention = time.Second
-	leasetest.TestStore(t, func(testing.TB) lease.Store {
-		return memory.New(&memory.Options{Retention: retention})
-	}, &leasetest.Options{
+	options := leasetest.Options{
 		Bubble: true,
 		Forget: func(t testing.TB, s lease.Store) time.Duration {
 			once(t, s.(*memory.Store).Authority(), "other-", 3*memory.Idle)
 			return retention
 		},
+	}
+	t.Run("own clock", func(t *testing.T) {
+		leasetest.TestStore(t, func(testing.TB) lease.Store {
+			return memory.New(&memory.Options{Retention: retention})
+		}, &options)
+	})
+	t.Run("injected clock", func(t *testing.T) {
+		var clocks sync.Map // by store
+		injected := options
+		injected.StepClock = func(_ testing.TB, s lease.Store, d time.Duration) {
+			clock, _ := clocks.Load(s)
+			clock.(*leasefault.Clock).Step(d)
+		}
+		leasetest.TestStore(t, func(testing.TB) lease.Store {
+			clock := leasefault.NewClock()
+			s := memory.New(&memory.Options{Retention: retention, Clock: clock})
+			clocks.Store(s, clock)
+			return s
+		}, &injected)
 	})
 }
 

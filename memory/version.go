@@ -1,33 +1,35 @@
 package memory
 
-// The version of a written record contains ofSwap and the number of the write in its shard. The
-// version of an absence, which stands for all unknown names, contains ofAbsence and the number of the
-// absence. A name always belongs to the same shard, so it never gets the same version twice.
+// There are two kinds of versions. The version of a written record has the kind swapKind. It contains
+// the number of the write. Each shard numbers its writes. The version of an absence has the kind
+// absenceKind. It contains the number of the absence. An absence is the entry that stands for all
+// unknown names. A name always belongs to the same shard, and a shard never uses a number twice, so a
+// name never gets the same version twice.
 const (
-	ofSwap    = '.'
-	ofAbsence = '~'
+	swapKind    = '.'
+	absenceKind = '~'
 )
 
-// A term is a random text such as "3kt0m9qz". Each Store has a term and puts it into all its
-// versions, so that they differ from the versions of other Stores.
-type term [8]byte
+// A storeID is a random text such as "3kt0m9qz". Each Store makes one storeID. Every version that the
+// Store makes begins with this storeID. So versions of different Stores differ.
+type storeID [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// newTerm returns a term that is made from 40 bits of random.
-func newTerm(random uint64) (t term) {
-	for i := range t {
-		t[i] = digits[random%32]
+// newStoreID makes a storeID from 40 bits of the random number that it gets.
+func newStoreID(random uint64) (id storeID) {
+	for i := range id {
+		id[i] = digits[random%32]
 		random /= 32
 	}
-	return t
+	return id
 }
 
-// version returns a text such as "3kt0m9qz.1f". The text has the term, then the kind, then the number
-// n in base 32 with the lowest digit first.
-func (t term) version(kind byte, n uint64) string {
-	var b [22]byte // 8 for the term, 1 for the kind, 13 for n
-	copy(b[:], t[:])
+// version returns a text such as "3kt0m9qz.1f". The version consists of the storeID, the kind, and
+// the number n. The number is in base 32, with the lowest digit first.
+func (id storeID) version(kind byte, n uint64) string {
+	var b [22]byte // 8 for the storeID, 1 for the kind, 13 for n
+	copy(b[:], id[:])
 	b[8] = kind
 	i := 9
 	for ; n > 0; i++ {

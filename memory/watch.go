@@ -14,8 +14,9 @@ type watch chan struct{}
 // several writes. The name may be unknown to the Store. The channel is closed only when ctx ends. A
 // watch has no goroutine.
 //
-// No signal is sent when a lease expires, because nothing is written. No signal is sent for an
-// unknown name when its Epoch rises because another name is forgotten.
+// No signal is sent when a lease expires, because nothing is written. When the Store forgets a name,
+// the Epoch of all unknown names may rise. The watches of the other unknown names receive no signal
+// when the Epoch of all unknown names rises.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {

@@ -143,7 +143,7 @@ func TestWatchEnds(t *testing.T) {
 			t.Errorf("another watch of the name: signalled %v, open %v", is, open)
 		}
 	}
-	synctest.Test(t, end) // what the runtime keeps of goroutines, it keeps from here on
+	synctest.Test(t, end) // from here on, the runtime keeps the memory of ended goroutines
 	before := heap()
 	for range rounds {
 		synctest.Test(t, end)

@@ -1,0 +1,33 @@
+// Package memory keeps the leases of one process in memory.
+//
+//	store := memory.New(nil)
+//	l, err := store.Lease("jobs/nightly", nil)
+//
+// The leases are lost when the process exits, and other processes do not see them. Within the
+// process, a Store is linearizable and never issues the same token twice for one lease. Set
+// [Options.Floor] so that the tokens after a restart are newer than the tokens before the restart.
+//
+// # Time
+//
+// A Store reads the wall clock only in [New]. Every later time is this first reading plus the time
+// that has passed on the monotonic clock. Therefore setting the wall clock does not change when a
+// lease ends. On Linux, the monotonic clock stops while the machine is suspended, and the time of the
+// Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
+// bubble.
+//
+// # Forgetting
+//
+// A Store has no goroutine. Instead, each write also forgets some old records. One write forgets only
+// a bounded number of records, so no write takes long. A Store forgets
+//
+//   - old Available records, so that at most [Idle] of them remain. It may forget such a record as
+//     soon as there are more than 64 of them. A million names that are leased and released once
+//     leave at most Idle records behind, even if no time passes.
+//   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name
+//     checks two other records, if any record can be due. So a Store remembers at most about twice as
+//     many records as it must.
+//
+// When a Store forgets a record, it also forgets the last lease ID, so the last holder can no longer
+// renew the lease. Tokens still never decrease. If a forgotten name is leased again, its token is
+// newer than every token of every forgotten name.
+package memory
