@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,8 +49,8 @@ func TestAcquireUnknown(t *testing.T) {
 		fault fault
 		is    error
 	}{
-		{"the request is lost", loseRequest, context.DeadlineExceeded},
-		{"the answer is lost", loseAnswer, context.DeadlineExceeded},
+		{"the request is lost", loseRequest, errNoAnswer},
+		{"the answer is lost", loseAnswer, errNoAnswer},
 		{"the request fails", failRequest, errNet},
 		{"the answer fails", failAnswer, errNet},
 		{"given up by the authority", func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
@@ -78,7 +79,7 @@ func TestAcquireUnknown(t *testing.T) {
 	}
 }
 
-// What comes with an answer that has no time shows nothing. SPEC A1.
+// A Session ignores the record in an answer that has no time. SPEC A1.
 func TestAnswersWithoutATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -97,8 +98,8 @@ func TestAnswersWithoutATime(t *testing.T) {
 		h.unknown(t, nil)
 		h.acquire(t)
 		id := h.ID()
-		n.act(t, lease.Request{Action: lease.ActionRelease, ID: id})
 		n.keep(lease.ActionRenew, refuse(lease.ErrNotPresent, lease.Result{Record: lease.Record{State: lease.Leased, ID: id}, MinRemaining: time.Hour}))
+		n.act(t, lease.Request{Action: lease.ActionRelease, ID: id})
 		time.Sleep(10 * time.Second)
 		h.lostOnce(t, lease.ErrNotPresent)
 	})
@@ -199,8 +200,8 @@ func TestGrantAnsweredTooLate(t *testing.T) {
 	}
 }
 
-// What is granted with a record that is none is not believed: whether anything was granted is
-// unknown. SPEC H1, H11.
+// A Session does not believe a grant whose record is invalid. The outcome of the request is unknown.
+// SPEC H1, H11.
 func TestGrantOfWhatIsNoRecord(t *testing.T) {
 	for name, spoil := range map[string]func(*lease.Record){
 		"without an epoch":     func(r *lease.Record) { r.Epoch = 0 },
@@ -333,6 +334,30 @@ func TestIDs(t *testing.T) {
 		time.Sleep(time.Minute)
 		if b.lostOnce(t, lease.ErrBroken); b.ID() == proposed {
 			t.Error("a loss did not retire the ID")
+		}
+	})
+}
+
+// SPEC H9: what an authority says is sure is believed only as far as it can be.
+func TestNegativeSureIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, sure := range []time.Duration{math.MinInt64, -1, 0} {
+			net := overMemory()
+			net.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+				res, err := send(ctx)
+				res.MinRemaining = sure
+				return res, err
+			})
+			s, err := session.New(net, name, &session.Options{Duration: lease.Infinite, Margin: lease.Infinite / 8, MaxClockDrift: 1e-9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := s.Acquire(t.Context()); ok || err == nil || s.CheckAlive() {
+				t.Errorf("MinRemaining %d: Acquire %v, %v", sure, ok, err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

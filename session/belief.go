@@ -7,8 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A belief is what a Session knows about the lease that it holds. A belief is never modified. It is
-// replaced by a new belief instead, so that CheckAlive can read it without a lock.
+// A belief is what a Session knows about the lease that it holds. A belief is never modified. The
+// machine replaces it by a new belief instead. So CheckAlive can load a pointer to the belief, and
+// then read the belief without a lock.
 type belief struct {
 	id     lease.ID
 	token  lease.Token
@@ -32,8 +33,8 @@ func (b *belief) until() time.Time {
 	return b.sent.Add(b.budget)
 }
 
-// budget returns how long a holder may believe that it holds a lease of duration d. The time counts
-// from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
+// budget returns how long a holder can rely on a lease that was granted for the duration d. The time
+// counts from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
 func (o *Options) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite
@@ -44,16 +45,21 @@ func (o *Options) budget(d time.Duration) time.Duration {
 	return d - time.Duration(drift) - o.Margin
 }
 
-// maxElsewhere returns the longest time that one clock may measure while another clock measures d.
-// The result is d(1+e)/(1-e), rounded up.
+// maxElsewhere returns the longest time that can pass on one clock while the duration d passes on
+// another clock. The result is d(1+e)/(1-e), rounded up. If the result is longer than a Duration can
+// be, maxElsewhere returns lease.Infinite.
 func (o *Options) maxElsewhere(d time.Duration) time.Duration {
-	return d + time.Duration(math.Ceil(float64(d)*((1+o.MaxClockDrift)/(1-o.MaxClockDrift)-1))) + 1 // 1 for two roundings
+	more := math.Ceil(float64(d) * ((1+o.MaxClockDrift)/(1-o.MaxClockDrift) - 1))
+	if float64(d)+more >= math.MaxInt64 {
+		return lease.Infinite
+	}
+	return d + time.Duration(more) + 1 // 1 for two roundings
 }
 
 // elapsed returns the time that has passed between two readings of the clock. The monotonic clock may
-// stop while the machine is suspended. So if the wall clock has advanced more than MaxClockJump
-// beyond the monotonic clock, elapsed returns the time that has passed on the wall clock. Otherwise
-// it uses the monotonic clock.
+// stop while the machine is suspended. So if the wall clock has advanced farther than the monotonic
+// clock by more than MaxClockJump, elapsed returns the time on the wall clock. Otherwise it uses the
+// monotonic clock.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
 	if wall-mono > o.MaxClockJump {

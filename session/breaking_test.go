@@ -168,7 +168,8 @@ func TestBreakWithoutGrace(t *testing.T) {
 	}
 }
 
-// While the break lasts its end is not forgotten if nobody answers. SPEC H13, H15.
+// During a break, the Session remembers the end of the break even if the authority does not answer.
+// SPEC H13, H15.
 func TestBreakingThenSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

@@ -23,7 +23,7 @@ func needContext(ctx context.Context, call string) {
 	}
 }
 
-// begin registers a call, passes it to the machine, and returns the number of the call.
+// begin gives a new call a number, passes the call to the state machine, and returns the number.
 func (s *Session) begin(c caller, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
 		n = s.calls.Put(c)
@@ -32,7 +32,7 @@ func (s *Session) begin(c caller, input input) (n uint64) {
 	return n
 }
 
-// cancel answers a call with an error if the call has no answer yet.
+// If the call with the number n still waits for its outcome, cancel ends the call with the error err.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
@@ -59,15 +59,16 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// AcquireWithToken is like Acquire, and also returns the fencing token of the held incarnation.
+// AcquireWithToken is like Acquire, but also returns the fencing token of the lease.
 //
-// Concurrent calls are served one after the other. A call returns at once if its context ends, or if
-// Release, HandOver or Close is called. If the authority grants the request of a call that has
-// already returned, the Session releases the lease again, before it serves the next call.
+// Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of
+// ctx at once. If Release or Close is called during the call, AcquireWithToken returns
+// [lease.ErrReleased] at once. If the authority grants the request after AcquireWithToken has
+// returned an error, the Session releases the lease before it serves the next call.
 //
-// If the authority does not answer a release, the next Release or Close sends the release again. An
-// Acquire also sends the release again if the Acquire is refused because the lease is still locked. A
-// finite lease also ends by itself.
+// If the authority does not answer a release, the next call of Release or Close sends that release
+// again. If a later Acquire is refused because the lease is still locked, the Session also sends the
+// unanswered release again. A finite lease also ends by itself.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -83,7 +84,7 @@ func (s *Session) acquire(ctx context.Context) outcome {
 	return s.call(ctx, (*machine).acquire)(ctx)
 }
 
-// acquired converts the outcome of an Acquire into the results of the method.
+// acquired converts the outcome of an Acquire into the results of AcquireWithToken and TryAcquire.
 func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	switch o.err {
 	case nil:
@@ -95,50 +96,58 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 }
 
 // Release gives the lease up, as [lease.Lease] describes. Release also releases the lease if an
-// earlier call with an unknown outcome may have acquired it. If another holder may have handed the
-// lease over to the ID that [Session.ID] has returned, Release also releases that lease.
+// earlier call with an unknown outcome may have acquired it. If [Session.ID] was called, another
+// holder may have handed the lease over to the returned ID. Release then also releases the lease
+// under that ID.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
 // Release returns the error of ctx. If the answer arrives just when ctx ends, Release may return the
 // answer instead of the error. If ctx is a context of [Session.WhileHeld], Release itself ends ctx,
-// and still waits for the answer. If an Acquire is still running, Release ends it, and waits until
-// the lease that it may have acquired is released.
+// and still waits for the answer. If an Acquire is still running, Release ends it. If the authority
+// may have granted the running Acquire, Release also waits until the lease is released.
 //
-// Take care with an infinite lease. An Acquire with an unknown outcome may reach the authority after
-// Release has returned nil. If such an Acquire is granted, the lease stays locked. Call Release again
-// later, or use a finite Duration, because a finite lease ends by itself.
+// Take care with an infinite lease. If an Acquire had an unknown outcome, its request may still reach
+// the authority after Release has returned nil. If that request is granted, the lease stays locked.
+// In this case, call Release again later. With a finite Duration, this is not necessary, because a
+// finite lease ends by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
 }
 
-// Settle releases the lease in case an Acquire with an unknown outcome was granted. Unlike Release,
-// Settle does not end the lease that is held or the Acquires of other calls. If the last Acquire of a
-// program has an unknown outcome, the program should call Settle. Without Settle, the lease may stay
-// locked although nobody uses it. [Run], [TryRun] and [AcquireWait] call Settle themselves.
+// If an Acquire had an unknown outcome, Settle releases the lease in case that Acquire was granted.
+// Unlike Release, Settle does not end a lease that is held, and does not cancel a running call of
+// Acquire. If the last Acquire of a program has an unknown outcome, the program should call Settle.
+// Without Settle, the lease may stay locked although no program uses it. [Run], [TryRun] and
+// [AcquireWait] call Settle themselves. Settle uses ctx as Release does.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
 
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
-// the receiver. The authority replaces the ID of the sender by the ID of the receiver in one step, so
-// no other holder can acquire the lease in between. The receiver's next Acquire is granted, with a
-// newer token. Until the receiver's next Acquire, the lease stays locked under the label of the old
-// owner. If the receiver crashes before its next Acquire, a finite lease stays locked until it
-// expires. An infinite lease stays locked until it is broken.
+// the receiver. The authority replaces the ID of the sender with the ID of the receiver in one step,
+// so no other holder can acquire the lease in between. If the lease has not ended when the receiver
+// next calls Acquire, the authority grants that Acquire, with a newer token. Until the receiver's
+// next Acquire, the lease stays locked, and its record still has the Owner of the sender. If the
+// receiver crashes before its next Acquire, a finite lease stays locked until it expires. An infinite
+// lease stays locked until it is broken.
 //
-// HandOver ends the incarnation as Release does. HandOver ends the incarnation even if it returns an
+// HandOver ends the incarnation as Release does. The incarnation ends even if HandOver returns an
 // error, because the receiver may already hold the lease. From the call on, CheckAlive returns false.
 // The handlers of OnLost are not called.
 //
 // If the authority refuses the hand-over, for example because the lease is breaking, the Session
 // releases the lease. After any other error of HandOver, call HandOver again with the same ID, or
-// call Release. If an Acquire is refused because the lease is still locked under the old ID, that
-// Acquire also releases the old ID.
+// call Release. If a later Acquire of the sender is refused because the lease is still locked under
+// the sender's old ID, the Session also releases that ID.
+//
+// The function of [Run] may call HandOver. It should then return, and Run returns its error. If
+// [RunOptions].Again is set, Run first passes it the error of the function, which may be nil. If
+// Again returns true, the sender contends for the lease again.
 //
 // HandOver returns an error and changes nothing in three cases:
 //
 //   - ctx is already done;
-//   - the parameter to is zero, or is the ID of this Session;
+//   - the parameter to is zero, or is the ID of this Session ([lease.ErrProposed]);
 //   - the lease is not held ([lease.ErrNotHeld]).
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	needContext(ctx, "hand over")
@@ -165,13 +174,14 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
 // the lease is held, this is the ID in force. Otherwise it is the ID that the next Acquire proposes.
-// ID is more than a getter. Once ID has returned an ID, Release also releases a lease that another
-// holder has handed over to this ID.
+// ID is more than a getter: it also records that another holder may hand the lease over to the
+// returned ID. Once ID has returned an ID, Release also releases a lease that another holder has
+// handed over to that ID.
 //
-// The ID changes after a release, after a loss, and after an Acquire that has returned before its
-// answer came. A lease that is handed over to an earlier ID stays locked. The Session releases such a
-// lease when the authority refuses an Acquire because of the earlier ID. After Close, ID returns the
-// zero ID, which HandOver does not accept.
+// The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
+// returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of this
+// Session is refused because the lease is locked under an earlier ID of this Session, the Session
+// releases the lease. After Close, ID returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id
@@ -181,9 +191,13 @@ func (s *Session) ID() (id lease.ID) {
 // Close is called, no handler is started any more. Close does not wait for handlers that are
 // running, so a handler may call Close. Once Close is called, Acquire returns [lease.ErrClosed].
 //
-// Close returns the error of the release. If ctx ends first, Close returns the error of ctx, and the
-// remaining requests end by themselves. Close also waits for stuck requests, which may never end. So
-// call Close with a context that ends. Close may be called again.
+// Close returns the error of the release. If ctx ends while Close waits, Close returns the error of
+// ctx, and the remaining requests end by themselves. Close may be called again.
+//
+// Close also waits for stuck requests. [lease.Authority] requires that Do returns soon after its
+// context ends. A request gets stuck only if the authority does not return when its context ends. A
+// stuck request may never end. If your authority may ignore the end of a context, call Close with a
+// context that ends.
 //
 // In the clean-up function of a test, the context of the test is already done. In a program that
 // stops, the context of the program is often done when its deferred functions run. In both cases,

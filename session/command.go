@@ -13,30 +13,24 @@ import (
 func (m *machine) sendNext(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {
-		if c, ok := q.pop(opHandOver); ok {
-			m.sendHandOver(c, now)
-			continue
-		}
-		if q.cleaning {
+		if waiting, ok := q.pop(opHandOver); ok {
+			m.sendHandOver(waiting, now)
+		} else if q.cleaning {
 			m.sendRelease(now)
-			continue
-		}
-		c, ok := q.pop(opAcquire)
-		switch {
-		case !ok:
+		} else if waiting, ok = q.pop(opAcquire); !ok {
 			return
-		case m.term.belief != nil: // an earlier call has acquired
-			m.answer(c.ticket, nil)
-		default:
-			q.serving, q.tookOver, q.changed = c.ticket, false, false
-			m.command(now, aimAcquire, m.tryRequest())
+		} else if m.term.belief != nil { // an earlier call has acquired
+			m.answer(waiting.ticket, nil)
+		} else {
+			q.serving, q.triedTakeOver, q.tookOver = waiting.ticket, false, false
+			m.sendCommand(now, aimAcquire, m.tryRequest())
 		}
 	}
 }
 
-// command sends a request as the command in flight. If too many requests were given up and have not
-// returned, it sends nothing, and the command fails at once.
-func (m *machine) command(now time.Time, a aim, req lease.Request) {
+// sendCommand sends a request as the command in flight. If too many requests are stuck, sendCommand
+// sends nothing, and the command fails at once.
+func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
 	call := m.commands.serving.number
 	if a == aimRelease || a == aimProbe {
 		call = m.commands.last()
@@ -56,52 +50,53 @@ func (m *machine) tryRequest() lease.Request {
 
 // sendHandOver sends the request of a HandOver. If an earlier call has already given the lease away
 // or released it, the HandOver fails and nothing is sent.
-func (m *machine) sendHandOver(c call, now time.Time) {
+func (m *machine) sendHandOver(waiting call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
-		m.answer(c.ticket, lease.ErrNotHeld)
+		m.answer(waiting.ticket, lease.ErrNotHeld)
 		return
 	}
-	m.commands.serving = c.ticket
-	m.command(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: c.to})
+	m.commands.serving = waiting.ticket
+	m.sendCommand(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: waiting.to})
 }
 
-// sendRelease releases the newest pending ID. If there is no ID to release, it answers the calls that
-// wait for releases.
+// sendRelease releases the newest pending ID. If no ID is left to release, sendRelease ends the
+// method calls that wait for releases.
 func (m *machine) sendRelease(now time.Time) {
-	for _, c := range m.commands.waiting {
-		if p := m.ledger.newest(proposed); c.op == opSettle && p != nil && p.inDoubt {
-			p.phase = pending
+	for _, waiting := range m.commands.waiting {
+		if c := m.ledger.newest(proposed); waiting.op == opSettle && c != nil && c.inDoubt {
+			c.phase = pending
 		}
 	}
 	if c := m.ledger.newest(pending); c != nil {
-		m.command(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
+		m.sendCommand(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
 		return
 	}
 	m.commands.cleaning = false
-	m.cleaned(m.commands.last(), nil)
+	m.answerReleases(m.commands.last(), nil)
 }
 
-// cleaned answers the calls that wait for releases, up to the call with the number upTo.
-func (m *machine) cleaned(upTo uint64, err error) {
+// answerReleases answers the calls that wait for releases. A call whose number is greater than upTo
+// stays unanswered.
+func (m *machine) answerReleases(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
-	for _, c := range q.waiting {
+	for _, waiting := range q.waiting {
 		switch {
-		case !c.cleans() || c.number > upTo:
-			rest = append(rest, c)
-		case c.refused != nil:
-			m.answer(c.ticket, c.refused)
+		case !waiting.isCleanup() || waiting.number > upTo:
+			rest = append(rest, waiting)
+		case waiting.refused != nil:
+			m.answer(waiting.ticket, waiting.refused)
 		default:
-			m.answer(c.ticket, err)
+			m.answer(waiting.ticket, err)
 		}
 	}
 	q.waiting = rest
 }
 
-// answered handles the answer to a request. If stuck is true, the request was given up, and its
-// outcome is unknown. When a request that was given up returns after all, the Session calls the
-// method returned.
+// answered handles the answer to a request. If the parameter stuck is true, the Session no longer
+// waits for the request, and its outcome is unknown. When a stuck request returns at last, the
+// Session calls m.returned.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
@@ -113,15 +108,17 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 	if err == nil && (r.Action == lease.ActionAcquire || r.Action == lease.ActionRenew) {
 		err = res.Record.Validate() // if the record is corrupt, the outcome is unknown
 	}
-	if certain(err) || err == nil {
-		m.failing = streak{}
-	}
+	before := m.failures
 	if r.aim == aimRenew {
 		m.renewed(r, now, res, err)
 	} else {
 		m.commands.inFlight = nil
-		m.observe(res)
+		m.releaseStrayID(res)
 		m.conclude(r, now, res, err)
+	}
+	if before > 0 && m.failures == before && (err == nil || lease.CodeOf(err).Refusal()) {
+		m.report(recovery{before})
+		m.failures = 0
 	}
 	m.advance(now)
 }
@@ -130,9 +127,9 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 func (m *machine) conclude(r request, now time.Time, res lease.Result, err error) {
 	switch r.aim {
 	case aimAcquire:
-		m.tried(r, now, res, err)
+		m.acquireAnswered(r, now, res, err)
 	case aimTakeOver:
-		m.tookOver(r, now, err)
+		m.takeOverAnswered(r, now, err)
 	case aimRelease:
 		m.released(r, now, res, err)
 	case aimProbe:
@@ -142,36 +139,49 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// returned records that a stuck request has returned. The authority may have carried out the request
-// at any time before it returned, so the machine then sends the pending releases again.
-func (m *machine) returned(now time.Time) {
+// returned records that the stuck request r has returned. The authority may have carried out the
+// stuck request at any time until it returned. So the machine sends the pending releases again. An
+// Acquire may have been stuck while its ID was released. In that case, the machine releases the ID
+// once more.
+func (m *machine) returned(now time.Time, r request) {
+	m.tick(now)
+	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
+		m.markPending(c)
+	}
 	m.commands.stuck--
 	m.commands.cleaning = true
 	m.advance(now)
 }
 
-// observe releases an ID of this machine if an answer reports that the ID is in force although the
-// machine no longer holds it. An ID that the machine no longer holds can be in force because a late
-// request was carried out, because a release was lost, or because another holder has handed the lease
-// over to the ID.
-func (m *machine) observe(res lease.Result) {
+// The answer of the authority may show that the lease is locked under an old ID of this machine. If
+// so, releaseStrayID releases that ID. An old ID can be in force for three reasons: a late request
+// was carried out, a release was lost, or another holder has handed the lease over to the ID.
+func (m *machine) releaseStrayID(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
-		m.clean(c)
+		m.markPending(c)
 	}
 }
 
-// certain reports whether err means that the request has certainly changed nothing.
+// certain reports whether the error err proves that the request has changed nothing.
 func certain(err error) bool {
 	code := lease.CodeOf(err)
 	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
 }
 
+// countFailure counts a failed request. In a series of failed requests, countFailure reports only the
+// 1st, the 2nd, the 4th, the 8th and so on.
+func (m *machine) countFailure(what string, err error) {
+	if m.failures++; m.failures&(m.failures-1) == 0 { // a power of two
+		m.report(failure{what: what, err: err, count: m.failures})
+	}
+}
+
 // --- Acquire
 
-// tried handles the answer to an Acquire request, whose call may have been abandoned.
-func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
-	c := m.ledger.find(r.Proposed)
-	took := now.Sub(r.sent)
+// acquireAnswered handles the authority's answer to the request of an Acquire. The caller of this
+// Acquire may have stopped waiting.
+func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, err error) {
+	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if m.commands.serving.op == 0 {
 		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
 		m.abandoned(c, err)
@@ -182,35 +192,36 @@ func (m *machine) tried(r request, now time.Time, res lease.Result, err error) {
 	case err == nil && rec.State == lease.Leased && rec.ID == c.id:
 		b := &belief{id: c.id, token: rec.Token(), sent: r.sent, budget: m.o.budget(min(m.o.Duration, res.MinRemaining))}
 		if b.left(m.o, now) <= 0 {
-			m.clean(c)
+			m.markPending(c)
 			err = fmt.Errorf("granted after %v, when nothing was certain any more: %w", took, lease.ErrExpired)
 			break
 		}
-		m.begin(c, b)
+		m.begin(b)
 	case err == nil:
 		c.inDoubt, err = true, errOther
 	case code == lease.ErrBreaking && rec.ID != c.id && !res.Now.IsZero():
 		err = notGranted(res)
 	case code == lease.ErrBreaking: // an earlier request was granted, and its lease is breaking
-		m.clean(c)
+		m.markPending(c)
 	case code == lease.ErrHeldByOther:
 		if m.takesOver(rec) {
-			m.commands.tookOver = true
-			m.command(now, aimTakeOver, lease.Request{Action: lease.ActionChange, ID: rec.ID, Proposed: c.id, Owner: m.o.Owner})
+			m.commands.triedTakeOver = true
+			m.sendCommand(now, aimTakeOver, lease.Request{Action: lease.ActionChange, ID: rec.ID, Proposed: c.id, Owner: m.o.Owner})
 			return
 		}
 		err = m.refused(res)
 	case !certain(err):
 		c.inDoubt = true
-	case m.commands.changed: // the take-over has put the ID in force, but it was not acquired
-		m.clean(c)
+	case m.commands.tookOver: // the take-over has put the ID in force, but it was not acquired
+		m.markPending(c)
 	}
-	m.decide(took, err)
+	m.finishAcquire(took, err)
 }
 
-// Both errors mean that an Acquire was certainly not granted, and that the method Acquire returns
-// (false, nil). The error is errPerhapsFree if the authority has no clock and has not yet seen a
-// renewal, because such an authority cannot know whether the lease has expired.
+// Both errors mean that an Acquire was certainly not granted. For both errors, Session.Acquire
+// returns (false, nil). The machine uses errPerhapsFree if the authority does not know whether the
+// lease has expired, and errNotGranted otherwise. An authority without a clock does not know whether
+// the lease has expired until it sees a renewal.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -223,9 +234,9 @@ func notGranted(res lease.Result) error {
 	return errNotGranted
 }
 
-// decide ends the Acquire in service with the error err.
-func (m *machine) decide(took time.Duration, err error) {
-	c := m.commands.serving
+// finishAcquire ends the Acquire that the machine is serving, with the outcome err.
+func (m *machine) finishAcquire(took time.Duration, err error) {
+	asker := m.commands.serving
 	m.commands.serving = ticket{}
 	info := AcquireInfo{Took: took, Err: err}
 	switch {
@@ -234,10 +245,10 @@ func (m *machine) decide(took time.Duration, err error) {
 	case err == errNotGranted || err == errPerhapsFree:
 		info.Err = nil
 	default:
-		m.failed("acquire", err)
+		m.countFailure("acquire", err)
 	}
 	m.report(info)
-	m.answer(c, err)
+	m.answer(asker, err)
 }
 
 // abandoned handles the answer to an Acquire whose caller no longer waits. If the Acquire was
@@ -247,16 +258,16 @@ func (m *machine) abandoned(c *claim, err error) {
 	case c == nil || err == nil:
 	case !certain(err):
 		c.inDoubt = true
-	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt && !m.commands.changed:
+	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt && !m.commands.tookOver:
 		m.ledger.settle(c)
 	}
 }
 
-// refused returns the error of an Acquire that was refused because the lease is locked. If the answer
-// does not contain the ID in force, the ID in force may be one that the machine still has to release.
+// refused returns the error of an Acquire that was refused because the lease is locked. Some answers
+// do not contain the ID under which the lease is locked. The unknown ID may be one that the machine
+// still has to release.
 func (m *machine) refused(res lease.Result) error {
-	rec := res.Record
-	c := m.ledger.find(rec.ID)
+	rec, c := res.Record, m.ledger.find(res.Record.ID)
 	if rec.ID.IsZero() {
 		if c = m.ledger.newest(pending); c == nil {
 			c = m.ledger.newest(deferred)
@@ -271,21 +282,22 @@ func (m *machine) refused(res lease.Result) error {
 	case c.phase == deferred:
 		return errDeferred
 	}
-	m.clean(c)
+	m.markPending(c)
 	return errUnsettled
 }
 
 // takesOver reports whether the lease belongs to an earlier holder with the same owner and can be
 // taken over. Each Acquire tries a take-over at most once.
 func (m *machine) takesOver(rec lease.Record) bool {
-	return m.o.TakeOver && !m.commands.tookOver && rec.State == lease.Leased && rec.Owner == m.o.Owner &&
+	return m.o.TakeOver && !m.commands.triedTakeOver && rec.State == lease.Leased && rec.Owner == m.o.Owner &&
 		!rec.ID.IsZero() && m.ledger.find(rec.ID) == nil
 }
 
-// tookOver handles the answer to a take-over, and continues with the Acquire that the take-over was
-// for. If the authority refused the take-over, the lease has changed since the refusal of the
-// Acquire, and may be free.
-func (m *machine) tookOver(r request, now time.Time, err error) {
+// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the take-over
+// was granted or refused, and the caller of the Acquire still waits, the machine sends the acquire
+// request again. A refused take-over means that the lease has changed since the Acquire was refused.
+// The lease may now be free.
+func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if !certain(err) && err != nil && c != nil {
 		c.inDoubt = true
@@ -295,39 +307,41 @@ func (m *machine) tookOver(r request, now time.Time, err error) {
 		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
 		m.abandoned(c, err)
 	case err == nil || lease.CodeOf(err).Refusal():
-		m.commands.changed = err == nil
-		m.command(now, aimAcquire, m.tryRequest())
+		m.commands.tookOver = err == nil
+		m.sendCommand(now, aimAcquire, m.tryRequest())
 	default:
-		m.decide(took, err)
+		m.finishAcquire(took, err)
 	}
 }
 
 // --- Release
 
-// released handles the answer to a release. If the release is refused, its ID is not in force. But an
-// earlier Acquire of the ID with an unknown outcome may still reach the authority. If such an Acquire
-// is granted for a finite Duration, the lease ends by itself.
+// released handles the answer to a release. If the release is refused, its ID is not in force. But if
+// an earlier Acquire with this ID had an unknown outcome, its request may still reach the authority.
+// If this late request is granted for a finite Duration, the lease ends by itself.
 //
-// If the Duration is infinite, the machine acquires the ID once and releases it again, in order to
-// change the record. If the authority has already read the old record for the earlier Acquire, it can
-// then no longer replace that record. If the earlier Acquire is granted even later, the next Release
-// releases the lease. The next Acquire also releases the lease if it is refused because of the old
-// ID.
+// If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of the
+// earlier Acquire, and releases it again. Both requests change the record. To grant the earlier
+// Acquire, the authority reads the record and then writes it. If the authority has read the record
+// before the probe, its write fails, because the probe has changed the record. But if the authority
+// reads the record after the probe, it can still grant the earlier Acquire. In this case, the next
+// Release releases the lease. If the next Acquire is refused because the lease is locked under the
+// old ID, the machine also releases the lease.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	switch {
 	case err != nil && !refused:
 		m.releaseFailed(r.ID, r.call, err)
 	case refused && c != nil && c.inDoubt && !c.probed && m.o.Duration == lease.Infinite && !res.Record.State.Locked():
-		m.command(now, aimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
+		m.sendCommand(now, aimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
 	default:
 		m.ledger.settle(c)
 		m.report(ReleaseInfo{ID: r.ID})
 	}
 }
 
-// wasProbed handles the answer to an Acquire that was sent only to change the record, as released
-// describes.
+// wasProbed handles the answer to the Acquire of a probe. The comment of the method released explains
+// probes.
 func (m *machine) wasProbed(r request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
@@ -340,34 +354,35 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 		if c != nil {
 			c.probed = true
 		}
-		m.command(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: r.Proposed})
+		m.sendCommand(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: r.Proposed})
 	}
 }
 
-// releaseFailed answers the calls that already waited for the release when it was sent. If other
-// calls have begun to wait for the release since then, the release is retried for them.
+// After a release has failed, releaseFailed ends each call that began to wait before that release was
+// sent. The number of such a call is at most upTo. If a later call waits for releases too, the
+// machine sends the release again for that call.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
-	m.failed("release", err)
+	m.countFailure("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})
-	m.cleaned(upTo, err)
+	m.answerReleases(upTo, err)
 	m.commands.cleaning = m.commands.last() > 0
 }
 
 // handedOver handles the answer to a hand-over. If the authority refused it, the lease is released.
 // For example, a lease that is breaking cannot be handed over, but is still locked.
 func (m *machine) handedOver(r request, now time.Time, err error) {
-	from, c := m.ledger.find(r.ID), m.commands.serving
+	from, asker := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}
 	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
 	switch {
 	case err == nil:
 		m.ledger.settle(from)
 	case lease.CodeOf(err).Refusal() && from != nil:
-		m.clean(from)
-		m.wait(call{ticket: c, refused: err})
+		m.markPending(from)
+		m.enqueue(call{ticket: asker, refused: err})
 		return
 	default:
-		m.failed("hand over", err)
+		m.countFailure("hand over", err)
 	}
-	m.answer(c, err)
+	m.answer(asker, err)
 }

@@ -28,7 +28,7 @@ func TestRequestThatOutlivesItsID(t *testing.T) {
 			h.acquire(t)
 			n.lose(t, h)
 		}, lease.ErrBroken},
-		{"broken while nobody answers", func(t *testing.T, n *network, h *holder) {
+		{"broken while the authority does not answer", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
 			n.breaks(t, 30*time.Second)
 			time.Sleep(15 * time.Second)

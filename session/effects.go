@@ -6,7 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// effects are the actions that the Session performs after a step, when it holds no lock.
+// The type effects lists the actions that the Session must perform after a step of its machine. The
+// Session performs them without holding a lock.
 type effects struct {
 	stop    error     // if not nil, the contexts of WhileHeld end with this cause
 	ended   error     // if not nil, everything that belongs to the incarnation ends with this cause
@@ -30,8 +31,8 @@ type ticket struct {
 	op     op
 }
 
-// cleans reports whether the call waits until the pending IDs are released.
-func (c call) cleans() bool { return c.op == opRelease || c.op == opSettle || c.refused != nil }
+// isCleanup reports whether the call waits until the machine has released all pending IDs.
+func (c call) isCleanup() bool { return c.op == opRelease || c.op == opSettle || c.refused != nil }
 
 type op uint8
 

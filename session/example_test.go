@@ -59,7 +59,7 @@ func ExampleSession_OnLost() {
 	// lost: broken false
 }
 
-// Who revokes a lease can give the holder time to finish.
+// An operator who revokes a lease can give the holder time to finish.
 func ExampleSession_OnBreaking() {
 	ctx := context.Background()
 	now := clock.NewMock()
@@ -87,7 +87,7 @@ func ExampleSession_OnBreaking() {
 	// next: true
 }
 
-// A holder hands its lease over, so that nobody can come between.
+// A holder hands its lease over, so that no third holder can acquire it in between.
 func ExampleSession_HandOver() {
 	ctx := context.Background()
 	authority := memory.New(nil).Authority()

@@ -176,7 +176,7 @@ func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 // releaseCalledSince reports whether a Release was called after the request was sent, and waits.
 func (w *world) releaseCalledSince(p *packet) bool {
 	for _, c := range w.h[p.who].m.commands.waiting {
-		if c.cleans() && c.number > p.lastCall {
+		if c.isCleanup() && c.number > p.lastCall {
 			return true
 		}
 	}
@@ -304,7 +304,7 @@ func (w *world) returns(i int) {
 		w.packets[i].stuck = false
 	}
 	w.h[p.who].stuck--
-	w.h[p.who].m.returned(w.now(p.who))
+	w.h[p.who].m.returned(w.now(p.who), p.request)
 	w.after(p.who)
 }
 
@@ -534,7 +534,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 			w.fail("acquire-held", "an Acquire is sent while holding")
 		}
 		if !w.hasCall(who, opAcquire) {
-			w.fail("late-grant", "an Acquire is sent that nobody waits for")
+			w.fail("late-grant", "an Acquire is sent for which no call waits")
 		}
 		if r.aim == aimTakeOver {
 			if h.seen.State != lease.Leased || h.seen.ID != r.ID {
@@ -592,7 +592,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 		}
 	case aimHandOver:
 		if !w.hasCall(who, opHandOver) && !w.cfg.cancels {
-			w.fail("hand-over", "a hand-over is sent that nobody has called")
+			w.fail("hand-over", "a hand-over is sent without a call of HandOver")
 		}
 		*h.flag(r.ID) |= handed
 		if *h.flag(r.ID)&used == 0 {
@@ -675,8 +675,8 @@ func (w *world) checkReleased(who int) {
 	}
 }
 
-// justBroken reports whether a record shows a lease that its holder has lost by a break, and that
-// is locked until the break is over. Nobody has to release it.
+// justBroken reports whether a record shows a lease that its holder has lost by a break, and that is
+// locked until the break is over. It need not be released.
 func (w *world) justBroken(rec lease.Record) bool {
 	return rec.State == lease.Breaking && rec.ID[0] != rivalsIDs && *w.h[rec.ID[0]-1].flag(rec.ID)&over != 0
 }

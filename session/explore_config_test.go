@@ -22,7 +22,7 @@ type config struct {
 	world    kinds    // what else happens
 	together int      // calls of a kind that wait at the same time
 	bounds   bounds
-	more     bounds // in a deep run, besides
+	more     bounds // added to bounds by -explore.deep
 	periods  []lease.Period
 
 	rivalOwner    string
@@ -33,8 +33,8 @@ type config struct {
 	unknown       error         // of an unknown outcome
 	pauses        bool          // a machine may wake up late
 
-	states  int // at most, in an ordinary run
-	deep    int // and in a deep one
+	states  int // an ordinary run ends at this number of states
+	deep    int // with -explore.deep the run ends at this number
 	longest int // ticks after which all that is finite has ended
 }
 

@@ -47,9 +47,9 @@ const (
 	evReturn    // its Do returns
 	evDuplicate // it will arrive once more
 	evGarble    // it is granted, and the answer shows the grant of another ID
-	evCorrupt   // it is granted, and the answer shows no record
+	evCorrupt   // it is granted, and the answer shows a record whose duration is zero
 	evRefuse    // a renewal is granted, and the answer is a refusal that shows the own ID in force
-	evBlank     // it is decided, and the answer is a bad argument
+	evBlank     // it is decided, and the answer is ErrConflict without a record
 
 	// Of others.
 	evRival   // the rival acquires
@@ -309,7 +309,7 @@ func (w *world) do(e event) {
 	w.checkSafe()
 }
 
-// arrive lets the authority decide a request that nobody waits for.
+// arrive lets the authority decide a request for whose answer no call waits.
 func (w *world) arrive(i int) {
 	p := &w.packets[i]
 	w.apply(p)

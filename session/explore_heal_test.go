@@ -7,8 +7,8 @@ import "github.com/fencedlease/lease"
 // call is answered, Release and Close leave nothing of a holder in force, another can acquire, and
 // without Close the holder itself can.
 //
-// What happens depends on the key of the world alone. So nothing is tried twice: done holds the
-// keys from which all went well.
+// The result depends only on the key of the world. So heal tries no key twice: s.healed has the keys
+// from which all went well.
 func (s *search) heal(w *world, key uint64) {
 	if s.healed.has(key) {
 		return
@@ -163,7 +163,7 @@ func (w *world) endsAcquired(who int) {
 	}
 }
 
-// holds reports whether what is believed is in force, or somebody else has just ended it.
+// holds reports whether the believed ID is in force, or another client has just ended its lease.
 func (w *world) holds(who int) bool {
 	rec := w.rec.At(w.authorityNow())
 	return rec.State.Locked() && rec.ID == w.h[who].inc.id || w.h[who].inc.excused

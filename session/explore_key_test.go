@@ -160,7 +160,7 @@ func (k *key) holder(w *world, who int) {
 		k.call(h, c)
 		k.bools(c.number > inFlight.call)
 	}
-	k.bools(q.cleaning, q.tookOver, q.changed, m.closed, h.closed)
+	k.bools(q.cleaning, q.triedTakeOver, q.tookOver, m.closed, h.closed)
 
 	for _, c := range h.calls.slice() {
 		k.word(uint64(c.op))
@@ -275,13 +275,13 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		of     any
 		fields string
 	}{
-		{machine{}, "o name random ledger term commands failing unique closed out "},
+		{machine{}, "o name random ledger term commands failures unique closed out "},
 		{claim{}, "id phase inDoubt disclosed probed contexts due "},
 		{term{}, "number belief renewal notice failed stopped "},
 		{renewal{}, "inFlight again at sent "},
 		{notice{}, "at left end "},
 		{belief{}, "id token sent budget "},
-		{commands{}, "inFlight serving waiting cleaning tookOver changed stuck "},
+		{commands{}, "inFlight serving waiting cleaning stuck triedTakeOver tookOver "},
 		{call{}, "ticket to refused "},
 		{request{}, "Request aim term call sent "},
 		{holder{}, "m dice calls contexts guarded told inc newest flags stuck closed prior begun seen lifting "},

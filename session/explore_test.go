@@ -13,12 +13,14 @@ import (
 )
 
 var (
-	deep = flag.Bool("explore.deep", os.Getenv("EXPLORE_DEEP") != "", "explore about ten million states, and plant every bug")
+	deep = flag.Bool("explore.deep", os.Getenv("EXPLORE_DEEP") != "", "explore up to 500,000 states in each configuration; TestPlantedBugs plants every bug")
 	save = flag.String("explore.save", "", "the directory for interaction files of what is found")
 )
 
-// TestExplore runs the machine through every order of events, in each configuration, up to its
-// bounds. Worlds are copied and not replayed, and each is visited once.
+// TestExplore tries the orders of events breadth-first. In each configuration it ends when it has
+// found all states within the bounds of the configuration, or reaches the configuration's number of
+// states. It logs which searches ended at that number. Worlds are copied and not replayed, and each
+// is visited once.
 //
 // With -coverpkg=./session it reaches every statement of machine.go, command.go, term.go, ledger.go,
 // effects.go and belief.go, but for these:
@@ -27,9 +29,9 @@ var (
 //     IDs. TestFullLedger and TestDroppedClaim cover that.
 //   - elapsed, when the wall clock has jumped ahead: the clocks here have no wall clock of their own.
 //     TestElapsed covers it.
-//   - takes: Wait looks at records, and its calls are ended here without a look. TestWait covers it.
-//   - tried, when a take-over is broken between its change and its Acquire: only the deep run comes
-//     that far. testdata/h08-take-over-is-broken.txt covers it.
+//   - canAcquire: Wait reads records, and its calls are ended here without a read. TestWait covers it.
+//   - acquireAnswered, if a take-over is broken between its change and its Acquire: only the deep run
+//     comes that far. testdata/h08-take-over-is-broken.txt covers it.
 func TestExplore(t *testing.T) {
 	var (
 		mu                  sync.Mutex

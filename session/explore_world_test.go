@@ -97,7 +97,7 @@ type incarnation struct {
 	number  uint64
 	until   time.Time // U, computed again from the answers; zero: infinite
 	stopped bool
-	excused bool // somebody else has broken, changed or taken over what is believed, unseen
+	excused bool // another client has broken, changed or taken over the lease, and the holder has not seen it
 	again   bool // a signal came while a renewal was in flight
 	renewed time.Time
 	told    telling
@@ -154,7 +154,7 @@ type packet struct {
 	applied  bool     // the authority has decided: res and err are its answer
 	answered bool     // the machine was: only an effect at the authority is still to come
 	stuck    bool     // so it has, but its Do has not returned
-	outdated bool     // somebody else has changed the record since
+	outdated bool     // another client has changed the record since
 	decided  lease.ID // the ID in force when it was decided, also if the answer hides it
 	res      lease.Result
 	err      error
@@ -533,8 +533,8 @@ func (w *world) apply(p *packet) {
 	w.noteRecord()
 }
 
-// touched notes that somebody else has done something to the lease of an ID. Its holder cannot
-// know that before a renewal that is decided later is answered.
+// touched notes that another client has changed the lease of an ID. Its holder cannot know that
+// before a renewal that is decided later is answered.
 func (w *world) touched(id lease.ID) {
 	if id[0] == 0 || id[0] == rivalsIDs {
 		return

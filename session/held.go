@@ -10,25 +10,27 @@ import (
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
 // stopped. The context belongs to the incarnation that is held at the time of the call. It ends a
-// StopWindow before U. Work that stops within the StopWindow has stopped before another holder can
-// begin. The function [context.Cause] returns why the context has ended:
+// StopWindow before U. If the work stops within the StopWindow, it has stopped before another holder
+// can have the lease. The function [context.Cause] returns why the context has ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was
 //     not renewed in time, or is breaking;
 //   - a [*lease.LostError] with another Reason: the lease was lost, for example because the process
 //     was suspended;
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
-//   - [lease.ErrNotHeld]: the lease was not held at the call.
+//   - [lease.ErrNotHeld]: the lease was not held at the call;
+//   - the cause of ctx: ctx has ended;
+//   - [context.Canceled]: the returned function was called.
 //
 // A context that has ended stays ended, even if a renewal is granted within the StopWindow. If the
 // context has ended but the lease is still held, call Release before the next Acquire. Without a
-// Release, Acquire returns true because the old incarnation is still held, and sends no request.
+// Release, the old incarnation is still held, so Acquire sends no request and returns true.
 //
 // Until the returned function is called, the Session assumes that the work is running. If the lease
 // is lost while the work is running, the Session does not release it at once. An immediate release
-// would let another holder begin while the work is running. Instead, the Session waits until the
-// returned function is called or the lease has ended by itself. Call the function even if the context
-// has ended. It may be called more than once.
+// would let another holder acquire the lease while the work is running. Instead, the Session delays
+// the release until the returned function is called or the lease has ended by itself. Call the
+// function even if the context has ended. It may be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := cancel.New(ctx)
 	var (
@@ -46,8 +48,8 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		return c.Context, func() {}
 	}
 	return c.Context, func() {
-		// If the lease was lost and the loss has not been detected yet, this step detects the loss
-		// and ends the context with the loss as its cause.
+		// If the Session has not noticed the loss of its lease yet, this step detects the loss, and
+		// ends the context with the loss as its cause.
 		s.step(func(m *machine, now time.Time) {
 			if !back {
 				back = true

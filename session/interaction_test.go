@@ -1,186 +1,263 @@
 package session
 
 import (
-	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
 
-// A script writes down what happens, as an interaction file.
-type script struct {
-	file  strings.Builder
-	lines []string
-	until [2]time.Time // U, as it was written last
+var update = flag.Bool("update", false, "write the interaction files again")
+
+// TestInteractions runs the files testdata/*.txt. Each is a list of commands, and of what the
+// machines ask their shells to do after each:
+//
+//	# A comment.
+//
+//	a acquire
+//	----
+//	a: sends #1: acquire a1
+//
+// Two holders are called a and b. Their requests are numbered, and their IDs are a1, a2, ... and
+// b1, b2, ...; r1, r2, ... are those of a rival without a machine. The first command describes the
+// world: "config" and the name of one that TestExplore explores, or "world" and its settings, as
+// described at scriptConfig. Times are counted from the beginning. The other commands are the
+// events of explore_events_test.go:
+//
+//	a acquire, release, close, settle, wait, disclose, bind   a holder's methods are called
+//	a hand-over b1      a calls HandOver with an ID
+//	a cancel 2          the context of call 2 ends
+//	a unbind a1         a context of WhileHeld for a1 is given back
+//	a looks             a watch has signalled, and the record is read
+//	a wakes             the time is called at which the machine asked to be called
+//	exchange #1         a request is decided by the authority, and answered
+//	deliver #1          it is decided; the answer is under way
+//	answer #1           the answer arrives
+//	lose #1             the request is lost: its outcome is unknown
+//	lose-answer #1      it is decided, and the answer is lost
+//	delay #1            its outcome is unknown, and it arrives later
+//	arrive #1           it arrives
+//	stick #1            its outcome is unknown, and its Do does not return
+//	return #1           its Do returns
+//	duplicate #1        the request will arrive once more
+//	garble #1           the answer shows a grant of another ID
+//	corrupt #1          the answer of a grant shows a record whose duration is zero
+//	refuse #1           a renewal is granted, and answered by a refusal that shows the own ID
+//	blank #1            it is decided, and the answer is ErrConflict without a record
+//	rival acquire, rival release
+//	break 2s            an operator breaks the lease, with a period or "absent"
+//	tick                a second passes
+//
+// The exploration prints a violation as such a file. It can be saved here. To write one by hand,
+// write the commands, each followed by a line "----" and an empty line, and let
+//
+//	go test -run TestInteractions ./session -update
+//
+// write what the machines do. Then read whether that is right.
+func TestInteractions(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files:", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := interact(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(text) {
+				t.Errorf("%s\n(go test -run Interactions -update writes the files again)", firstDifference(string(text), got))
+			}
+			if strings.Contains(got, "PROBLEM") {
+				t.Errorf("a property does not hold:\n%s", got[strings.Index(got, "PROBLEM"):])
+			}
+		})
+	}
 }
 
-func (s *script) command(text string) { s.file.WriteString(text + "\n----\n") }
-
-// result writes what has happened since the last command.
-func (s *script) result(problem string) {
-	for _, l := range s.lines {
-		s.file.WriteString(l + "\n")
-	}
-	if problem != "" {
-		s.file.WriteString("PROBLEM " + problem + "\n")
-	} else if len(s.lines) == 0 {
-		s.file.WriteString("ok\n")
-	}
-	s.lines = nil
-	s.file.WriteString("\n")
-}
-
-// step lets an event happen, and writes it down if there is a script.
-func (w *world) step(e event) {
-	if w.script == nil {
-		w.do(e)
-		return
-	}
-	was := w.problem
-	w.script.command(w.text(e))
-	defer func() {
-		problem := ""
-		if r := recover(); r != nil {
-			problem = fmt.Sprint("panic: ", r)
-			defer panic(r)
-		} else if w.problem != was {
-			problem = w.problem.property + ": " + w.problem.text
-		}
-		w.script.result(problem)
-	}()
-	w.do(e)
-}
-
-// heading writes a comment.
-func (w *world) heading(text string) {
-	if w.script != nil {
-		w.script.file.WriteString("# " + text + "\n\n")
-	}
-}
-
-func (w *world) note(format string, args ...any) {
-	if w.script != nil {
-		w.script.lines = append(w.script.lines, fmt.Sprintf(format, args...))
-	}
-}
-
-func (w *world) noteRecord() {
-	if w.script != nil {
-		w.note("the record is %s", w.recordText(w.rec))
-	}
-}
-
-func name(who int) string { return string(rune('a' + who)) }
-
-func idName(id lease.ID) string {
-	switch id[0] {
-	case 0:
-		return "no ID"
-	case rivalsIDs:
-		return fmt.Sprintf("r%d", id[1])
-	}
-	return fmt.Sprintf("%s%d", name(int(id[0])-1), id[1])
-}
-
-func orError(s string, err error) string {
+// The comment of TestInteractions describes every command.
+func TestCommandsAreDescribed(t *testing.T) {
+	source, err := os.ReadFile("interaction_test.go")
 	if err != nil {
-		return errorText(err)
+		t.Fatal(err)
 	}
-	return s
-}
-
-// errorText is one line: the text of our own errors, and the Code of others.
-func errorText(err error) string {
-	var lost *lease.LostError
-	if errors.As(err, &lost) {
-		return lost.Reason.String()
-	}
-	if code, ok := err.(lease.Code); ok {
-		return code.String()
-	}
-	return err.Error()
-}
-
-// timeText is how long after the beginning a time is.
-func (w *world) timeText(t time.Time) string {
-	if t.IsZero() {
-		return "forever"
-	}
-	return t.Sub(beginning).String()
-}
-
-func (w *world) recordText(r lease.Record) string {
-	s := r.State.String()
-	if !r.ID.IsZero() {
-		s += " " + idName(r.ID)
-	}
-	if r.State.Locked() {
-		s += " until " + w.timeText(r.Until)
-	}
-	return s
-}
-
-func (w *world) requestText(r lease.Request) string {
-	switch r.Action {
-	case lease.ActionAcquire:
-		return "acquire " + idName(r.Proposed)
-	case lease.ActionChange:
-		return "change " + idName(r.ID) + " to " + idName(r.Proposed)
-	}
-	return r.Action.String() + " " + idName(r.ID)
-}
-
-var aims = map[aim]string{aimTakeOver: " (a take-over)", aimProbe: " (to release it)", aimHandOver: " (a hand-over)"}
-
-var ops = map[op]string{opAcquire: "acquire", opRelease: "release", opHandOver: "hand-over", opSettle: "settle", opWait: "wait"}
-
-// noteEffects writes down what a machine asks its shell to do.
-func (w *world) noteEffects(who int, out effects) {
-	if w.script == nil {
-		return
-	}
-	h := &w.h[who]
-	if out.stop != nil {
-		w.note("%s: contexts end: %s", name(who), errorText(out.stop))
-	}
-	if out.ended != nil {
-		w.note("%s: no longer holds: %s", name(who), errorText(out.ended))
-	}
-	if b := h.m.term.belief; out.began && b != nil {
-		w.note("%s: holds %s until %s, with token %s", name(who), idName(b.id), w.timeText(b.until()), tokenText(b.token))
-	} else if b != nil && !b.until().Equal(w.script.until[who]) {
-		w.note("%s: holds until %s", name(who), w.timeText(b.until()))
-	}
-	if b := h.m.term.belief; b != nil {
-		w.script.until[who] = b.until()
-	}
-	for _, r := range out.report {
-		switch r := r.(type) {
-		case *lease.LostError:
-			w.note("%s: OnLost: %s", name(who), errorText(r))
-		case breakInfo:
-			w.note("%s: OnBreaking: until %s", name(who), w.timeText(r.until))
-		case failure:
-			w.note("%s: %s failed %d times: %s", name(who), r.what, r.count, errorText(r.err))
+	for _, verb := range verbs {
+		if described := regexp.MustCompile(`(?m)^//\t.*\b` + regexp.QuoteMeta(verb) + `\b`); !described.Match(source) {
+			t.Errorf("the list of commands above TestInteractions lacks %q", verb)
 		}
 	}
-	for i, r := range out.send {
-		w.note("%s: sends #%d: %s%s", name(who), int(w.serial)+1+i, w.requestText(r.Request), aims[r.aim])
-	}
-	for _, a := range out.answers {
-		result := "done"
+}
+
+// interact runs a file, and returns it with what has happened.
+func interact(text string) (string, error) {
+	var w *world
+	var commands []string
+	s := new(script)
+	results := false
+	for i, line := range strings.Split(text, "\n") {
 		switch {
-		case a.err == errNotGranted:
-			result = "false"
-		case a.err != nil:
-			result = "error: " + errorText(a.err)
-		case a.op == opAcquire:
-			result = "true, with token " + tokenText(a.token)
+		case line == "----":
+			s.file.WriteString("----\n")
+			for _, command := range commands {
+				if err := s.run(&w, command); err != nil {
+					return "", fmt.Errorf("line %d: %w", i, err)
+				}
+			}
+			s.result("")
+			commands, results = nil, true
+		case line == "":
+			if !results {
+				s.file.WriteString("\n")
+			}
+			results = false
+		case results:
+		case strings.HasPrefix(line, "#"):
+			s.file.WriteString(line + "\n")
+		default:
+			commands = append(commands, line)
+			s.file.WriteString(line + "\n")
 		}
-		w.note("%s: call %d (%s): %s", name(who), a.call, ops[a.op], result)
+	}
+	return strings.TrimRight(s.file.String(), "\n") + "\n", nil
+}
+
+// run runs one command.
+func (s *script) run(w **world, command string) error {
+	verb, rest, _ := strings.Cut(command, " ")
+	switch {
+	case *w == nil && verb == "config":
+		for _, c := range configs {
+			if c.name == rest {
+				*w = newWorld(c)
+				(*w).script = s
+				return nil
+			}
+		}
+		return fmt.Errorf("no configuration %q", rest)
+	case *w == nil && verb == "world":
+		c, err := scriptConfig(rest)
+		if err != nil {
+			return err
+		}
+		*w = newWorld(c)
+		(*w).script = s
+		(*w).describe()
+		return nil
+	case *w == nil:
+		return fmt.Errorf("%q comes before the world", command)
+	}
+	if verb == "break" {
+		if err := (*w).cfg.allow(rest); err != nil {
+			return err
+		}
+	}
+	e, err := (*w).parse(command)
+	if err != nil {
+		return err
+	}
+	was := (*w).problem
+	(*w).do(e)
+	if p := (*w).problem; p != was {
+		s.lines = append(s.lines, "PROBLEM "+p.property+": "+p.text)
+	}
+	return nil
+}
+
+// scriptConfig reads the settings of a world: holders=2; duration, interval, margin and window of
+// the options; infinite; owner; takes-over; hides, for an authority that does not show IDs when it
+// refuses; unsure, for how much less it makes certain than is left; and rival, for the rival's owner.
+func scriptConfig(settings string) (*config, error) {
+	c := config{name: "world"}
+	o := plain("ada")
+	equal := false
+	for _, s := range strings.Fields(settings) {
+		key, value, _ := strings.Cut(s, "=")
+		d, err := time.ParseDuration(value)
+		switch key {
+		case "holders":
+			c.holders, err = int(value[0]-'0'), nil
+		case "infinite":
+			o.Duration, err = lease.Infinite, nil
+		case "duration":
+			o.Duration = d
+		case "interval":
+			o.RenewInterval = d
+		case "margin":
+			o.Margin = d
+		case "window":
+			o.StopWindow = d
+		case "owner":
+			o.Owner, equal, err = value, true, nil
+		case "takes-over":
+			o.TakeOver, equal, err = true, true, nil
+		case "hides":
+			c.hides, err = true, nil
+		case "unsure":
+			c.unsure = d
+		case "rival":
+			c.rivalOwner, err = value, nil
+		default:
+			return nil, fmt.Errorf("no setting %q", key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.options = [2]Options{o, o}
+	if !equal {
+		c.options[1].Owner = "bob"
+	}
+	return c.make(), nil
+}
+
+// allow adds a period to those that an operator may break with.
+func (c *config) allow(period string) error {
+	p := lease.Period{}
+	if period != "absent" {
+		d, err := time.ParseDuration(period)
+		if err != nil {
+			return err
+		}
+		p = lease.Grace(d)
+	}
+	c.periods = append(c.periods[:len(c.periods):len(c.periods)], p)
+	return nil
+}
+
+// describe says what the options come to.
+func (w *world) describe() {
+	o := &w.cfg.options[0]
+	if o.Duration == lease.Infinite {
+		w.note("a lease that never ends, renewed every %v", o.RenewInterval)
+	} else {
+		w.note("a grant of %v is believed for %v, and renewed every %v", o.Duration, o.budget(o.Duration), o.RenewInterval)
 	}
 }
 
-func tokenText(t lease.Token) string { return strings.TrimLeft(string(t), "0") }
+func firstDifference(a, b string) string {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range as {
+		if i >= len(bs) || as[i] != bs[i] {
+			got := "(end)"
+			if i < len(bs) {
+				got = bs[i]
+			}
+			return fmt.Sprintf("line %d\nhas %s\nand now %s", i+1, as[i], got)
+		}
+	}
+	return "there is more now"
+}

@@ -7,29 +7,32 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A claim describes one ID that this holder has made. Each claim is in exactly one phase.
+// A claim describes one ID that this holder has made. Each claim is in exactly one phase. An ID is in
+// force while the lease is locked under this ID.
 type claim struct {
 	id    lease.ID
 	phase phase
 
-	// inDoubt is true if an Acquire of the ID, or a change to the ID, has an unknown outcome. A
-	// request with an unknown outcome may still reach the authority at any time, and put the ID in
-	// force.
+	// inDoubt is true if an Acquire or a take-over with this ID has an unknown outcome. Such a
+	// request may still reach the authority at any time. The lease may then become locked under the
+	// ID.
 	inDoubt bool
 
 	// disclosed is true once Session.ID has returned the ID. Another holder may then hand the lease
 	// over to the ID.
 	disclosed bool
 
-	// probed is true once the ID of an infinite lease was acquired and released only to change the
-	// record.
+	// probed is true once the authority has granted a probe with this ID, or has refused it because
+	// the lease is breaking. A probe is an Acquire that serves only to change the record. The comment
+	// of machine.released explains probes.
 	probed bool
 
-	// contexts is the number of contexts of WhileHeld for the incarnation that are still in use.
+	// The field contexts is the number of contexts that WhileHeld has returned for this incarnation.
+	// A context counts until its work has stopped.
 	contexts int32
 
-	// due is the time at which a deferred release is sent even if contexts are still in use. Zero
-	// means never.
+	// The field due is the time at which a deferred release is sent even if the work has not stopped.
+	// Zero means never.
 	due time.Time
 }
 
@@ -45,12 +48,12 @@ const (
 	settled                   // not in force now; it is in doubt or disclosed, so it may come into force later
 )
 
-// mostClaims is the largest number of claims, which bounds the memory of a holder that never reaches
-// its authority.
+// mostClaims is the largest number of claims in a ledger. Without this limit, a holder that never
+// reaches its authority could need more and more memory.
 const mostClaims = 256
 
-// A ledger is the list of the claims, oldest first. At most one claim is in phase proposed or held,
-// and at most one is in phase given.
+// A ledger is the list of the claims, oldest first. In a ledger, at most one claim has the phase
+// "proposed" or "held", and at most one claim has the phase "given".
 type ledger []claim
 
 // find returns the claim of an ID, or nil if there is none.
@@ -84,8 +87,9 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// settle records that an ID is certainly not in force. If a late request or another holder may still
-// put the ID in force, settle keeps the claim in phase settled. Otherwise it drops the claim.
+// settle records that an ID is certainly not in force. If the ID is in doubt or disclosed, the lease
+// may still become locked under it later. For such an ID, settle keeps the claim, and changes its
+// phase to settled. Otherwise it drops the claim.
 func (l *ledger) settle(c *claim) {
 	if c == nil {
 		return
@@ -107,10 +111,12 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll marks every ID that may be in force as pending, which means that it has to be released.
-// This includes an ID that is being handed over. The settled IDs of a finite lease are not released
-// again, because a finite lease ends by itself even if a late request acquires it. For an infinite
-// lease, each call of releaseAll releases every ID again that a late request may still put in force.
+// releaseAll marks every ID that may be in force as pending, so that the machine releases it. This
+// includes an ID that is being handed over.
+//
+// If a settled ID is in doubt, a late request may still lock the lease under that ID. If the lease is
+// finite, it then ends by itself, so releaseAll leaves the settled IDs unmarked. If the lease is
+// infinite, every call of releaseAll also marks the settled IDs that are in doubt.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

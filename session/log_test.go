@@ -75,8 +75,10 @@ func TestLoggerByDefault(t *testing.T) {
 			{first, `level=INFO msg="lease: term began" name=jobs/nightly token=00000000000000000001`, 1},
 			{first, "released", 0},
 			{first, "term ended", 0},
+			{first, ` owner=` + h.Owner(), 1},
 			{second, `level=DEBUG msg="lease: released"`, 1},
-			{second, `level=INFO msg="lease: term ended" err="the work failed" name=jobs/nightly token=00000000000000000001`, 1},
+			{second, ` token=00000000000000000001 owner=` + h.Owner(), 1}, // released
+			{second, `level=INFO msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000001`, 1},
 			{second, "began", 0},
 		} {
 			if got := len(c.book.lines(c.text)); got != c.want {
@@ -123,6 +125,9 @@ func TestLogOfFailures(t *testing.T) {
 		}
 		n.heal()
 		h.acquire(t)
+		if again := book.lines(`level=INFO msg="lease: the authority answers again"`); len(again) != 1 || !strings.Contains(again[0], "failures=100 owner=") {
+			t.Errorf("the end of the failures is logged as %v", again)
+		}
 		n.keep(lease.ActionRenew, failRequest)
 		time.Sleep(time.Minute)
 		h.lostOnce(t, lease.ErrExpired)
@@ -252,9 +257,136 @@ func TestLogOfTerms(t *testing.T) {
 		if err != errWork {
 			t.Errorf("run: %v", err)
 		}
-		began, ended := book.lines(`level=INFO msg="lease: term began"`), book.lines(`level=INFO msg="lease: term ended" err="the work failed"`)
+		began, ended := book.lines(`level=INFO msg="lease: term began"`), book.lines(`level=INFO msg="lease: term ended" name=jobs/nightly err="the work failed"`)
 		if len(began) != 3 || len(ended) != 3 {
 			t.Errorf("%d terms began and %d ended, in\n%s", len(began), len(ended), book.out.String())
 		}
+	})
+}
+
+// A term that ends early is logged as a warning, even if the lease was released before it was lost.
+func TestLogOfTermThatWasCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := newLogbook()
+		n := overMemory()
+		h := n.open(t, nil)
+		n.keep(lease.ActionRenew, failRequest)
+		err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+			<-ctx.Done()
+			return nil
+		}, &session.RunOptions{Logger: slog.New(book)})
+		h.notLost(t)
+		ended := book.lines(`msg="lease: term ended"`)
+		if lost := book.lines("<nil>"); len(lost) > 0 {
+			t.Errorf("logged: %v", lost)
+		}
+		if !errors.Is(err, lease.ErrStopWindow) || len(ended) != 1 || !strings.Contains(ended[0], "level=WARN") {
+			t.Errorf("run: %v; logged: %v", err, ended)
+		}
+	})
+}
+
+// While Run or AcquireWait contends for a lease that another holder has, it logs one record, however
+// many attempts are refused. It logs no record if the first attempt is granted.
+func TestLogOfWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, other := n.open(t, nil), n.open(t, nil)
+		occupy := func() {
+			other.acquire(t)
+			time.AfterFunc(time.Minute, func() { other.release(t) })
+		}
+		occupy()
+		terms, book := 0, newLogbook()
+		err := session.Run(t.Context(), h, func(context.Context, lease.Token) error {
+			terms++
+			return errWork
+		}, &session.RunOptions{Logger: slog.New(book), Again: func(error) bool {
+			switch terms {
+			case 1: // the second term begins after another wait
+				occupy()
+			case 3: // the third term begins without a wait
+				return false
+			}
+			return true
+		}})
+		if err != errWork {
+			t.Errorf("run: %v", err)
+		}
+		if lines := book.lines(`level=INFO msg="lease: waiting for another holder" name=jobs/nightly holder=` + other.Owner()); terms != 3 || len(lines) != 2 {
+			t.Errorf("%d terms, and the log is\n%s", terms, book.out.String())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l, book := &plain{}, newLogbook() // a Lease without a name
+		l.set(false, errNet)
+		time.AfterFunc(10*time.Second, func() { l.set(false, nil) })
+		time.AfterFunc(20*time.Second, func() { l.set(false, errNet) })
+		time.AfterFunc(30*time.Second, func() { l.set(false, nil) })
+		time.AfterFunc(time.Minute, func() { l.set(true, nil) })
+		if _, err := session.AcquireWait(t.Context(), l, &session.RunOptions{Logger: slog.New(book)}); err != nil {
+			t.Errorf("acquire: %v", err)
+		}
+		if lines := book.lines(""); len(lines) != 1 || !strings.HasSuffix(lines[0], `level=INFO msg="lease: waiting for another holder"`) {
+			t.Errorf("%d attempts are logged as\n%s", l.calls.Load(), book.out.String())
+		}
+	})
+}
+
+// An error that a closed store returns is no answer of the authority, so it ends no series of failures.
+func TestLogOfClosedStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := newLogbook()
+		n := overMemory()
+		h := n.open(t, &session.Options{Logger: slog.New(book)})
+		h.acquire(t)
+		closed := func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			return lease.Result{}, &lease.OpError{Op: "renew", Name: name, Err: lease.ErrClosed}
+		}
+		n.keep(lease.ActionRenew, closed)
+		n.keep(lease.ActionRelease, closed)
+		time.Sleep(time.Minute)
+		h.lostOnce(t, lease.ErrExpired)
+		if again := book.lines("answers again"); len(again) > 0 {
+			t.Errorf("logged: %v", again)
+		}
+		if first := book.lines("failures=1 "); len(first) != 1 {
+			t.Errorf("%d series of failures began: %v", len(first), first)
+		}
+	})
+}
+
+// A clockWithHook calls a function at the next Now.
+type clockWithHook struct{ next *func() }
+
+func (c clockWithHook) Now() time.Time {
+	if f := *c.next; f != nil {
+		*c.next = nil
+		f()
+	}
+	return time.Now()
+}
+
+func (c clockWithHook) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// If a request is not sent because the context of its call has ended, no series of failures ends.
+func TestLogOfUnsentRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := newLogbook()
+		n := overMemory()
+		var next func()
+		h := n.open(t, &session.Options{Logger: slog.New(book), Clock: clockWithHook{&next}})
+		n.keep(lease.ActionAcquire, failRequest)
+		n.keep(lease.ActionRelease, failRequest)
+		for range 4 {
+			h.unknown(t, errNet)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		next = cancel // while the Acquire is begun
+		_, _ = h.Acquire(ctx)
+		if again := book.lines("answers again"); len(again) > 0 {
+			t.Errorf("logged: %v", again)
+		}
+		n.heal()
 	})
 }

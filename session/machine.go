@@ -9,32 +9,33 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. It decides
-// which request is sent next and what an answer means. The machine decides which calls are answered
-// and which handlers are called. The machine also decides when a lease is released, and when the
-// Session must call the machine again.
+// A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. The machine
+// decides which request is sent next, and what follows from its answer. The machine decides which
+// method calls are answered and which handlers are called. The machine also decides when a lease is
+// released, and when the Session must call the machine again.
 //
-// Each input is a method that gets the current time. An input adds actions to the effects of the
-// machine, and the Session then performs these actions. The Session is called the shell of the
-// machine.
+// Each input is a method that gets the current time. An input does not send requests or call handlers
+// itself. It lists such actions in the struct effects, and the Session performs them afterwards. The
+// Session is called the shell of the machine.
 //
-// TestExplore runs a machine through every order of inputs. TestPlantedBugs replaces pieces of the
-// code of this package, and each piece must occur exactly once in its file. CONTRIBUTING.md lists the
-// places that a change of the machine has to touch.
+// TestExplore tries many orders of inputs, in a breadth-first search with a limited number of states.
+// TestPlantedBugs replaces pieces of the source code of this package by bugs. Each of these pieces
+// must occur exactly once in its file. CONTRIBUTING.md lists what else to change when the machine is
+// changed.
 //
 // # Order of commands
 //
-// At most one command and one renewal are in flight at the same time. When a command has been
-// answered, the machine sends the first command of this list that there is:
+// At any time, at most one command is in flight, and at most one renewal for each incarnation. When a
+// command has been answered, the machine sends the first command of this list that there is:
 //
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
 //  3. the Acquire that was called first.
 //
-// An Acquire never overtakes the release of an earlier ID of the same machine. If the outcome of a
-// release is unknown, the machine does not retry the release at once. The next Release or Close
-// retries it. If an Acquire is refused because the ID of that release is still in force, the machine
-// also retries the release. Until then, Acquires are sent all the same.
+// The machine never sends an Acquire ahead of the release of one of its earlier IDs. If the outcome
+// of a release is unknown, the machine does not retry the release at once. The next Release or Close
+// retries it. If an Acquire is refused because the lease is still locked under the earlier ID, the
+// machine also retries the release of that ID. Until then, the machine still sends Acquires.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -42,7 +43,7 @@ type machine struct {
 	ledger   ledger
 	term     term // the incarnation that is held, or the last one that was held
 	commands commands
-	failing  streak
+	failures int  // number of failed requests in a row
 	unique   bool // the owner was made at random, so no other holder has it
 	closed   bool
 	out      *effects // nil if there are none
@@ -54,15 +55,17 @@ type commands struct {
 	serving  ticket   // the Acquire or HandOver that inFlight belongs to; zero if it was abandoned
 	waiting  []call   // in the order in which they were called
 	cleaning bool     // pending IDs have to be released now
-	tookOver bool     // the Acquire in service has tried to take the lease over
-	changed  bool     // the take-over has put our ID in force
 	stuck    int      // number of stuck requests
+
+	triedTakeOver bool // the Acquire in service has tried to take the lease over
+	tookOver      bool // the take-over has put our ID in force
 }
 
 // mostStuck limits the number of stuck requests, which were given up and have not returned. At the
-// limit, the machine sends nothing until a stuck request returns. The number of stuck requests can be
-// one above the limit, because a command and a renewal can both get stuck while one other request is
-// stuck.
+// limit, the machine sends nothing until a stuck request returns. The limit does not stop requests
+// that are already in flight. If requests in flight get stuck too, the number of stuck requests
+// exceeds the limit. For example, assume that one request is stuck while a command and a renewal are
+// in flight. If both get stuck, three requests are stuck.
 const mostStuck = 2
 
 var (
@@ -77,20 +80,20 @@ var (
 // acquire is the input that begins an Acquire.
 func (m *machine) acquire(now time.Time, n uint64) {
 	m.tick(now)
-	c := call{ticket: ticket{n, opAcquire}}
+	waiting := call{ticket: ticket{n, opAcquire}}
 	switch {
 	case m.closed:
-		m.answer(c.ticket, lease.ErrClosed)
+		m.answer(waiting.ticket, lease.ErrClosed)
 	case m.term.belief != nil:
-		m.answer(c.ticket, nil)
+		m.answer(waiting.ticket, nil)
 	default:
-		m.wait(c)
+		m.enqueue(waiting)
 	}
 	m.advance(now)
 }
 
-// release begins a Release, which ends every unanswered Acquire and releases every ID that may be in
-// force.
+// The input release begins a call of Release. A Release ends every unanswered Acquire, and releases
+// every ID that may be in force.
 func (m *machine) release(now time.Time, n uint64) {
 	m.tick(now)
 	m.supersede()
@@ -99,7 +102,7 @@ func (m *machine) release(now time.Time, n uint64) {
 	}
 	m.ledger.releaseAll(m.o.Duration == lease.Infinite)
 	m.commands.cleaning = true
-	m.wait(call{ticket: ticket{n, opRelease}})
+	m.enqueue(call{ticket: ticket{n, opRelease}})
 	m.advance(now)
 }
 
@@ -109,44 +112,46 @@ func (m *machine) close(now time.Time, n uint64) {
 	m.release(now, n)
 }
 
-// settle begins a Settle, which releases the lease in case an Acquire with an unknown outcome was
-// granted. Unlike a Release, it does not end the held incarnation or the Acquires of other calls.
+// The input settle begins a call of Settle. If an Acquire had an unknown outcome, the machine
+// releases the lease in case that Acquire was granted. Unlike Release, Settle does not end a held
+// incarnation, and does not cancel an Acquire that waits for its answer.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
-	m.wait(call{ticket: ticket{n, opSettle}})
+	m.enqueue(call{ticket: ticket{n, opSettle}})
 	m.advance(now)
 }
 
-// handOver begins a HandOver. The incarnation ends before the request is sent, because the receiver
-// may hold the lease as soon as the authority has carried out the request.
+// handOver begins a HandOver. The sender's incarnation ends before the request is sent, because the
+// receiver may hold the lease as soon as the authority has carried out the request.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
-	c := call{ticket: ticket{n, opHandOver}, to: to}
+	waiting := call{ticket: ticket{n, opHandOver}, to: to}
 	from := cmp.Or(m.ledger.newest(held), m.ledger.newest(given))
 	switch {
 	case from == nil:
-		m.answer(c.ticket, lease.ErrNotHeld)
+		m.answer(waiting.ticket, lease.ErrNotHeld)
 	case to.IsZero() || to == from.id:
-		m.answer(c.ticket, &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
+		m.answer(waiting.ticket, &lease.FieldError{Field: "to", Value: to.String(), Bound: "must be the ID of another session", Code: lease.ErrProposed})
 	default:
 		if from.phase == held {
 			m.supersede()
 			m.end(given, lease.ErrReleased)
 		}
-		m.wait(c)
+		m.enqueue(waiting)
 	}
 	m.advance(now)
 }
 
-// await begins a Wait. Until the Wait is answered, the Session keeps reading the record. Release,
-// HandOver and Close answer it.
+// await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
+// Release, HandOver and Close answer it.
 func (m *machine) await(now time.Time, n uint64) {
-	c := call{ticket: ticket{n, opWait}}
+	m.tick(now)
+	waiting := call{ticket: ticket{n, opWait}}
 	if m.closed {
-		m.answer(c.ticket, nil)
+		m.answer(waiting.ticket, nil)
 	} else {
-		m.wait(c)
+		m.enqueue(waiting)
 	}
 	m.advance(now)
 }
@@ -164,10 +169,10 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 			q.serving.number = 0
 		}
 	}
-	for i, c := range q.waiting {
-		if c.number == n {
-			m.answer(c.ticket, err)
-			if c.op == opAcquire || c.op == opWait {
+	for i, waiting := range q.waiting {
+		if waiting.number == n {
+			m.answer(waiting.ticket, err)
+			if waiting.op == opAcquire || waiting.op == opWait {
 				q.remove(i)
 			} else {
 				q.waiting[i].number = 0
@@ -178,8 +183,9 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// disclose returns the ID that is held, or the ID that the next Acquire proposes. It records that
-// another holder may hand the lease over to this ID. For a closed machine it returns the zero ID.
+// disclose returns the ID under which the lease is held, or else the ID that the next Acquire will
+// propose. The method disclose also records that another holder may hand the lease over to this ID.
+// For a closed machine it returns the zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -193,8 +199,8 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // --- Work
 
-// bind counts a context of WhileHeld, and returns the ID of its incarnation. If work must not begin
-// now, bind returns the reason as an error, and does not count the context.
+// bind counts a new context of WhileHeld, and returns the ID of the held incarnation. If work must
+// not begin now, bind returns the reason as an error, and does not count the context.
 func (m *machine) bind(now time.Time) (lease.ID, error) {
 	m.tick(now)
 	defer m.advance(now)
@@ -209,14 +215,14 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind records that the work under a context has stopped. If no other work of a lost incarnation is
-// running, its deferred release is sent.
+// unbind records that the work under a context has stopped. If no other work of the incarnation is
+// running, and the release of its ID was deferred, the machine now sends that release.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
 		c.contexts--
 		if c.contexts == 0 && c.phase == deferred {
-			m.clean(c)
+			m.markPending(c)
 		}
 	}
 	m.advance(now)
@@ -224,21 +230,20 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 
 // --- Time
 
-// advance handles everything that is due at the time now, and then sends the next requests. Every
+// advance handles everything that is due by the current time, and then sends the next requests. Every
 // input ends with a call of advance.
 func (m *machine) advance(now time.Time) {
 	m.tick(now)
 	m.sendNext(now)
 }
 
-// tick handles everything that is due at the time now. Every input begins with a call of tick, so
-// that a belief that has ended is dropped before the input is handled. So a late answer cannot
-// extend it.
+// tick handles everything that is due by the current time. Every input first calls tick, which drops
+// a belief that has ended. So a late answer cannot extend such a belief.
 func (m *machine) tick(now time.Time) {
-	m.term.tick(m, now)
+	m.tickTerm(now)
 	for i := range m.ledger {
 		if c := &m.ledger[i]; c.phase == deferred && !c.due.IsZero() && !now.Before(c.due) {
-			m.clean(c)
+			m.markPending(c)
 		}
 	}
 }
@@ -246,7 +251,7 @@ func (m *machine) tick(now time.Time) {
 // sleep returns how long the Session may wait before it calls advance again. The result
 // lease.Infinite means forever.
 func (m *machine) sleep(now time.Time) time.Duration {
-	wait := m.term.sleep(m, now)
+	wait := m.sleepTerm(now)
 	for i := range m.ledger {
 		if c := &m.ledger[i]; c.phase == deferred && !c.due.IsZero() {
 			wait = min(wait, c.due.Sub(now))
@@ -255,7 +260,7 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take returns the effects of the inputs since the last call of take.
+// take returns all actions that the inputs have listed since the previous call of take.
 func (m *machine) take() effects {
 	var out effects
 	if m.out != nil {
@@ -264,7 +269,8 @@ func (m *machine) take() effects {
 	return out
 }
 
-// effects returns the effects of the current input, so that the input can add to them.
+// The method effects returns the struct in which each input lists its actions. The method take
+// empties this struct.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = new(effects)
@@ -272,9 +278,10 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// canAcquire reports whether an Acquire may be granted although the lease is locked. An Acquire may
-// be granted if the lease can be taken over, or if it is locked under an ID of this machine. If the
-// release of that ID waits for work to stop, an Acquire cannot be granted yet.
+// canAcquire reports whether this Session may be able to acquire a locked lease. The argument rec is
+// the record of this lease. The Session may be able to take the lease over. The Session may also be
+// able to acquire a lease that is locked under one of its own IDs. But if the release of that ID
+// waits for work to stop, an Acquire cannot be granted yet.
 func (m *machine) canAcquire(rec lease.Record) bool {
 	if c := m.ledger.find(rec.ID); c != nil {
 		return c.phase != deferred
@@ -294,8 +301,9 @@ func (m *machine) proposal() *claim {
 	return m.ledger.propose(m.random.ID())
 }
 
-// clean marks an ID for release, and begins to release all such IDs.
-func (m *machine) clean(c *claim) {
+// markPending changes the phase of an ID to pending. The machine then releases all pending IDs, one after
+// the other.
+func (m *machine) markPending(c *claim) {
 	c.phase = pending
 	m.commands.cleaning = true
 }
@@ -308,34 +316,34 @@ func (m *machine) supersede() {
 }
 
 func (m *machine) answerAll(o op, err error) {
-	for c, ok := m.commands.pop(o); ok; c, ok = m.commands.pop(o) {
-		m.answer(c.ticket, err)
+	for waiting, ok := m.commands.pop(o); ok; waiting, ok = m.commands.pop(o) {
+		m.answer(waiting.ticket, err)
 	}
 }
 
-// abandon ends the Acquire in service. The ID of this Acquire is released only after its request is
-// answered. If the release were sent earlier, it could reach the authority before the request, and
-// would then release nothing.
+// abandon ends the Acquire in service. The ID of this Acquire is released only after the authority
+// has answered its request. If the release were sent earlier, it could reach the authority before the
+// acquire request, and would then release nothing.
 func (m *machine) abandon(err error) {
-	c := m.commands.serving
-	if c.op != opAcquire {
+	asker := m.commands.serving
+	if asker.op != opAcquire {
 		return
 	}
-	m.clean(m.ledger.find(m.commands.inFlight.Proposed))
+	m.markPending(m.ledger.find(m.commands.inFlight.Proposed))
 	m.commands.serving = ticket{}
-	m.answer(c, err)
+	m.answer(asker, err)
 }
 
-// wait puts a call at the end of the queue.
-func (m *machine) wait(c call) { m.commands.waiting = append(m.commands.waiting, c) }
+// enqueue puts a call at the end of the queue.
+func (m *machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
 
 // answer ends a call. If an Acquire succeeds, its answer has the token of the held incarnation.
-func (m *machine) answer(c ticket, err error) {
-	if c.number == 0 {
+func (m *machine) answer(asker ticket, err error) {
+	if asker.number == 0 {
 		return
 	}
-	o := outcome{call: c.number, op: c.op, err: err}
-	if b := m.term.belief; b != nil && c.op == opAcquire && err == nil {
+	o := outcome{call: asker.number, op: asker.op, err: err}
+	if b := m.term.belief; b != nil && asker.op == opAcquire && err == nil {
 		o.token = b.token
 	}
 	m.effects().answers = append(m.effects().answers, o)
@@ -344,23 +352,24 @@ func (m *machine) answer(c ticket, err error) {
 // report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// pop removes the first call with operation o from the queue, and returns it. A refused hand-over
-// stays in the queue until the lease is released.
+// pop removes the first call with the operation o from the queue, and returns that call. A refused
+// hand-over stays in the queue until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
-	for i, c := range q.waiting {
-		if c.op == o && c.refused == nil {
+	for i, waiting := range q.waiting {
+		if waiting.op == o && waiting.refused == nil {
 			q.remove(i)
-			return c, true
+			return waiting, true
 		}
 	}
 	return call{}, false
 }
 
-// last returns the number of the last call that waits for releases. If there is none, it returns 0.
+// last returns the number of the newest call that waits for releases. If no call waits for releases,
+// it returns 0.
 func (q *commands) last() (number uint64) {
-	for _, c := range q.waiting {
-		if c.cleans() {
-			number = max(number, c.number)
+	for _, waiting := range q.waiting {
+		if waiting.isCleanup() {
+			number = max(number, waiting.number)
 		}
 	}
 	return number
@@ -369,7 +378,7 @@ func (q *commands) last() (number uint64) {
 // tooManyStuck reports whether nothing may be sent because too many requests are stuck.
 func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }
 
-// remove removes call number i of the queue. An empty queue uses no memory.
+// remove removes the call at index i of the queue. An empty queue uses no memory.
 func (q *commands) remove(i int) {
 	if q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...); len(q.waiting) == 0 {
 		q.waiting = nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tests fail requests all the time: nobody wants to read of it.
+// The tests make many requests fail, and the log records of that would hide the results.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())

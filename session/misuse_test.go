@@ -142,3 +142,29 @@ func TestWaitForANanosecond(t *testing.T) {
 		})
 	}
 }
+
+// A nil context is a bug of the caller, and panics as in package context, but it must not
+// leave the Session locked for those who recover.
+func TestReleaseOfNilContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := session.New(overMemory(), name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("Release(nil) did not panic")
+				}
+			}()
+			//lint:ignore SA1012 that is the case
+			_ = s.Release(nil)
+		}()
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

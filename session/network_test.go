@@ -62,7 +62,7 @@ func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease
 	now := time.Now()
 	if i := len(n.sent) - busiest; i >= 0 && n.sent[i].at.Equal(now) {
 		n.mu.Unlock()
-		panic("a session asks for ever, and no time passes")
+		panic("a session sends requests forever, and no time passes")
 	}
 	n.sent = append(n.sent, sent{req, now})
 	n.flying[req.Action]++
@@ -243,7 +243,7 @@ func hideIDs(ctx context.Context, send func(context.Context) (lease.Result, erro
 	return res, err
 }
 
-// hideOthers is an authority that does not tell the ID of somebody else.
+// hideOthers is an authority that does not report the ID in force when it refuses a request.
 func hideOthers(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	res, err := send(ctx)
 	if err != nil {

@@ -15,14 +15,16 @@ import (
 // Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default
 // is used.
 //
-// New returns an error if a field is out of range. New also returns an error if the fields together
-// leave no time to retry a failed renewal. The sum RenewInterval + 2 RequestTimeout + RetryDelay +
-// StopWindow must not exceed the time for which the Session relies on one grant. The package
-// documentation calls this time U - sent.
+// New returns an error if a field is out of range. RenewInterval, RequestTimeout and RetryDelay must
+// be at least 1 ms, because a shorter time is usually a number without a unit. New also returns an
+// error if the fields together leave no time to retry a failed renewal and then to stop the work. The
+// sum RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must not exceed the time for which
+// the Session relies on one grant. The package documentation calls this time U - sent.
 type Options struct {
-	// Owner labels the lease for people, for example with the name of a process and of its host. The
-	// label proves nothing. Two Sessions with the same Owner exclude each other, except if TakeOver
-	// is set. Default: 16 random hexadecimal digits, which are different for each Session.
+	// Owner is a label for people to read, for example the name of a process and of its host. The
+	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
+	// The label proves nothing. Two Sessions with the same Owner exclude each other, except if
+	// TakeOver is set. Default: 16 random hexadecimal digits, which are different for each Session.
 	Owner string
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. Set TakeOver
@@ -33,8 +35,8 @@ type Options struct {
 	// Owner is empty. If the authority does not report the ID of the earlier holder, Acquire fails
 	// with errors.ErrUnsupported.
 	//
-	// TakeOver turns Watch on. If the earlier holder is still alive and has the same Options, its
-	// own Watch soon reports the loss.
+	// TakeOver turns Watch on. If the earlier holder is still alive and has also set TakeOver, it
+	// watches the record too. It therefore soon learns of its loss.
 	TakeOver bool
 
 	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite
@@ -44,27 +46,32 @@ type Options struct {
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next. Each time it is shortened at random by
-	// up to a tenth. The first renewal comes after a random time between a tenth of RenewInterval
-	// and RenewInterval. Leases that were acquired at the same time are therefore renewed at
-	// different times. An infinite lease is renewed in order to find out whether it was broken.
-	// Default: Duration/3, or 10 s for an infinite lease.
+	// up to a tenth. The first renewal comes after a random time between a tenth of RenewInterval and
+	// RenewInterval. Leases that were acquired at the same time are therefore renewed at different
+	// times. If half of the time for which the Session relies on one grant (U - sent) is shorter than
+	// RenewInterval, the Session uses that half instead. An infinite lease is renewed in order to
+	// find out whether it was broken. Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration
 
-	// RequestTimeout is the time limit of one request to the authority. Default: Duration/6, but at
-	// most 5 s.
+	// RequestTimeout is the time limit of one request to the authority. If it ends a request, the
+	// error says so. Such an error does not match context.DeadlineExceeded, which stands for the
+	// deadline of the caller's own context. Default: Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
 	// RetryDelay is the time from a failed renewal to its retry. Each time it is shortened at random
 	// by up to half. Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
-	// StopWindow is the time that work has for stopping before another holder can begin. The contexts
-	// of [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. A negative
-	// StopWindow means none.
+	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
+	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work
+	// stops within the StopWindow, it has stopped before another holder can have the lease. A
+	// negative StopWindow means none.
 	//
-	// The default is Duration/6, but at most 5 s, and at most the time that RenewInterval,
-	// RequestTimeout and RetryDelay leave for it. The default for an infinite lease is 5 s. An
-	// infinite lease has a stop window only before the end of a break.
+	// The default is Duration/6, but at most 5 s. If the other options leave less time than this, the
+	// default is the time that they leave, but at least half of the usual default. If they leave even
+	// less, New returns an error. A StopWindow that is set may be shorter. The default for an
+	// infinite lease is 5 s. An infinite lease has no end until it is broken. So it has a stop window
+	// only if it is broken. This stop window comes before the end of the break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
@@ -75,47 +82,55 @@ type Options struct {
 	// renewal.
 	//
 	// Watch costs one goroutine and one watch of the record for as long as the lease is held. It also
-	// costs one read of the record for each signal. Some stores signal each renewal. If the record
-	// has not changed at a signal, the Session delays the next read by up to a tenth of
+	// costs one read of the record for each signal. Some stores signal each renewal. If a signal
+	// arrives but the record has not changed, the Session delays the next read by up to a tenth of
 	// RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
 
-	// MaxClockDrift is e, the largest error of a clock rate. With a value of 0.001, the clocks of the
-	// authority and of this machine must run at rates from 0.999 to 1.001. MaxClockDrift must be
-	// below 1. Default: 0.001.
+	// MaxClockDrift is e, the largest error of a clock rate. For example, 0.001 allows the clock of
+	// the authority and the clock of this machine to run at rates from 0.999 to 1.001. MaxClockDrift
+	// must be below 1, and must not be negative. Default: 0.001.
 	MaxClockDrift float64
 
 	// Margin is an additional safety time. CheckAlive turns false at least one Margin before the
 	// authority could end the lease, even if both clocks drift by MaxClockDrift. Default: 1 ms.
 	Margin time.Duration
 
-	// MaxClockJump is how far the wall clock may advance beyond the monotonic clock since the last
-	// granted request was sent. If the wall clock advances further, the Session concludes that the
-	// machine was suspended, and measures the time with the wall clock. If the wall clock is set
-	// forward by more than MaxClockJump, CheckAlive turns false earlier than necessary. Default: 1 s.
+	// MaxClockJump limits how far the wall clock may get ahead of the monotonic clock. The Session
+	// compares how far both clocks have advanced since it sent the last granted request. If the
+	// wall clock is ahead by more than MaxClockJump, the Session concludes that the machine was
+	// suspended, and measures the time with the wall clock. If the wall clock is set forward by
+	// more than MaxClockJump, CheckAlive turns false earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
-	// Clock is the source of time. Default: package time.
+	// Clock is the source of time. Default: package time. A Session waits for the Clock in goroutines
+	// of its own. So each time a test sets its Clock forward, the test must wait for the goroutines
+	// of the Session. In a bubble of testing/synctest, synctest.Wait does that. In most tests the
+	// clock of the synctest bubble is enough, and Clock can stay nil.
 	Clock lease.Clock
 
 	// Rand is the source of the IDs and of the jitter. A Session reads it under its own mutex.
-	// Sessions may share a Rand if it is safe for concurrent use. Two sources must not yield the same
-	// bytes, because holders with equal IDs do not exclude each other. Default: crypto/rand.
+	// Sessions may share a Rand if it is safe for concurrent use. Two sources of random bytes must
+	// not yield the same bytes, because holders with equal IDs do not exclude each other. Default:
+	// crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the log records of the Session:
 	//
-	//   - at Debug, each acquire and each release that succeeded;
+	//   - at Debug, each acquire, release and hand-over that succeeded;
 	//   - at Warn, each break when it begins or is shortened;
-	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failed requests;
+	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failed requests. Requests of all kinds
+	//     belong to one series;
+	//   - at Info, the first request that is answered after such a series;
 	//   - at Error, each loss and each panic of a handler.
 	//
-	// A request that is refused because another holder has the lease is not a failure. A slow Logger
-	// does not delay the Session, even if the Logger never returns. If the Logger is too slow, the
-	// Session drops some records and counts them. Default: slog.Default() at the time of each record.
-	// Use slog.DiscardHandler to turn logging off.
+	// Each log record has the name of the lease and the owner of the Session. If a request is refused
+	// because another holder has the lease, it does not count as a failed request. A slow Logger does
+	// not delay the Session, even if the Logger never returns. If the Logger is too slow, the Session
+	// drops some records and counts them. Default: slog.Default() at the time of each record. Use
+	// slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
 	// Trace is a set of hooks for the events of the Session. Default: none.
@@ -131,6 +146,13 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
+	// shortest is the smallest allowed value of RenewInterval, RequestTimeout and RetryDelay. The
+	// same limit applies to AcquireInterval and ReleaseTimeout in RunOptions. A smaller value is
+	// nearly always a number without a unit. A smaller interval would make the Session send requests
+	// without a pause.
+	shortest = time.Millisecond
+	tooShort = "must be at least 1ms; did you forget the unit?"
+
 	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
@@ -138,8 +160,8 @@ const (
 // because New chooses a different Owner for each Session. The receiver o may be nil.
 //
 // Complete returns the same errors for an option as New. The error wraps a [*lease.FieldError] for
-// each violated rule. A FieldError names a field that the caller has set, and never a default that
-// was computed from that field.
+// each violated rule. A FieldError names a field that the caller should change. It never names a
+// field that Complete has filled in.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -158,7 +180,8 @@ func (o *Options) Complete() (*Options, error) {
 	byDefault(&c.MaxClockJump, defaultMaxClockJump)
 	c.Watch = c.Watch || c.TakeOver
 	if c.StopWindow == 0 {
-		c.StopWindow = max(0, min(fraction(c.Duration, 6), defaultStopWindow, c.room()))
+		window := min(fraction(c.Duration, 6), defaultStopWindow)
+		c.StopWindow = max(window/2, min(window, c.room()))
 	}
 	if c.Clock == nil {
 		c.Clock = timing.System{}
@@ -182,9 +205,12 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n, limited to the valid range from 1 to longest. Because of this limit, an
-// invalid d does not lead to a second error for the default that is computed from d.
-func fraction(d time.Duration, n time.Duration) time.Duration { return max(1, min(d/n, longest)) }
+// fraction returns d/n, but at least the constant shortest and at most the constant longest. So a
+// default that is computed as d/n is valid even if d is invalid. The caller then gets an error for d,
+// and no second error for the default.
+func fraction(d time.Duration, n time.Duration) time.Duration {
+	return max(shortest, min(d/n, longest))
+}
 
 func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
@@ -209,7 +235,9 @@ func (o *Options) inRange() error {
 	} {
 		switch {
 		case f.value <= 0:
-			refuse(f.name, f.value, "must be positive")
+			refuse(f.name, f.value, "must not be negative") // 0 stands for the default
+		case f.value < shortest && (f.name == "RenewInterval" || f.name == "RequestTimeout" || f.name == "RetryDelay"):
+			refuse(f.name, f.value, tooShort)
 		case f.value > longest && f.name != "Duration":
 			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
 		}
@@ -221,40 +249,48 @@ func (o *Options) inRange() error {
 }
 
 // leaveTime checks that a failed renewal can be retried before the stop window begins. Its error
-// names one of the fields that the caller has set. If a smaller value of one field alone is enough,
-// the error names this field and its largest allowed value. Otherwise the error names the first field
-// that the caller has set.
+// names one of the fields that the caller has set. If a smaller value of one field leaves enough
+// time, the error names that field and its largest allowed value. Otherwise the error names the first
+// field that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
-	window := max(0, given.StopWindow)
-	room := o.room() - window
+	room := o.room() - o.window()
 	if room >= 0 {
 		return nil
 	}
-	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v, RetryDelay %v and StopWindow %v must fit into what MaxClockDrift %v and Margin %v leave of Duration %v",
-		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, o.MaxClockDrift, o.Margin, o.Duration)
+	window := o.window().String()
+	if given.StopWindow == 0 {
+		window += " (the shortest default; set StopWindow to allow less)"
+	}
+	grant := o.budget(o.Duration)
+	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v, RetryDelay %v and StopWindow %s are together %v, but a grant gives %v (Duration %v less MaxClockDrift %v and Margin %v)",
+		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, grant-room, max(0, grant), o.Duration, o.MaxClockDrift, o.Margin)
 	timeout := (room + 2*o.RequestTimeout) / 2
-	if given.RetryDelay == 0 {
-		timeout = (2*(room+2*o.RequestTimeout+o.RetryDelay) + 1) / 5 // the default RetryDelay is half of the timeout
+	if requests := room + 2*o.RequestTimeout + o.RetryDelay; given.RetryDelay == 0 {
+		timeout = (2*requests + 1) / 5 // the default RetryDelay is half of the timeout
+		if timeout/2 < shortest {
+			timeout = (requests - shortest) / 2
+		}
 	}
 	var blame error
 	for _, f := range []struct {
 		name  string
 		given bool
 		value any
-		most  time.Duration // largest value that leaves enough time; not positive if no value does
+		most  time.Duration // largest value that leaves enough time
+		least time.Duration // smallest valid value
 		must  string
 	}{
-		{"Duration", given.Duration != 0, o.Duration, 0, "longer"},
-		{"MaxClockDrift", given.MaxClockDrift != 0, o.MaxClockDrift, 0, "lower"},
-		{"RenewInterval", given.RenewInterval != 0, o.RenewInterval, o.RenewInterval + room, "shorter"},
-		{"RequestTimeout", given.RequestTimeout != 0, o.RequestTimeout, timeout, "shorter"},
-		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + room, "shorter"},
-		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, "shorter"},
-		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + room, "shorter"},
+		{"Duration", given.Duration != 0, o.Duration, 0, 1, "longer"},
+		{"MaxClockDrift", given.MaxClockDrift != 0, o.MaxClockDrift, 0, 1, "lower"},
+		{"RenewInterval", given.RenewInterval != 0, o.RenewInterval, o.RenewInterval + room, shortest, "shorter"},
+		{"RequestTimeout", given.RequestTimeout != 0, o.RequestTimeout, timeout, shortest, "shorter"},
+		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + room, shortest, "shorter"},
+		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, 1, "shorter"},
+		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + room, 1, "shorter"},
 	} {
 		switch {
 		case !f.given:
-		case f.most > 0:
+		case f.most >= f.least:
 			return badOption(f.name, f.value, fmt.Sprintf("must be at most %v, %s", f.most, why))
 		case blame == nil:
 			blame = badOption(f.name, f.value, "must be "+f.must+", "+why)
@@ -263,8 +299,9 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// room returns how much time is left before U if a renewal and its retry both time out. The
-// StopWindow must fit into it.
+// room returns the time from the end of a failed retry to U, the end of the belief. It assumes that a
+// renewal has timed out, and that its retry has timed out too. The StopWindow must fit into this
+// time.
 func (o *Options) room() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }

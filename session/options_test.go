@@ -35,19 +35,22 @@ func fields(err error) []*lease.FieldError {
 // Options out of range are refused at construction, with the field, its value and the bound.
 // SPEC H22.
 func TestOptionsOutOfRange(t *testing.T) {
-	const year = 365 * 24 * time.Hour
+	const ms, year = time.Millisecond, 365 * 24 * time.Hour
 	for _, c := range []struct {
 		name   string
 		o      session.Options
 		fields string // that are named, with their values
 		bound  string
 	}{
-		{"negative duration", session.Options{Duration: -time.Second}, "Duration=-1s", "must be positive"},
-		{"negative interval", session.Options{RenewInterval: -time.Second}, "RenewInterval=-1s", "must be positive"},
-		{"negative timeout", session.Options{RequestTimeout: -1}, "RequestTimeout=-1ns", "must be positive"},
-		{"negative retry", session.Options{RetryDelay: -1}, "RetryDelay=-1ns", "must be positive"},
-		{"negative margin", session.Options{Margin: -1}, "Margin=-1ns", "must be positive"},
-		{"negative pause", session.Options{MaxClockJump: -1}, "MaxClockJump=-1ns", "must be positive"},
+		{"negative duration", session.Options{Duration: -time.Second}, "Duration=-1s", "must not be negative"},
+		{"negative interval", session.Options{RenewInterval: -time.Second}, "RenewInterval=-1s", "must not be negative"},
+		{"negative timeout", session.Options{RequestTimeout: -1}, "RequestTimeout=-1ns", "must not be negative"},
+		{"negative retry", session.Options{RetryDelay: -1}, "RetryDelay=-1ns", "must not be negative"},
+		{"negative margin", session.Options{Margin: -1}, "Margin=-1ns", "must not be negative"},
+		{"an interval without a unit", session.Options{RenewInterval: 10}, "RenewInterval=10ns", "must be at least 1ms; did you forget the unit?"},
+		{"a timeout without a unit", session.Options{RequestTimeout: time.Millisecond - 1}, "RequestTimeout=999.999µs", "must be at least 1ms; did you forget the unit?"},
+		{"a retry without a unit", session.Options{RetryDelay: 1}, "RetryDelay=1ns", "must be at least 1ms; did you forget the unit?"},
+		{"negative pause", session.Options{MaxClockJump: -1}, "MaxClockJump=-1ns", "must not be negative"},
 		{"negative rate", session.Options{MaxClockDrift: -0.001}, "MaxClockDrift=-0.001", "from 0 to below 1"},
 		{"rate of one", session.Options{MaxClockDrift: 1}, "MaxClockDrift=1", "from 0 to below 1"},
 		{"rate that is no number", session.Options{MaxClockDrift: math.NaN()}, "MaxClockDrift=NaN", "from 0 to below 1"},
@@ -60,23 +63,24 @@ func TestOptionsOutOfRange(t *testing.T) {
 		{"several", session.Options{Duration: -1, MaxClockDrift: 2, Margin: -1}, "Duration=-1ns Margin=-1ns MaxClockDrift=2", ""},
 		{"owner with a zero byte", session.Options{Owner: "a\x00"}, `Owner="a\x00"`, "NUL"},
 		{"owner that is no text", session.Options{Owner: "\xff"}, `Owner="\xff"`, "UTF-8"},
-		{"take-over of nobody", session.Options{TakeOver: true}, `Owner=""`, "TakeOver"},
-		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 248.002ms, so that a failed renewal can be tried again: RenewInterval 333.333333ms, twice RequestTimeout 166.666666ms, RetryDelay 83.333333ms and StopWindow 0s must fit into what MaxClockDrift 0.001 and Margin 1s leave of Duration 1s"},
+		{"take-over without an owner", session.Options{TakeOver: true}, `Owner=""`, "TakeOver"},
+		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 164.668667ms, so that a failed renewal can be tried again: RenewInterval 333.333333ms, twice RequestTimeout 166.666666ms, RetryDelay 83.333333ms and StopWindow 83.333333ms (the shortest default; set StopWindow to allow less) are together 833.333331ms, but a grant gives 0s (Duration 1s less MaxClockDrift 0.001 and Margin 1s)"},
 		{"rate of all", session.Options{Duration: time.Second, MaxClockDrift: 0.9999}, "Duration=1s", "MaxClockDrift 0.9999"},
-		{"a nanosecond", session.Options{Duration: 1, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, "Duration=1ns", "must be longer"},
-		{"an interval of all", session.Options{RenewInterval: 30 * time.Second}, "RenewInterval=30s", "must be at most 17.43"},
-		{"timeouts of all", session.Options{RequestTimeout: 15 * time.Second}, "RequestTimeout=15s", "must be at most 7.975623976s"},
-		{"a timeout of half", session.Options{RequestTimeout: 14 * time.Second, RetryDelay: 2 * time.Second}, "RequestTimeout=14s", "must be at most 8.96952997s"},
-		{"a retry of all", session.Options{RetryDelay: 30 * time.Second}, "RetryDelay=30s", "must be at most 9.93905994s"},
-		{"a retry of nearly all", session.Options{RetryDelay: 10 * year}, "RetryDelay=87600h0m0s", "must be at most 9.93905994s"},
-		{"nothing believed", session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1}, "Margin=999.999999ms", "must be at most 250.000001ms"},
+		{"a nanosecond", session.Options{Duration: 1, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms}, "Duration=1ns", "must be longer"},
+		{"an interval of all", session.Options{RenewInterval: 30 * time.Second}, "RenewInterval=30s", "must be at most 14.93"},
+		{"a window of its own", session.Options{Duration: 10 * time.Second, StopWindow: 7 * time.Second}, "StopWindow=7s", "StopWindow 7s are together 14.49"},
+		{"timeouts of all", session.Options{RequestTimeout: 15 * time.Second}, "RequestTimeout=15s", "must be at most 6.975623976s"},
+		{"a timeout of half", session.Options{RequestTimeout: 14 * time.Second, RetryDelay: 2 * time.Second}, "RequestTimeout=14s", "must be at most 7.71952997s"},
+		{"a retry of all", session.Options{RetryDelay: 30 * time.Second}, "RetryDelay=30s", "must be at most 7.43905994s"},
+		{"a retry of nearly all", session.Options{RetryDelay: 10 * year}, "RetryDelay=87600h0m0s", "must be at most 7.43905994s"},
+		{"nothing believed", session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1}, "Margin=999.999999ms", "must be at most 166.666668ms"},
 		{"a short duration", session.Options{Duration: 2 * time.Millisecond}, "Duration=2ms", "must be longer"},
 		{"a nanosecond of duration", session.Options{Duration: 1}, "Duration=1ns", "must be longer"},
 		{"a rate that leaves half", session.Options{MaxClockDrift: 1. / 3}, "MaxClockDrift=0.3333333333333333", "must be lower"},
-		{"a margin of the default duration", session.Options{Margin: time.Minute}, "Margin=1m0s", "must be at most 7.44005994s"},
+		{"a margin of the default duration", session.Options{Margin: time.Minute}, "Margin=1m0s", "must be at most 4.94005994s"},
 		{"an interval and a timeout that cannot be mended alone", session.Options{RenewInterval: time.Minute, RequestTimeout: time.Minute}, "RenewInterval=1m0s", "must be shorter"},
-		{"of an interval and a timeout the one that can", session.Options{RenewInterval: time.Second, RequestTimeout: time.Minute}, "RequestTimeout=1m0s", "must be at most 11.575623976s"},
-		{"timeouts of 36 years", session.Options{RequestTimeout: lease.Infinite / 8}, "RequestTimeout=320255h58m24.606846975s", "must be at most 7.975623976s"},
+		{"of an interval and a timeout the one that can", session.Options{RenewInterval: time.Second, RequestTimeout: time.Minute}, "RequestTimeout=1m0s", "must be at most 10.575623976s"},
+		{"timeouts of 36 years", session.Options{RequestTimeout: lease.Infinite / 8}, "RequestTimeout=320255h58m24.606846975s", "must be at most 6.975623976s"},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, &c.o)
 		if s != nil || err == nil {
@@ -121,7 +125,8 @@ func TestNewArguments(t *testing.T) {
 
 // Options within the bounds are accepted, to the nanosecond. SPEC H22.
 func TestOptionsInRange(t *testing.T) {
-	const believed = 30*time.Second - 59_940_060 - time.Millisecond
+	const ms = time.Millisecond
+	const believed = 30*time.Second - 59_940_060 - ms
 	room := believed - 10*time.Second - 2500*time.Millisecond
 	for _, c := range []struct {
 		name string
@@ -130,17 +135,21 @@ func TestOptionsInRange(t *testing.T) {
 	}{
 		{"none", nil, true},
 		{"zero", &session.Options{}, true},
-		{"the longest interval", &session.Options{RenewInterval: room}, true},
-		{"a longer one", &session.Options{RenewInterval: room + 1}, false},
-		{"the longest timeout", &session.Options{RequestTimeout: (believed - 2) / 2, RetryDelay: 1, RenewInterval: 1}, true},
-		{"a longer one", &session.Options{RequestTimeout: (believed-2)/2 + 1, RetryDelay: 1, RenewInterval: 1}, false},
-		{"the longest retry", &session.Options{RetryDelay: believed - 10*time.Second - 1, RenewInterval: 1}, true},
-		{"a longer one", &session.Options{RetryDelay: believed - 10*time.Second, RenewInterval: 1}, false},
+		{"the longest interval", &session.Options{RenewInterval: room - 2500*ms}, true},
+		{"a longer one", &session.Options{RenewInterval: room - 2500*ms + 1}, false},
+		{"the longest interval without a window", &session.Options{RenewInterval: room, StopWindow: -1}, true},
+		{"a longer one", &session.Options{RenewInterval: room + 1, StopWindow: -1}, false},
+		{"a short window", &session.Options{RenewInterval: room - 1, StopWindow: 1}, true},
+		{"the longest timeout", &session.Options{RequestTimeout: (believed - 2*ms) / 2, RetryDelay: ms, RenewInterval: ms, StopWindow: -1}, true},
+		{"a longer one", &session.Options{RequestTimeout: (believed-2*ms)/2 + 1, RetryDelay: ms, RenewInterval: ms, StopWindow: -1}, false},
+		{"the shortest of all", &session.Options{RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms}, true},
+		{"the longest retry", &session.Options{RetryDelay: believed - 10*time.Second - ms, RenewInterval: ms, StopWindow: -1}, true},
+		{"a longer one", &session.Options{RetryDelay: believed - 10*time.Second - ms + 1, RenewInterval: ms, StopWindow: -1}, false},
 		{"the longest of infinite", &session.Options{Duration: lease.Infinite, RenewInterval: lease.Infinite / 8, RequestTimeout: lease.Infinite / 8}, true},
 		{"the longest finite", &session.Options{Duration: lease.Infinite - 1}, true},
-		{"the longest margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 4, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, false},
-		{"a margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 5, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, true},
-		{"nothing believed", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1, RenewInterval: 1, RequestTimeout: 1, RetryDelay: 1}, false},
+		{"the longest margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 4*ms, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms, StopWindow: -1}, false},
+		{"a margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 4*ms - 1, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms, StopWindow: -1}, true},
+		{"nothing believed", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms, StopWindow: -1}, false},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, c.o)
 		if (err == nil) != c.ok {
@@ -266,8 +275,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Whatever Options New admits leave time for a renewal that fails and another: a Session that
-// loses every other renewal never loses its lease. SPEC H22, H11.
+// All Options that New accepts leave time for a failed renewal and its retry. So a Session that loses
+// every other renewal never loses its lease. SPEC H22, H11.
 func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := rapid.Int64Range(int64(10*time.Millisecond), int64(time.Hour)).Draw(rt, "duration")

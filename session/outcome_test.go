@@ -15,8 +15,8 @@ import (
 
 var errShutdown = errors.New("the operator shuts it down")
 
-// What Run returns, in every case: an error of one line that matches exactly these. If nothing
-// but the error of the function is to be returned, it is returned as it is. SPEC N1, N3.
+// In every case, Run returns an error of one line that matches exactly the wanted errors. If Run has
+// nothing to add to the error of the function, it returns that error unchanged. SPEC N1, N3.
 func TestWhatRunReturns(t *testing.T) {
 	const s = time.Second
 	type setting struct {
@@ -39,7 +39,7 @@ func TestWhatRunReturns(t *testing.T) {
 		lease.ErrReleased, lease.ErrEpochLimit, lease.ErrNotHeld}
 	for _, c := range []struct {
 		name   string
-		before func(x setting) // what happens before Run is called
+		before func(x setting) // is called before Run
 		f      func(x setting, ctx context.Context) error
 		again  bool // after the first term
 		want   []error
@@ -67,11 +67,11 @@ func TestWhatRunReturns(t *testing.T) {
 			stopIn(s)(x)
 		}, want: []error{context.Canceled, errShutdown}},
 		{name: "stopped in the pause after a term", f: returns(errWork), again: true,
-			before: stopIn(100 * time.Millisecond), want: []error{context.Canceled, errShutdown, errWork}},
+			before: stopIn(100 * time.Millisecond), want: []error{context.Canceled, errShutdown}},
 		{name: "hopeless after a term", f: func(x setting, _ context.Context) error {
 			x.n.keep(lease.ActionAcquire, refuse(lease.ErrEpochLimit, lease.Result{}))
 			return errWork
-		}, again: true, want: []error{lease.ErrEpochLimit, errWork}},
+		}, again: true, want: []error{lease.ErrEpochLimit}},
 		{name: "the stop window, and stopped in time", f: func(x setting, ctx context.Context) error {
 			x.n.keep(lease.ActionRenew, failRequest)
 			<-ctx.Done()
@@ -183,9 +183,40 @@ func TestCallerStopsContending(t *testing.T) {
 				h.alive(t, false)
 				time.Sleep(10 * time.Second)
 				if r := n.record(t); r.State != lease.Available {
-					t.Errorf("in force for nobody: %+v", r)
+					t.Errorf("the lease is still locked: %+v", r)
 				}
 			})
 		})
+	}
+}
+
+// If an acquire and the release after it fail with the same error, the error appears once. SPEC N3.
+func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
+	for what, contend := range map[string]func(*holder) error{
+		"Run": func(h *holder) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			return session.Run(ctx, h, idle, nil)
+		},
+		"TryRun": func(h *holder) error {
+			_, err := session.TryRun(context.Background(), h, idle, nil)
+			return err
+		},
+	} {
+		for _, c := range []struct {
+			release fault
+			want    int
+		}{{failRequest, 1}, {refuse(lease.ErrConflict, lease.Result{}), 2}} {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				n.keep(lease.ActionAcquire, failRequest)
+				n.keep(lease.ActionRelease, c.release)
+				err := contend(n.open(t, nil))
+				if !errors.Is(err, errNet) || strings.Count(err.Error(), name) != c.want {
+					t.Errorf("%s: %v; want %d errors of requests", what, err, c.want)
+				}
+				n.heal()
+			})
+		}
 	}
 }

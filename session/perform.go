@@ -9,14 +9,15 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// take converts the effects of the last input to functions, which are called once mu is unlocked. The
-// functions of the slice acts are called first, in order of urgency. The functions of the slice
-// answers, which answer calls, are called last. Only a function that calls a hook of the Trace may
-// block. The caller of take holds mu.
+// take converts the effects of the last input to two slices of functions. The caller must call the
+// returned functions after it has unlocked mu. The functions in the first slice are called first, in
+// order of urgency. The functions in the second slice answer calls, and are called last. Only a
+// function that calls a hook of the Trace may block. The caller of take holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
 	s.belief.Store(s.machine.term.belief)
+	s.last = cmp.Or(s.machine.term.belief, s.last)
 	if cause := cmp.Or(out.ended, out.stop); cause != nil {
 		do(s.contexts.End(cause))
 	}
@@ -55,14 +56,15 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 }
 
 // perform calls the functions that take has returned. The functions that answer calls are called
-// last, even if a hook ends its goroutine. If a hook panics, no call is answered, because the panic
-// ends the process.
+// last. The functions that answer calls run even if a hook panics or calls runtime.Goexit, because
+// otherwise the callers would wait forever. After the answers, a panic of a hook continues. A panic
+// of a hook ends the process, unless the hook runs on the goroutine of a caller that recovers.
 func perform(acts, answers []func()) {
-	defer tasks.Finally(func() {
+	defer func() {
 		for _, answer := range answers {
 			answer()
 		}
-	})
+	}()
 	for _, act := range acts {
 		act()
 	}
@@ -80,9 +82,20 @@ func (s *Session) sendRequest(ctx context.Context, r request) {
 		return
 	}
 	tasks.Guard(context.WithoutCancel(ctx), s.o.Clock, s.o.RequestTimeout,
-		func(ctx context.Context) (lease.Result, error) { return s.authority.Do(ctx, s.Name(), r.Request) },
-		func(res lease.Result, err error, stuck bool) {
-			s.step(func(m *machine, now time.Time) { m.answered(r, now, res, err, stuck) })
+		func(ctx context.Context) (lease.Result, error) {
+			res, err := s.authority.Do(ctx, s.Name(), r.Request)
+			return res, timedOut(ctx, "RequestTimeout", s.o.RequestTimeout, err)
 		},
-		func() { s.step((*machine).returned) })
+		func(res lease.Result, err error, stuck bool) {
+			if stuck {
+				err = &timeoutError{"RequestTimeout", s.o.RequestTimeout, err}
+			}
+			s.step(func(m *machine, now time.Time) {
+				if r.aim == aimAcquire && err != nil {
+					s.holder = res.Record.Owner
+				}
+				m.answered(r, now, res, err, stuck)
+			})
+		},
+		func() { s.step(func(m *machine, now time.Time) { m.returned(now, r) }) })
 }

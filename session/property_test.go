@@ -26,7 +26,7 @@ var steps = rapid.Custom(func(t *rapid.T) step {
 })
 
 // Holders over a network that loses, delays and errs, with clocks at the bounds of their rate,
-// paused, broken, handed over and taken over: whoever believes has the lock, at most one
+// paused, broken, handed over and taken over: each holder that believes has the lock, at most one
 // believes, tokens rise, and each loss is told once. SPEC H3, H8, H9, H11, H12, H15, H17, H19.
 func TestWorld(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -212,7 +212,8 @@ func TestRefusedRenewal(t *testing.T) {
 	})
 }
 
-// What a refusal shows never shortens a belief, and is asked about again. SPEC H11.
+// A refusal that shows our own ID never shortens the belief. The Session sends the renewal again.
+// SPEC H11.
 func TestRefusalThatShowsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

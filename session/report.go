@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -19,18 +20,22 @@ import (
 // recover from a panic in a hook. Most hooks run on goroutines of the Session, where a panic ends the
 // process.
 type Trace struct {
-	// Acquire is called after an attempt to acquire the lease, if the attempt has sent a request. A
-	// take-over is one attempt with several requests.
+	// Acquire is called after an attempt to acquire the lease. The hook is not called for a call of
+	// Acquire that returns before its attempt begins. A take-over is one attempt with several
+	// requests.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.
 	Renew func(RenewInfo)
 
 	// Breaking is called when the Session learns that its lease is breaking, and again if the break
-	// is shortened. The lease is certainly held until the time until.
+	// is shortened. The argument until is U, the time until which the lease is certainly held.
 	Breaking func(tok lease.Token, until time.Time)
 
-	// Lost is called once for every incarnation that ends by a loss.
+	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
+	// window, [Run] releases the lease before it is lost, and Lost is not called. To count the terms
+	// of Run that end in this way, examine the error that Run returns or passes to
+	// [RunOptions].Again.
 	Lost func(*lease.LostError)
 
 	// Released is called after every release and after every hand-over, with its outcome. Released
@@ -41,30 +46,31 @@ type Trace struct {
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
 	Token     lease.Token   // of the incarnation that is held now; empty if nothing is held
-	Err       error         // not nil if the outcome is unknown, or if an argument was bad
+	Err       error         // the error that Acquire wraps; if Abandoned, that of the last request
 	Took      time.Duration // from the sending of the last request to its answer
 	Abandoned bool          // the caller no longer waited when the answer came
 }
 
 // RenewInfo is the argument of the hook [Trace].Renew.
 type RenewInfo struct {
-	Token  lease.Token   // of the incarnation that was renewed; empty if it had already ended
-	Err    error         // nil if the renewal was granted
-	Took   time.Duration // from the sending of the renewal to its answer
-	Margin time.Duration // how much of the belief was left when the answer came; not positive if it came too late
+	Token lease.Token   // of the incarnation that was renewed; empty if it had already ended
+	Err   error         // nil if the renewal was granted
+	Took  time.Duration // from the sending of the renewal to its answer
+	Left  time.Duration // how much of the belief was left when the answer came; not positive if it came too late
 }
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
 type ReleaseInfo struct {
 	ID  lease.ID // the ID that was released or handed over
 	To  lease.ID // of a hand-over: the ID of the receiver
-	Err error    // not nil if the outcome is unknown, or if a hand-over was refused
+	Err error    // not nil if the outcome is unknown, if nothing was sent, or if a hand-over was refused
 }
 
 // A machine reports events of the following types: AcquireInfo, RenewInfo, ReleaseInfo,
-// *lease.LostError, breakInfo and failure.
+// *lease.LostError, breakInfo, failure and recovery.
 
-// A breakInfo reports that the lease is breaking. The belief ends at the time until.
+// A breakInfo reports that the lease is breaking. The field until is the time at which the belief
+// ends.
 type breakInfo struct {
 	token lease.Token
 	until time.Time
@@ -77,6 +83,10 @@ type failure struct {
 	count int
 }
 
+// A recovery reports that the authority answers requests again. The field count is the number of
+// requests that failed in a row before that answer.
+type recovery struct{ count int }
+
 // OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If f panics,
 // the Session logs the panic and continues.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
@@ -85,22 +95,23 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 }
 
 // OnBreaking registers f to be called when the Session learns that its lease is breaking. The
-// argument until is the time, on the Session's clock, at which the lease will be lost. The program
+// argument of f is the time, on the Session's clock, at which the lease will be lost. The program
 // should finish its work and call Release before the lease is lost. The contexts of
-// [Session.WhileHeld] end one StopWindow before the time until. If the break is shortened by more
-// than Margin, f is called again. Each call of f runs in a goroutine of its own. The function stop
-// unregisters f, as for OnLost.
+// [Session.WhileHeld] end one StopWindow before the lease is lost. If the lease will be lost earlier
+// than f was told, by more than Margin, f is called again. Each call of f runs in a goroutine of its
+// own. The function stop unregisters f, as for OnLost.
 //
-// The Session learns of a break at its next renewal, after RenewInterval plus RequestTimeout at most.
-// With Options.Watch, the Session learns of a break after one read of the record and one renewal. If
-// the grace period of a break ends before the Session learns of the break, only the fencing token
-// protects the data from late writes.
+// The Session learns of a break from its next renewal. If the next renewal does not fail, the Session
+// knows of the break after at most RenewInterval plus RequestTimeout, or 2 RequestTimeout if that is
+// longer. With Options.Watch, the Session learns of a break after one read of the record and one
+// renewal. If the grace period of a break ends before the Session learns of the break, only the
+// fencing token protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	s.step((*machine).advance)
 	return s.onBreak.Add(f)
 }
 
-// report logs an event. It returns functions that call the handlers and the hook for this event. The
+// report logs an event, and returns functions that call the handlers and the hook for this event. The
 // caller holds mu, so that the log records are in the order of the events.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := cmp.Or(s.o.Trace, new(Trace))
@@ -115,7 +126,11 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		hook = func() { callHook(t.Renew, e) }
 	case ReleaseInfo:
 		if e.Err == nil {
-			s.record(slog.LevelDebug, "released", "id", e.ID)
+			args := []any{"id", e.ID}
+			if s.last != nil && s.last.id == e.ID {
+				args = append(args, "token", s.last.token)
+			}
+			s.record(slog.LevelDebug, "released", args...)
 		}
 		hook = func() { callHook(t.Released, e) }
 	case breakInfo:
@@ -128,6 +143,8 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		}
 	case failure:
 		s.record(slog.LevelWarn, e.what+" failed", "failures", e.count, "err", e.err)
+	case recovery:
+		s.record(slog.LevelInfo, "the authority answers again", "failures", e.count)
 	case *lease.LostError:
 		s.record(slog.LevelError, "lost", "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
 		calls = s.onLost.Calls(e, s.logPanic)
@@ -147,7 +164,7 @@ func callHook[T any](hook func(T), event T) {
 
 // record adds a record to the queue of the Logger. It does not block.
 func (s *Session) record(level slog.Level, text string, args ...any) {
-	s.log.Log(level, "lease: "+text, append([]any{"name", s.Name()}, args...)...)
+	s.log.Log(level, "lease: "+text, slices.Concat([]any{"name", s.Name()}, args, []any{"owner", s.Owner()})...)
 }
 
 // logPanic logs the panic of a handler.

@@ -62,7 +62,7 @@ func TestLossAfterABreakTellsNoError(t *testing.T) {
 	})
 }
 
-// A hook that ends its goroutine, as t.FailNow does, keeps nobody waiting. SPEC H1.
+// If a hook ends its goroutine, as t.FailNow does, no call waits forever. SPEC H1.
 func TestHookThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -159,8 +159,8 @@ func TestNilHandler(t *testing.T) {
 	})
 }
 
-// A handler that is registered after the end of what was certain is not told of that, though
-// nobody has noticed the end. SPEC H16.
+// A handler that is registered after U is not called for that loss, even if the Session has not
+// detected the loss yet. SPEC H16.
 func TestHandlerRegisteredAtU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := overMemory(), &frozen{now: time.Now()}

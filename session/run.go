@@ -16,39 +16,51 @@ import (
 )
 
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a
-// field is zero, its default is used.
+// field is zero, its default is used. Run, TryRun and AcquireWait return a [*lease.FieldError] with
+// the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
+// shorter than 1 ms.
 type RunOptions struct {
 	// AcquireInterval is the time from one attempt to acquire the lease to the next. Each time it is
-	// shortened at random by up to half. Run waits for an AcquireInterval if the Lease is not a
-	// [lease.Waiter], or if the last attempt failed. While the same error repeats, the time doubles,
-	// up to 10 s. If AcquireInterval itself is longer than 10 s, the time between attempts does not
-	// double. Default: 1 s.
+	// shortened at random by up to half. Run waits for this interval before the next attempt if the
+	// Lease is not a [lease.Waiter], or if the last attempt failed. While the same error repeats, the
+	// time doubles, up to 10 s. If AcquireInterval itself is longer than 10 s, the time between
+	// attempts does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
-	// WakeJitter spreads the attempts of contenders that were woken at the same time. A contender
-	// that was woken waits for a random time of at most WakeJitter before its next attempt. Default:
-	// AcquireInterval/10.
+	// WakeJitter spreads the attempts of several processes that learn at the same time that the lease
+	// is free. When the Wait of a [lease.Waiter] returns, Run sleeps for a random time of at most
+	// WakeJitter before its next attempt. Default: AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout bounds the Release after the function has returned. If Run gives up after an
-	// attempt with an unknown outcome, it sends a release, which ReleaseTimeout bounds too. These
-	// bounds require that the Lease respects its context. Default: 10 s.
+	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned.
+	// If Run gives up after an attempt with an unknown outcome, it sends a release. ReleaseTimeout
+	// also limits that release. The limit works only if the Lease respects its context. If
+	// ReleaseTimeout ends a release, the error does not match context.DeadlineExceeded. Default:
+	// 10 s.
 	ReleaseTimeout time.Duration
 
 	// Again reports whether Run contends again after a term. A term is the time from a grant to its
 	// release. The argument err is the error that Run returns if Again returns false. If Again
-	// returns true, Run waits for an AcquireInterval, so that other holders get their turn, and
-	// contends again.
+	// returns true, err counts as handled: Run waits for an AcquireInterval, so that other holders get
+	// their turn, and contends again. No later error of Run contains err.
 	//
 	// Run does not call Again if the context is done. Run does not call Again after a loss with the
 	// Reason [lease.ErrTakenOver], because otherwise two processes could take the lease from each
 	// other forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
 	Again func(err error) bool
 
-	// Logger receives a record at level Info when a term begins and when a term ends. The second
-	// record has the error of the function. A slow Logger does not delay Run, even if the Logger
-	// never returns. Default: slog.Default() at the time of each record. Use slog.DiscardHandler to
-	// turn logging off.
+	// Logger receives these records:
+	//
+	//   - at Info, "lease: waiting for another holder", when Run or AcquireWait contends and is first refused
+	//     because the lease is locked, with the owner of the holder if it is known. Later refusals are
+	//     not logged until Run contends again.
+	//   - at Info, "lease: term began", when a term begins;
+	//   - at Info, "lease: term ended", when a term ends, with the error of the function;
+	//   - at Warn, "lease: term ended", if the lease was lost or was about to end before the caller
+	//     ended the context.
+	//
+	// A slow Logger does not delay Run, even if the Logger never returns. Default: slog.Default() at
+	// the time of each record. Use slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
 	Clock lease.Clock // source of time; default: package time
@@ -70,24 +82,33 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 		c.Rand = rand.Reader
 	}
 	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"AcquireInterval", c.AcquireInterval}, {"WakeJitter", c.WakeJitter}, {"ReleaseTimeout", c.ReleaseTimeout}} {
-		if f.value < 0 {
-			return nil, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: "must not be negative", Code: lease.ErrOption}
+		name            string
+		value, shortest time.Duration
+	}{{"AcquireInterval", c.AcquireInterval, shortest}, {"WakeJitter", c.WakeJitter, 0}, {"ReleaseTimeout", c.ReleaseTimeout, shortest}} {
+		bound := ""
+		switch {
+		case f.value < 0:
+			bound = "must not be negative"
+		case f.value < f.shortest:
+			bound = tooShort
+		default:
+			continue
 		}
+		return nil, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: bound, Code: lease.ErrOption}
 	}
 	return &c, nil
 }
 
-// Run contends for the lease until it is held, and then calls f. The context of f ends before
-// another holder can have the lease (see [lease.WhileHeld]). The lease is renewed until f has
-// returned. Run then releases the lease. After the release, Run returns, or contends again if Again
-// returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
+// Run contends for the lease until it is held, and then calls f. The context that Run passes to f
+// ends before another holder can have the lease (see [lease.WhileHeld]). The lease is renewed until f
+// has returned. Run then releases the lease. After the release, Run returns, or contends again if
+// Again returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
 //
 // The function f should return soon after its context has ended. If f returns within one StopWindow
-// after its context has ended, no other holder can begin before f has returned. Run waits until f has
-// returned, however long that takes.
+// after its context has ended, no other holder can have the lease before f has returned. Another
+// holder may have the lease earlier if it is broken, taken over or given up, or if the process is
+// suspended. Run waits until f has returned, however long that takes. If f starts goroutines for the
+// work, give them the context of f, and wait for them before f returns.
 //
 // Run returns the error of f. If the context of f has ended because the lease was lost or about to
 // end, Run adds a [*lease.LostError] to the error of f. It adds the LostError even if f returned nil.
@@ -95,20 +116,22 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // the release. If f panics, Run releases the lease, and the panic continues.
 //
 // If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
-// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). The returned
-// error also matches the error of the last attempt, or [lease.ErrHeldByOther] if another holder had
-// the lease. If an earlier term has failed, the returned error also matches the error of that term.
+// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). The error that
+// Run returns also matches the error of the last attempt to acquire the lease, or
+// [lease.ErrHeldByOther] if another holder had the lease. Run's error does not match the error of an
+// earlier term, because Again has handled that error.
 //
 // While Run contends, it retries after a temporary error. Run returns an error at once if no Acquire
 // can ever be granted, for example because the owner is malformed. A store can mark an error as
-// permanent with [lease.Permanent], for example because a table is missing. If an error that is
-// marked as permanent repeats unchanged for 30 s, Run returns this error. While the lease is held,
-// renewals continue even after a permanent error.
+// permanent with [lease.Permanent], for example because a table is missing. If the same permanent
+// error repeats unchanged for 30 s, Run returns this error. While the lease is held, renewals
+// continue even after a permanent error.
 //
 // The context of f also ends if f itself gives the lease up. Even so, f may call HandOver or Release
-// with this context. If f calls Close, it needs a context that does not end with the lease, such as
-// one from context.WithoutCancel. Two calls of Run with the same Lease act as one holder, and the
-// first call that ends releases the lease for both. So use a separate Lease for each call of Run.
+// with this context. To call Close, f needs a context that does not end with the lease, such as one
+// from context.WithoutCancel. Two calls of Run with the same Lease act as one holder, and the first
+// call that ends releases the lease for both. So use a separate Lease for each call of Run. If l or f
+// is nil, Run returns a [*lease.FieldError] with the code [lease.ErrOption].
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
@@ -118,34 +141,35 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	for {
 		tok, unknown, err := r.contend(ctx)
 		if unknown {
-			err = joinErrors(err, r.bounded(ctx, r.settle))
+			err = r.settled(ctx, err)
 		}
 		if err != nil {
-			return joinErrors(err, r.failed)
+			return err
 		}
-		r.failed = r.term(ctx, tok, f)
-		if ctx.Err() != nil || r.Again == nil || errors.Is(r.failed, lease.ErrTakenOver) || !r.Again(r.failed) {
-			return r.failed
+		takenOver, err := r.term(ctx, tok, f)
+		if ctx.Err() != nil || r.Again == nil || takenOver || !r.Again(err) {
+			return err
 		}
 		if r.pause(ctx, r.AcquireInterval) != nil {
-			return joinErrors(stopped(ctx), r.failed)
+			return stopped(ctx)
 		}
 	}
 }
 
-// TryRun calls f as Run does if the lease can be acquired now, and returns true. Use TryRun for a job
-// that a scheduler starts on many machines and that one machine should do. On the other machines,
-// TryRun returns (false, nil). If TryRun returns false and an error, it is unknown whether the lease
-// can be acquired. After such an error, TryRun releases the lease in case the authority has granted
-// it.
+// TryRun is like Run, but it does not wait while another holder has the lease. If TryRun acquires the
+// lease, it calls f and returns true. Use TryRun for a job that a scheduler starts on many machines,
+// but only one machine should do. On the other machines, TryRun returns (false, nil). If TryRun
+// returns false and an error, it is unknown whether the lease can be acquired. Before TryRun returns
+// false and an error, it releases the lease in case the authority has granted it.
 //
 // TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the authority
 // has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no clock,
 // TryRun waits until the other holder renews the lease (see [Session.TryAcquire]).
 //
 // A lease alone does not make a job run once. A process that starts after the job is finished
-// acquires the lease and runs the job again. To run a job only once, note in the data of the job that
-// the job is finished, and protect this note with the same guard as the data.
+// acquires the lease and runs the job again. To run a job only once, record in the job's own data
+// that the job is finished. Protect the write of that record with the same guard as every other write
+// to the data.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -155,22 +179,24 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	tok, ok, err := tryAcquire(ctx, l)
 	switch {
 	case ok:
-		return true, r.term(ctx, tok, f)
+		_, err = r.term(ctx, tok, f)
+		return true, err
 	case err == nil:
 		return false, nil
 	}
+	unknown := mayBeGranted(err)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = stopped(ctx)
 	}
-	if !certain(err) {
-		err = joinErrors(err, r.bounded(ctx, r.settle))
+	if unknown {
+		err = r.settled(ctx, err)
 	}
 	return false, err
 }
 
-// TryAcquire tries to acquire the lease, and returns its fencing token. It returns (false, nil) only
-// if another holder certainly has the lease. If the authority has a clock, TryAcquire returns at the
-// first refusal.
+// TryAcquire tries to acquire the lease, and returns its fencing token. TryAcquire returns
+// (false, nil) only if another holder certainly has the lease. If the authority has a clock,
+// TryAcquire returns at the first refusal.
 //
 // An authority without a clock, such as that of etcdlease, cannot know how old a record is when it
 // reads the record for the first time. With such an authority, TryAcquire waits. If the holder renews
@@ -182,8 +208,8 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 		if o.err != errPerhapsFree {
 			return s.acquired(o)
 		}
-		certain := func(res lease.Result) bool { return res.MinRemaining > 0 }
-		locked, err := s.wait(ctx, certain)
+		isHeld := func(res lease.Result) bool { return res.MinRemaining > 0 }
+		locked, err := s.wait(ctx, isHeld)
 		switch {
 		case err == error(lease.ErrReleased): // as for an Acquire that is in flight
 			return s.acquired(outcome{err: err})
@@ -204,11 +230,12 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	return lease.AcquireWithToken(ctx, l)
 }
 
-// AcquireWait contends until the lease is held, and returns its fencing token. AcquireWait returns
-// the same errors as Run returns while it contends. If AcquireWait fails after an attempt with an
-// unknown outcome, it releases the lease in case the attempt was granted. For this release,
-// AcquireWait calls Settle if the Lease is a [Session], and Release otherwise. Release also ends the
-// lease and the attempts of other callers with the same Lease.
+// AcquireWait tries to acquire the lease until it is held, and returns its fencing token. If
+// AcquireWait fails, it returns the same error that Run returns if Run fails before the lease is
+// held. If AcquireWait fails after an attempt with an unknown outcome, it releases the lease in case
+// the attempt was granted. For this release, AcquireWait calls Settle if the Lease is a [Session],
+// and Release otherwise. Unlike Settle, Release also ends the lease and the attempts of other callers
+// with the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -218,7 +245,7 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	if unknown {
 		settled := r.settle(ctx) // sends the release, and does not wait if ctx is done
 		if ctx.Err() == nil {
-			err = joinErrors(err, settled)
+			err = joinUnlessSame(err, settled)
 		}
 	}
 	return tok, err
@@ -227,9 +254,8 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 // A runner is the state of one call of Run, TryRun or AcquireWait.
 type runner struct {
 	*RunOptions
-	lease  lease.Lease
-	log    logqueue.Queue
-	failed error // error of the last term
+	lease lease.Lease
+	log   logqueue.Queue
 }
 
 func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
@@ -246,14 +272,17 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }
 
-// term calls f while the lease is held, and then releases the lease.
-func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (err error) {
+// The method term calls f while the lease is held, and then releases the lease. The result takenOver
+// reports whether the context of f ended because another Session with the same owner took over this
+// lease. The error of f does not tell, because it may come from another lease that f uses.
+func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	held, cancel := lease.WhileHeld(ctx, r.lease)
-	r.info("lease: term began", tok)
+	r.record(slog.LevelInfo, "lease: term began", "token", tok)
 	defer func() { // runs even if f panics or ends its goroutine
 		over := held.Err() != nil
 		cancel() // makes a Session detect a loss that it has not detected yet
 		cause, lost := context.Cause(held), (*lease.LostError)(nil)
+		takenOver = errors.Is(cause, lease.ErrTakenOver)
 		switch {
 		case !over && !errors.As(cause, &lost): // f returned before its context ended
 		case ctx.Err() != nil && errors.Is(context.Cause(ctx), cause): // the caller ended ctx
@@ -261,34 +290,49 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		case !errors.Is(err, cause):
 			err = joinErrors(err, cause)
 		}
-		err = joinErrors(err, r.bounded(ctx, r.lease.Release))
-		r.info("lease: term ended", tok, "err", err)
+		err = joinErrors(err, r.callWithTimeout(ctx, r.lease.Release))
+		level := slog.LevelInfo
+		if errors.As(err, &lost) {
+			level = slog.LevelWarn
+		}
+		r.record(level, "lease: term ended", "err", err, "token", tok)
 	}()
 	switch {
 	case held.Err() == nil:
-		return f(held, tok)
+		err = f(held, tok)
 	case ctx.Err() != nil:
-		return stopped(ctx)
+		err = stopped(ctx)
+	default:
+		err = context.Cause(held)
 	}
-	return context.Cause(held)
+	return takenOver, err
 }
 
-func (r *runner) info(text string, tok lease.Token, args ...any) {
+// record adds a record to the queue of the Logger. If the Lease has a method Name, the record
+// contains the name of the lease.
+func (r *runner) record(level slog.Level, text string, args ...any) {
 	if l, ok := r.lease.(interface{ Name() string }); ok {
-		args = append(args, "name", l.Name())
+		args = append([]any{"name", l.Name()}, args...)
 	}
-	r.log.Log(slog.LevelInfo, text, append(args, "token", tok)...)
+	r.log.Log(level, text, args...)
 }
 
-// bounded calls f with a context that lasts for the ReleaseTimeout, even if ctx ends earlier.
-func (r *runner) bounded(ctx context.Context, f func(context.Context) error) error {
+// callWithTimeout calls f with a context that lasts for the ReleaseTimeout, even if ctx ends
+// earlier.
+func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
 	defer cancel()
-	return f(ctx)
+	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// settle releases the lease in case an attempt with an unknown outcome was granted. For a Session,
-// settle does not end the lease or the attempts of other callers.
+// After an attempt to acquire has failed with err, the method settled calls settle, and adds the
+// error of settle to err.
+func (r *runner) settled(ctx context.Context, err error) error {
+	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
+}
+
+// If an attempt had an unknown outcome, settle releases the lease in case that attempt was granted.
+// If the Lease is a Session, settle neither ends a held lease nor stops a running call of Acquire.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
@@ -296,8 +340,9 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// contend tries to acquire the lease until the lease is held. If contend fails and unknown is true,
-// an attempt may still be granted, and the caller must call settle.
+// contend tries to acquire the lease until the lease is held. If contend returns an error, the result
+// unknown reports whether the authority may have granted an attempt or may still grant it. If so, the
+// caller must call settle.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
 	c := contention{interval: r.AcquireInterval}
 	for {
@@ -314,11 +359,19 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 			// is done.
 			_ = r.settle(ctx)
 			unknown = false
-		case err != nil && !certain(err):
+		case err != nil && mayBeGranted(err):
 			unknown = true
 		}
 		if ended == nil && c.tried(r.Clock.Now(), err) {
 			return "", unknown, err
+		}
+		if ended == nil && err == nil && !c.logged {
+			c.logged = true
+			var holder any
+			if l, ok := r.lease.(interface{ lastHolder() string }); ok && l.lastHolder() != "" { // a Session
+				holder = l.lastHolder()
+			}
+			r.record(slog.LevelInfo, "lease: waiting for another holder", "holder", holder)
 		}
 		if err := r.waitForTurn(ctx, &c, err == nil); err != nil {
 			return "", unknown, err
@@ -358,6 +411,7 @@ type contention struct {
 	last     error         // error of the last attempt
 	since    time.Time     // first of the attempts in a row that failed with that error
 	pause    time.Duration // until the next attempt
+	logged   bool          // the Logger has the record that Run waits for another holder
 }
 
 const (
@@ -381,7 +435,7 @@ func (c *contention) tried(now time.Time, err error) (over bool) {
 	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
 }
 
-// stopped returns the error of a contention that ended because ctx is done.
+// The method stopped returns the error to report if ctx ends before the lease is acquired.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -408,6 +462,27 @@ func joinErrors(err, more error) error {
 	}
 	return fmt.Errorf("%w; %w", err, more)
 }
+
+// joinUnlessSame is like joinErrors, but drops the second error if both have the same cause. So an
+// error of a store appears only once if it makes both an acquire and the following release fail.
+func joinUnlessSame(err, more error) error {
+	if err != nil && more != nil && cause(err) == cause(more) {
+		return err
+	}
+	return joinErrors(err, more)
+}
+
+// cause returns the text of err without the operation and the name of the lease.
+func cause(err error) string {
+	if op := (*lease.OpError)(nil); errors.As(err, &op) && op.Err != nil {
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+// mayBeGranted reports whether an attempt to acquire that failed with err may have been granted. For
+// ErrExpired, it was granted, but the grant came too late.
+func mayBeGranted(err error) bool { return !certain(err) || lease.CodeOf(err) == lease.ErrExpired }
 
 // hopeless reports whether it is useless to retry a call that has returned err.
 func hopeless(err error) bool {

@@ -117,7 +117,7 @@ func TestRunOfAProcessThatWasStopped(t *testing.T) {
 	}
 }
 
-// timerless is a Clock that tells the time, but calls nobody.
+// timerless is a Clock that returns the time, but whose timers never fire.
 type timerless struct{}
 
 func (timerless) Now() time.Time                       { return time.Now() }
@@ -141,7 +141,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 		}{
 			{"", func(*network) fault { return slow(time.Second, time.Second) }, nil, 2 * time.Second},
 			{", in vain", func(*network) fault { return failRequest }, errNet, 0},
-			{", unheard", func(n *network) fault { return n.hang }, context.DeadlineExceeded, 10 * time.Second}, // twice RequestTimeout
+			{", unheard", func(n *network) fault { return n.hang }, errNoAnswer, 10 * time.Second}, // twice RequestTimeout
 		} {
 			t.Run(c.name+f.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 						defer cancel()
 						began := time.Now()
 						err := c.give(ctx, h, to)
-						if !errors.Is(err, f.want) || time.Since(began) != f.took || !errors.Is(context.Cause(ctx), lease.ErrReleased) {
+						if !matches(err, f.want) || time.Since(began) != f.took || !errors.Is(context.Cause(ctx), lease.ErrReleased) {
 							t.Errorf("%v after %v; the context ended because of %v", err, time.Since(began), context.Cause(ctx))
 						}
 						n.meet(lease.ActionRelease, slow(time.Second, 0))
@@ -322,7 +322,7 @@ func TestRunReleaseFails(t *testing.T) {
 		n.meet(lease.ActionRelease, n.hang)
 		began := time.Now()
 		err := session.Run(context.Background(), h, work, &session.RunOptions{ReleaseTimeout: 3 * time.Second})
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 3*time.Second {
+		if !matches(err, errNoAnswer) || time.Since(began) != 3*time.Second {
 			t.Errorf("run: %v after %v", err, time.Since(began))
 		}
 	})
@@ -378,7 +378,21 @@ func TestRunAgain(t *testing.T) {
 				time.AfterFunc(time.Minute, cancel)
 				return true
 			}})
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, errWork) { // and that of the last term
+		if err != context.Canceled { // Again has handled the error of the term
+			t.Errorf("run: %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // ended while another holder has the lease
+		n := overMemory()
+		h := n.open(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		err := session.Run(ctx, h, func(context.Context, lease.Token) error { return errWork },
+			&session.RunOptions{Again: func(error) bool {
+				n.open(t, nil).acquire(t)
+				time.AfterFunc(time.Minute, cancel)
+				return true
+			}})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, lease.ErrHeldByOther) || errors.Is(err, errWork) {
 			t.Errorf("run: %v", err)
 		}
 	})
@@ -412,4 +426,122 @@ func TestRunTellsTheLastError(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An untold is a Lease that tells no cause when it is lost, as Akka's may.
+type untold struct{ s *session.Session }
+
+func (u untold) Acquire(ctx context.Context) (bool, error) { return u.s.Acquire(ctx) }
+func (u untold) Release(ctx context.Context) error         { return u.s.Release(ctx) }
+func (u untold) CheckAlive() bool                          { return u.s.CheckAlive() }
+func (u untold) OnLost(f func(error)) func() bool          { return u.s.OnLost(func(error) { f(nil) }) }
+
+// SPEC N1: Run hides no loss, whichever Lease it is given.
+func TestRunTellsUntoldLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := overMemory()
+		s, err := session.New(net, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = session.Run(t.Context(), untold{s}, func(ctx context.Context, _ lease.Token) error {
+			net.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+			<-ctx.Done()
+			return nil
+		}, nil)
+		if !errors.Is(err, lease.ErrLost) {
+			t.Errorf("Run: %v, want %v", err, lease.ErrLost)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A Run inside another tells its own loss only.
+func TestRunInsideRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := overMemory()
+		outer, err := session.New(net, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := session.New(overMemory(), name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var within error
+		err = session.Run(t.Context(), outer, func(ctx context.Context, _ lease.Token) error {
+			within = session.Run(ctx, inner, func(ctx context.Context, _ lease.Token) error {
+				net.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+				<-ctx.Done()
+				return nil
+			}, nil)
+			return nil
+		}, nil)
+		if !errors.Is(err, lease.ErrBroken) || within != nil {
+			t.Errorf("outer: %v, want broken; inner: %v, want nil", err, within)
+		}
+		if err := errors.Join(inner.Close(t.Context()), outer.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A Run whose function loses another lease by a take-over asks Again, because its own lease was not
+// taken over. SPEC N1.
+func TestRunWhoseInnerLeaseIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer, shared := overMemory().open(t, nil), overMemory()
+		inner, other := shared.open(t, &session.Options{Owner: "host", TakeOver: true}), shared.open(t, &session.Options{Owner: "host", TakeOver: true})
+		var asked []error
+		terms := 0
+		err := session.Run(t.Context(), outer, func(ctx context.Context, _ lease.Token) error {
+			if terms++; terms == 2 {
+				return errWork
+			}
+			time.AfterFunc(time.Second, func() { _, _ = other.Acquire(context.Background()) })
+			return session.Run(ctx, inner, func(ctx context.Context, _ lease.Token) error { <-ctx.Done(); return nil }, nil)
+		}, &session.RunOptions{Again: func(err error) bool { asked = append(asked, err); return err != errWork }})
+		if err != errWork || terms != 2 || len(asked) != 2 || !errors.Is(asked[0], lease.ErrTakenOver) {
+			t.Errorf("%v after %d terms; asked about %v", err, terms, asked)
+		}
+	})
+}
+
+// When TryRun returns, an attempt that was granted is released, whatever cause has ended the context,
+// and also if the grant came too late. SPEC N3.
+func TestTryRunReleases(t *testing.T) {
+	// grantedTooLate takes all that is left of a grant.
+	grantedTooLate := func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		res, err := send(ctx)
+		res.MinRemaining = 0
+		return res, err
+	}
+	for what, c := range map[string]struct {
+		answer fault
+		cause  error // the cause with which the context ends after a second; nil: it does not end
+	}{
+		"a cause without a code": {slow(0, 2*time.Second), errWork},
+		"a cause with a code":    {slow(0, 2*time.Second), lease.ErrReleased},
+		"a grant that is late":   {grantedTooLate, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := overMemory()
+				h := n.open(t, nil)
+				n.meet(lease.ActionAcquire, c.answer)
+				n.meet(lease.ActionRelease, slow(300*time.Millisecond, 0))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if c.cause != nil {
+					time.AfterFunc(time.Second, func() { cancel(c.cause) })
+				}
+				ran, err := session.TryRun(ctx, h, idle, nil)
+				if ran || err == nil || n.record(t).State != lease.Available {
+					t.Errorf("%v, %v; the lease is %v", ran, err, n.record(t).State)
+				}
+			})
+		})
+	}
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Session is a holder of one lease. It acquires the lease from a [lease.Authority], renews it in
-// the background, and releases it. A Session implements [lease.TokenAcquirer] and [lease.Waiter].
-// All methods are safe for use by several goroutines at once. Handlers may call them too.
+// A Session is a holder of one lease. A Session acquires its lease from a [lease.Authority], renews
+// it in the background, and releases it. A Session implements [lease.TokenAcquirer] and
+// [lease.Waiter]. All methods are safe for use by several goroutines at once. Handlers may call them
+// too.
 //
 // A Session renews its lease until Release or Close is called, even if the program no longer refers
 // to the Session. After a release or a loss, the Session can acquire the lease again, any number of
@@ -28,17 +29,19 @@ import (
 // incarnation does not affect a later incarnation.
 //
 // The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
-// reads the clock, and passes the input to the machine. The Session then takes the effects, unlocks
-// the mutex, and performs the effects.
+// reads the clock, and passes the input to the machine. The Session then takes the list of actions
+// from the machine, unlocks the mutex, and performs the actions.
 type Session struct {
 	o         *Options // with every default filled in
 	authority lease.Authority
 	belief    atomic.Pointer[belief] // a copy of the belief of the machine, which is read without mu
 
-	mu       sync.Mutex // held for one input of the machine; guards the three fields below
+	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
 	machine  machine
 	calls    table.Table[caller] // the calls that have no answer yet
 	watching context.CancelFunc  // stops the watch of the held record; nil if there is none
+	last     *belief             // a belief of the last incarnation; nil if there was none
+	holder   string              // the owner in the last refusal of an Acquire
 
 	// These fields have locks of their own. They are used with and without mu.
 	contexts cancel.Set // the contexts of WhileHeld
@@ -91,10 +94,10 @@ func (s *Session) checkedOptions() *Options {
 	return s.o
 }
 
-// CheckAlive reports whether the lease is certainly still held. It compares the clock with U, the
-// time until which the Session may rely on the lease. It takes no lock, does not block and allocates
-// nothing. An infinite lease has no U until the Session knows of a break. Use [Session.LastConfirmed]
-// to find out when an infinite lease was last confirmed.
+// CheckAlive reports whether the lease is certainly still held. CheckAlive compares the clock with U,
+// the time until which the Session may rely on the lease. It takes no lock, does not block and
+// allocates nothing. For an infinite lease, the time U exists only after the Session has learned of a
+// break. Use [Session.LastConfirmed] to find out when an infinite lease was last confirmed.
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held
@@ -108,18 +111,18 @@ func (s *Session) Token() lease.Token {
 }
 
 // Until returns U, the time on the Session's clock at which CheckAlive turns false. If nothing is
-// held, Until returns false. For an infinite lease, Until returns the zero time until the Session
-// knows of a break.
+// held, Until returns false. For an infinite lease, Until returns the zero time as long as the
+// Session knows of no break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.until(), held
 }
 
-// LastConfirmed returns the time at which the last confirmed request was sent. A request is
-// confirmed if its answer says that the Session holds the lease. If nothing is held, LastConfirmed
-// returns false. While the authority answers, the returned time is at most RenewInterval plus
-// RequestTimeout ago. During a break, U follows from the answer to one request. LastConfirmed then
-// returns when that request was sent.
+// LastConfirmed returns the time at which the last confirmed request was sent. A request is confirmed
+// if its answer says that the Session holds the lease. If nothing is held, LastConfirmed returns
+// false. If the authority answers every request, the returned time lies at most RenewInterval plus
+// RequestTimeout in the past, or 2 RequestTimeout if that is longer. During a break, U follows from
+// the answer to one request. LastConfirmed then returns when that request was sent.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.sent, held
@@ -146,12 +149,20 @@ func (s *Session) step(input func(m *machine, now time.Time)) {
 	perform(acts, answers)
 }
 
-// jitter shortens a duration at random by up to half. It locks mu, which guards the source of the
-// random numbers, so the caller must not hold mu.
+// jitter shortens a duration at random by up to half. The method jitter locks mu, which guards the
+// source of the random numbers, so the caller must not hold mu.
 func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.random.Shorten(d, 0.5)
+}
+
+// lastHolder returns the owner of the holder that had the lease when an Acquire was last refused. If
+// it is not known, lastHolder returns the empty string.
+func (s *Session) lastHolder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holder
 }
 
 // opError wraps err in a [lease.OpError] with the operation and the name of the lease. If err

@@ -91,6 +91,29 @@ func TestRenewalThatNeverReturns(t *testing.T) {
 	}
 }
 
+// An Acquire that was given up may be granted after its ID was released. Once its Do has returned, the
+// ID is released again, and another holder can acquire the lease. SPEC H3.
+func TestAcquireThatIsGrantedAfterItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, other := n.open(t, nil), n.open(t, nil)
+		arrives := make(chan struct{})
+		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			<-arrives
+			return send(context.WithoutCancel(ctx))
+		})
+		h.unknown(t, nil)
+		h.release(t)
+		close(arrives)
+		synctest.Wait()
+		other.acquire(t)
+		other.release(t)
+		h.acquire(t)
+		time.Sleep(time.Hour)
+		h.alive(t, true)
+	})
+}
+
 // With two requests outstanding that were given up, nothing is sent, and every call that would
 // send fails at once. When they return the Session recovers, and nothing of its stays in force.
 // SPEC H11b.

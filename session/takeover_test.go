@@ -113,7 +113,8 @@ func TestTakeOverNeedsIDs(t *testing.T) {
 	})
 }
 
-// Whatever becomes of either step, what was changed is not left behind. SPEC H8, H3.
+// Even if one step of a take-over fails, the next Acquire or Release finds the changed lease.
+// SPEC H8, H3.
 func TestTakeOverFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -12,25 +12,26 @@ type term struct {
 	belief  *belief // nil if nothing is held
 	renewal renewal
 	notice  *notice // nil until the handlers of OnBreaking are called
-	failed  error   // error of the last renewal; nil if it was granted
+	failed  error   // error of the last answered renewal if that renewal has failed
 	stopped bool    // the contexts of WhileHeld have ended, and no later renewal has ended the stop window
 }
 
-// The type renewal contains the times of the last and of the next renewal. While one is in flight, no
-// other is sent.
+// The type renewal contains the times of the last and of the next renewal of one incarnation. While
+// one of these renewals is in flight, no other is sent.
 type renewal struct {
 	inFlight bool
-	again    bool // another renewal is due as soon as the one in flight is answered
+	again    bool // another renewal is due as soon as the one in flight is answered, unless that one fails
 
-	// at is when the next renewal is due. It is set by pace after a granted request, by retry after a
-	// failed renewal, and by hasten after a signal of a watch.
+	// at is when the next renewal is due. The method pace computes the time of the next renewal after
+	// a granted request, and after an answer that reports a break. After a failed renewal, the method
+	// retry does. After a signal of a watch, the method hasten does.
 	at time.Time
 
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
 }
 
 // hasten makes a renewal due now. If a renewal is in flight, the next one is due as soon as the
-// answer comes.
+// answer comes. But if the renewal in flight fails, the next one is due after the usual RetryDelay.
 func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
 
 // retry makes a renewal due after a pause.
@@ -44,8 +45,8 @@ type notice struct {
 }
 
 // begin begins an incarnation. From then on, no other ID of this holder is in force.
-func (m *machine) begin(c *claim, b *belief) {
-	c.phase = held
+func (m *machine) begin(b *belief) {
+	m.ledger.find(b.id).phase = held
 	m.ledger.settleAllBut(b.id)
 	m.term = term{number: m.term.number + 1, belief: b}
 	m.term.renewal = renewal{at: m.pace(b.sent, 0.9), sent: b.sent}
@@ -57,7 +58,8 @@ func (m *machine) end(p phase, cause error) {
 	c := m.ledger.newest(held)
 	m.term.belief = nil
 	m.effects().ended = cause
-	if c.phase = p; p == settled {
+	c.phase = p
+	if p == settled {
 		m.ledger.settle(c)
 	}
 }
@@ -66,8 +68,10 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
 }
 
-// stopReason returns the reason why work must stop in the stop window. Either renewals have failed,
-// or the lease is breaking.
+// stopReason returns the error that tells the work why it must stop in the stop window. If the last
+// renewal has failed, the result wraps the error of that renewal. A renewal that is in flight does
+// not count as the last one. Otherwise, if the lease is breaking, the result wraps [lease.ErrBroken].
+// In all other cases, for example after a suspension of the process, the result wraps no error.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {
@@ -76,19 +80,21 @@ func (m *machine) stopReason() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation with a loss. If a renewal or an earlier Acquire may have been granted
-// without an answer, the ID is released, so that the lease does not stay locked for a whole Duration.
-// If work under a context of WhileHeld has not stopped, this release is deferred. A deferred release
-// is sent when the last context of WhileHeld is given back, or when the lease has expired even if the
-// last renewal was granted.
+// lose ends the incarnation with a loss. The authority may have granted a renewal or an earlier
+// Acquire although its answer did not come. In this case, the machine releases the ID, so that the
+// lease does not stay locked for a whole Duration. If work under a context of WhileHeld is still
+// running, the release is deferred. A deferred release is sent when the work under the last context
+// of WhileHeld has stopped. If the lease is finite and has certainly expired, the deferred release is
+// sent even if the work has not stopped. To compute when the lease has certainly expired, the machine
+// assumes that the last request was granted at the end of its RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
 	case reason != lease.ErrExpired && !c.inDoubt:
 		m.end(settled, lost)
 	case c.contexts > 0:
-		if m.o.Duration != lease.Infinite {
-			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout + m.o.maxElsewhere(m.o.Duration))
+		if longest := m.o.maxElsewhere(m.o.Duration); longest != lease.Infinite {
+			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout).Add(longest)
 		}
 		m.end(deferred, lost)
 	default:
@@ -98,8 +104,10 @@ func (m *machine) lose(reason lease.Code, err error) {
 	m.report(lost)
 }
 
-// tick handles the end of the belief, the beginning of the stop window, and a renewal that is due.
-func (t *term) tick(m *machine, now time.Time) {
+// If the belief has ended, tickTerm ends the incarnation. While the belief lasts, tickTerm begins the
+// stop window when it is due, and sends each renewal when it is due.
+func (m *machine) tickTerm(now time.Time) {
+	t := &m.term
 	if t.belief == nil {
 		return
 	}
@@ -122,8 +130,9 @@ func (t *term) tick(m *machine, now time.Time) {
 	}
 }
 
-// sleep returns the time until tick has to be called again.
-func (t *term) sleep(m *machine, now time.Time) time.Duration {
+// sleepTerm returns how long the Session may wait before tickTerm has to be called again.
+func (m *machine) sleepTerm(now time.Time) time.Duration {
+	t := &m.term
 	if t.belief == nil {
 		return lease.Infinite
 	}
@@ -137,14 +146,17 @@ func (t *term) sleep(m *machine, now time.Time) time.Duration {
 	return wait
 }
 
-// pace returns when the next renewal is due. The argument sent is the time at which the last granted
-// request was sent. The delay is the RenewInterval, or half of the time for which the Session relies
-// on the grant if that is shorter. The delay is shortened at random, by up to nine tenths before the
-// first renewal and by up to one tenth before every other renewal. The first delay varies that much,
-// so that leases that were acquired at the same time are renewed at different times.
+// pace returns when the next renewal is due. The parameter sent is the time at which the previous
+// request, an Acquire or a renewal, was sent. The previous request was granted, or its answer reports
+// that the lease is breaking. The next renewal is due one delay after the previous request was sent.
+// The delay is the RenewInterval or half of the time for which the belief lasts, whichever is
+// shorter. The delay is shortened at random, by up to nine tenths before the first renewal and by up
+// to one tenth before every other renewal. The first delay varies the most, so that leases that were
+// acquired at the same time are renewed at different times.
 //
-// Half of that time counts as at least one Margin. Without this minimum, a store that assumes more
-// clock drift than the Session could cause shorter and shorter delays without end.
+// If half of the time for which the belief lasts is shorter than one Margin, the Margin is used
+// instead. Without this minimum, the delays could become shorter and shorter without end, if the
+// store assumes a larger clock drift than the Session does.
 func (m *machine) pace(sent time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
 	return sent.Add(m.random.Shorten(d, shorten))
@@ -159,7 +171,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 		m.commands.cleaning = true // the renewal may have been granted after its ID was released
 		return
 	}
-	info.Token, info.Margin = t.belief.token, t.belief.left(m.o, now)
+	info.Token, info.Left = t.belief.token, t.belief.left(m.o, now)
 	m.report(info)
 	t.renewal.inFlight = false
 
@@ -167,29 +179,30 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	b := *t.belief
 	b.sent, b.budget = r.sent, m.o.budget(min(m.o.Duration, res.MinRemaining))
 	own := rec.ID == b.id
+	inForce := own && rec.State == lease.Leased
 	switch {
-	case own && rec.State == lease.Leased && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
-		// The renewal was granted. A refused renewal counts as granted if the answer says that our
-		// own ID is in force, because then an earlier renewal was granted and only its answer was
-		// lost.
+	case inForce && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
+		// The renewal was granted. Or the renewal was refused, but its answer shows that our own ID
+		// is in force, and makes the belief last longer. After such a refusal, we know that an
+		// earlier renewal was granted, and that only its answer was lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
 		t.renewal.at = m.pace(r.sent, 0.1)
-	case own && rec.State == lease.Leased || !code.Refusal():
+	case inForce || !code.Refusal(): // the renewal has failed, and the lease may still be held
 		if err == nil {
 			err = errOther
 		}
 		t.failed = err
 		t.renewal.retry(now, m.random.Shorten(m.o.RetryDelay, 0.5))
-		m.failed("renewal", err)
-	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
+		m.countFailure("renewal", err)
+	case own && rec.State == lease.Breaking && res.MinRemaining > 0: // the lease is held until the break is over
 		t.failed = nil
 		m.breaking(&b, now, res)
 		if t.belief == nil {
 			return
 		}
 		t.renewal.at = m.pace(r.sent, 0.1)
-	case own && (rec.State == lease.Breaking || rec.State == lease.Broken):
+	case own && (rec.State == lease.Breaking || rec.State == lease.Broken): // the break is over, or may be over
 		m.lose(lease.ErrBroken, err)
 		return
 	case !own && !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == m.o.Owner && !m.unique:
@@ -204,9 +217,10 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	}
 }
 
-// breaking records that the lease ends when a break is over. If several answers have reported an end
-// of the lease, the belief uses the earliest one. The handlers are called again if the break now ends
-// earlier.
+// breaking records that the lease ends when a break is over. If several answers report different ends
+// of the lease, the belief uses the earliest of these ends. The handlers of OnBreaking are called for
+// the first answer that reports the break. The handlers are called again if a later answer shortens
+// the break by more than Margin.
 func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
@@ -225,19 +239,20 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// endsEarlier reports whether the break ends earlier than before, by more than margin. It compares
-// the end in the answer with the end that was reported to the handlers. Some authorities do not know
-// the end, so endsEarlier also compares the remaining times in the last two answers. It tolerates an
-// error of an eighth of the time between the two answers, because the clocks may run at different
-// rates.
+// endsEarlier reports whether the new answer n shortens the break by more than margin. For this
+// purpose, endsEarlier compares the end of the break in the answer n with the end that the handlers
+// of OnBreaking know. Some authorities do not know when a break ends, but only how much time remains.
+// So endsEarlier also compares the remaining times in the last two answers. The clocks may run at
+// different rates. So if the remaining times differ by up to an eighth of the time between the two
+// answers, endsEarlier ignores the difference.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
-// looked handles a record that was read after a signal of a watch. If the record does not say that
-// this Session holds the lease, a renewal is due at once. The answer to this renewal decides whether
-// the lease is lost.
+// looked handles the record of the lease that was read after a signal of a watch. If the record does
+// not say that this Session holds the lease, a renewal is due at once. The answer to this renewal
+// decides whether the lease is lost.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
@@ -245,16 +260,4 @@ func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 		t.renewal.hasten(now)
 	}
 	m.advance(now)
-}
-
-// A streak is the number of failed requests in a row.
-type streak struct{ count int }
-
-// failed counts a failed request, and reports the 1st, 2nd, 4th, 8th and so on in a row.
-func (m *machine) failed(what string, err error) {
-	s := &m.failing
-	s.count++
-	if s.count&(s.count-1) == 0 { // a power of two
-		m.report(failure{what: what, err: err, count: s.count})
-	}
 }

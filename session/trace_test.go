@@ -78,8 +78,8 @@ func TestTraceAndLogger(t *testing.T) {
 		n.meet(lease.ActionRenew, nil, failRequest)
 		u := until(t, h)
 		renewals(1)
-		margin := u.Sub(n.requests(lease.ActionRenew)[0].at)
-		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Token: tok, Margin: margin}})
+		left := u.Sub(n.requests(lease.ActionRenew)[0].at)
+		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Token: tok, Left: left}})
 		renewals(3)
 		expect("failed", func() any { return errors.Is(renewed[1].Err, errNet) && renewed[2].Err == nil }, true)
 		n.breaks(t, 20*time.Second)
@@ -144,7 +144,7 @@ func TestEmptyTrace(t *testing.T) {
 	})
 }
 
-// Good order is no warning, and neither is that somebody else has the lease.
+// The Session logs no warning if all goes well, or if another holder has the lease.
 func TestLoggerOfGoodOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -24,8 +24,8 @@ var contenders = map[string]func(context.Context, lease.Lease, *session.RunOptio
 	},
 }
 
-// What a try came to is unknown when the context ends: whoever contended releases what the try
-// may have been granted. SPEC N3, H3.
+// If the outcome of an attempt is unknown when the context ends, the contender releases the lease in
+// case the attempt was granted. SPEC N3, H3.
 func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 	unknown := []struct {
 		name  string
@@ -68,8 +68,8 @@ func (l ends) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return l.TokenAcquirer.AcquireWithToken(ctx)
 }
 
-// The context ends as a try that is unknown does, of whatever error: that is released all the
-// same. SPEC N3.
+// The context ends together with a try of unknown outcome, whatever the error of the try is. The try
+// is still released. SPEC N3.
 func TestContextEndsWithAnUnknownTry(t *testing.T) {
 	for name, f := range map[string]fault{"another error": failAnswer, "the context's error": func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		_, _ = send(ctx)
@@ -113,8 +113,8 @@ func TestRunTellsWhatItCouldNotReleaseInTheEnd(t *testing.T) {
 	})
 }
 
-// A context that ends an Acquire ends Run at once, though what it asked for is undone later, by
-// whoever was asked. SPEC N3, H2.
+// A context that ends an Acquire ends Run at once. The Session undoes the request of the Acquire
+// later. SPEC N3, H2.
 func TestContextEndsATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -135,8 +135,8 @@ func TestContextEndsATry(t *testing.T) {
 	})
 }
 
-// A try that was unknown may be granted after a later one was refused for certain: it is released
-// all the same. SPEC N3, H3.
+// A try that was unknown may be granted after a later one was refused for certain: it is still
+// released. SPEC N3, H3.
 func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -253,8 +253,8 @@ func TestContendBesideAnotherCall(t *testing.T) {
 	}
 }
 
-// What who gives up contending leaves to another, who tries the same ID, is released if that one is
-// refused: nobody else would. SPEC N3.
+// A contender gives up while another call tries the same ID. If that call is refused, the Session
+// releases the ID, because no other call would release it. SPEC N3.
 func TestContendBesideATryThatIsRefused(t *testing.T) {
 	for how, contend := range contenders {
 		t.Run(how, func(t *testing.T) {
@@ -283,8 +283,8 @@ func TestContendBesideATryThatIsRefused(t *testing.T) {
 	}
 }
 
-// A contender that gives up while a release is under way leaves the ID alone that was told since:
-// somebody may hand the lease over to it. SPEC H2, H14.
+// A contender that gives up while a release is in flight does not retire the ID that was disclosed
+// since, because another holder may hand the lease over to it. SPEC H2, H14.
 func TestContendBesideARelease(t *testing.T) {
 	for how, contend := range contenders {
 		t.Run(how, func(t *testing.T) {
@@ -311,8 +311,8 @@ func TestContendBesideARelease(t *testing.T) {
 	}
 }
 
-// Who gives up contending leaves a hand-over alone, also one whose outcome is unknown and which is
-// called again, and releases what he tried himself. SPEC H14, N3.
+// A contender that gives up releases the ID that it tried itself. It does not disturb a hand-over,
+// even if the outcome of the hand-over is unknown and HandOver is called again. SPEC H14, N3.
 func TestContendBesideAHandOver(t *testing.T) {
 	for when, again := range map[string]time.Duration{"under way": time.Second, "to be called again": 3 * time.Second} {
 		for how, contend := range contenders {
@@ -349,7 +349,7 @@ func TestContendBesideAHandOver(t *testing.T) {
 	}
 }
 
-// A lease that is over is noticed also by whoever gives up contending. SPEC N3, H15.
+// A contender that gives up also detects that its lease is over. SPEC N3, H15.
 func TestContendWithALeaseThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -365,8 +365,8 @@ func TestContendWithALeaseThatIsOver(t *testing.T) {
 	})
 }
 
-// The end of its context ends Acquire at once, whoever ended it, though the release of an unknown
-// try takes time; of what becomes of that nothing is told. SPEC H2, N3.
+// Acquire returns at once when its context ends, whatever has ended the context, and does not wait
+// for the release of the unknown try. The outcome of this release is not reported. SPEC H2, N3.
 func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
 	for name, end := range map[string]func(*testing.T) context.Context{
 		"cancelled": func(t *testing.T) context.Context {
@@ -413,14 +413,14 @@ func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()
 		err := contenders["Run"](ctx, h, &session.RunOptions{AcquireInterval: time.Hour, ReleaseTimeout: 3 * time.Second})
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
 }
 
-// The context may end with the pause before a try, which then asks nobody: what an earlier one may
-// be granted is released all the same. SPEC N3.
+// The context may end together with the pause before an attempt, which then sends no request. Even
+// so, the lease is released in case an earlier attempt is granted. SPEC N3.
 func TestContextEndsWithThePause(t *testing.T) {
 	for range 50 { // each of the two may be noticed first
 		synctest.Test(t, func(t *testing.T) {
@@ -494,8 +494,8 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 	})
 }
 
-// After a try that is certain no Release is called, of whatever Lease, and an error forever is
-// told as it is. SPEC N3.
+// After a try with a certain outcome, no Release is called, whichever Lease it is. A permanent
+// error is returned unchanged. SPEC N3.
 func TestNoReleaseAfterACertainTry(t *testing.T) {
 	for _, refusal := range []error{nil, lease.ErrDuration} {
 		synctest.Test(t, func(t *testing.T) {
@@ -604,7 +604,8 @@ func abandonAcquire(t *testing.T, n *network, h *holder) {
 	time.Sleep(2 * time.Second)
 }
 
-// An ID that nobody was told is not released, nor one that was certainly refused. SPEC H17.
+// A Session does not release an ID that was never disclosed or tried, or whose Acquire was certainly
+// refused. SPEC H17.
 func TestNothingIsReleasedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

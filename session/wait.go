@@ -15,28 +15,30 @@ import (
 //   - the lease is not locked;
 //   - the lease is locked, but this Session may still acquire it, because it is locked under an ID
 //     of the Session or because of TakeOver;
-//   - Release, HandOver or Close was called;
+//   - Release or Close was called, or HandOver has ended the incarnation;
 //   - the record could not be read, and about a RetryDelay has passed since.
 //
 // If ctx ends, Wait returns the error of ctx, even if the authority does not answer.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
-// Without a watch, Wait reads the record again after a RenewInterval, shortened at random by up to
-// half. It does the same if a watch is lost.
+// Without a watch, Wait reads the record repeatedly. After each read, it waits for at most one
+// RenewInterval. Each time, this limit is shortened at random by up to half. Wait does the same if
+// a watch is lost.
 func (s *Session) Wait(ctx context.Context) error {
 	_, err := s.wait(ctx, func(lease.Result) bool { return false })
-	if err == error(lease.ErrReleased) {
+	if err == lease.ErrReleased {
 		return nil
 	}
 	return err
 }
 
-// errAnswered is the cause with which the context of a Wait ends when the Wait is answered.
+// When a call of Wait is answered, its context ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
 // wait is like Wait, but returns ErrReleased if Release, HandOver or Close was called. If the lease
-// is locked and the function enough returns true for the record, wait returns true.
-func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (bool, error) {
+// is locked and this Session cannot acquire it, wait passes the record that it has read to the
+// function isEnough. If isEnough returns true, wait returns true.
+func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
 	defer s.cancel(n, nil)
@@ -56,7 +58,7 @@ func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (boo
 			left = s.jitter(s.o.RetryDelay)
 		case left <= 0 || ours:
 			return false, nil
-		case enough(res):
+		case isEnough(res):
 			return true, nil
 		}
 		if passed := f.Wait(ctx, left); passed && !known {
@@ -70,8 +72,8 @@ func (s *Session) wait(ctx context.Context, enough func(lease.Result) bool) (boo
 }
 
 // watchHeld watches the record until ctx ends. It reads the record at the beginning and after each
-// signal of the watch, and gives the record to the machine. If the watch is lost, watchHeld begins a
-// new one after a RenewInterval.
+// signal of the watch, and passes the record to the state machine. If the watch is lost, watchHeld
+// begins a new one after at most a RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -85,8 +87,9 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. A read or a watch that hangs does not keep the Session
-// from sending commands, because reads and watches are not commands.
+// follower returns a reader of the record. The machine does not wait for reads and watches, and does
+// not count them as stuck requests. So a read or a watch that hangs does not keep the Session from
+// sending commands.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,

@@ -42,7 +42,7 @@ func TestWait(t *testing.T) {
 		most   time.Duration // without a watch: at most
 		option *session.Options
 	}{
-		{"nobody has it", func(*testing.T, *network, *holder) {}, 0, 0, nil},
+		{"not locked", func(*testing.T, *network, *holder) {}, 0, 0, nil},
 		{"held by itself", func(t *testing.T, _ *network, h *holder) { h.acquire(t) }, 0, 0, nil},
 		{"runs out", func(t *testing.T, n *network, _ *holder) { n.act(t, theirs(25*time.Second)) },
 			25 * time.Second, 25 * time.Second, nil},
@@ -84,9 +84,9 @@ func TestWait(t *testing.T) {
 			n.act(t, req)
 			n.breaks(t, time.Minute)
 		}, time.Minute, time.Minute, crashed(session.Options{})},
-		{"nobody says", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, failRequest) },
+		{"every read fails", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, failRequest) },
 			2500 * time.Millisecond, 2500 * time.Millisecond, nil}, // RetryDelay
-		{"nobody answers", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, n.hang) },
+		{"every read hangs", func(t *testing.T, n *network, _ *holder) { n.keep(lease.ActionRead, n.hang) },
 			7500 * time.Millisecond, 7500 * time.Millisecond, nil}, // RequestTimeout and RetryDelay
 		{"released meanwhile", func(t *testing.T, n *network, h *holder) {
 			n.act(t, theirs(lease.Infinite))
@@ -107,7 +107,7 @@ func TestWait(t *testing.T) {
 					if !watch {
 						most = c.most
 					}
-					if c.name == "nobody says" || c.name == "nobody answers" {
+					if c.name == "every read fails" || c.name == "every read hangs" {
 						least -= 1250 * time.Millisecond // half of RetryDelay
 					}
 					if took < least || took > most {
@@ -149,7 +149,7 @@ func TestWaitContext(t *testing.T) {
 	})
 }
 
-// An authority that does not tell IDs is waited for all the same. SPEC H21.
+// Wait also works with an authority that does not report IDs. SPEC H21.
 func TestWaitWithoutIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -328,7 +328,7 @@ func TestWaitOfOneWhoIsClosed(t *testing.T) {
 	})
 }
 
-// chatty is an authority that signals whatever is asked of it, be it a look.
+// chatty is an authority that sends a signal after every request, even after a read.
 type chatty struct {
 	lease.Authority
 	signals chan struct{}
@@ -379,14 +379,14 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 	})
 }
 
-// anew is a watcher that loses its first watch, and tells of the second.
-type anew struct {
+// losesFirst is a watcher that loses its first watch, and calls second when the second one begins.
+type losesFirst struct {
 	lease.Authority
 	watches *atomic.Uint32
 	second  func()
 }
 
-func (a anew) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (a losesFirst) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	switch a.watches.Add(1) {
 	case 1:
 		lost := make(chan struct{})
@@ -400,11 +400,11 @@ func (a anew) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 
 // The first signal of a watch that was begun again is followed at once: nothing was needless.
 // SPEC H21.
-func TestWaitFollowsAWatchThatWasBegunAnew(t *testing.T) {
+func TestWaitFollowsASecondWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		var released time.Time
-		n.Authority = anew{n.Authority, new(atomic.Uint32), func() {
+		n.Authority = losesFirst{n.Authority, new(atomic.Uint32), func() {
 			time.AfterFunc(time.Millisecond, func() {
 				released = time.Now()
 				n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})

@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The default of StopWindow is the least of a sixth of the duration, 5 s, and what the other
-// options leave. SPEC H22.
+// The default of StopWindow is a sixth of the duration or 5 s, or what the other options leave if
+// that is less, but at least half of the first. SPEC H22.
 func TestStopWindowByDefault(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestStopWindowByDefault(t *testing.T) {
 		{&session.Options{Duration: 12 * s}, 2 * s},
 		{&session.Options{Duration: 300 * time.Millisecond}, 50 * time.Millisecond},
 		{&session.Options{Duration: lease.Infinite}, 5 * s},
-		{&session.Options{RenewInterval: 15 * s}, 30*s - 60*time.Millisecond - s/1000 - 27500*time.Millisecond}, // what is left
+		{&session.Options{RenewInterval: 14 * s}, 30*s - 60*time.Millisecond - s/1000 - 26500*time.Millisecond}, // what is left
 		{&session.Options{RenewInterval: s}, 5 * s},
 		{&session.Options{StopWindow: 3 * s}, 3 * s},
 		{&session.Options{StopWindow: -1}, -1},
@@ -45,17 +45,18 @@ func TestStopWindowByDefault(t *testing.T) {
 			t.Errorf("%+v: completed twice it is %v, %v", c.o, again, err)
 		}
 	}
-	for _, o := range []*session.Options{ // that leave exactly nothing, or a nanosecond
-		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: 3*s - 2},
-		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: 3*s - 1},
+	for _, o := range []*session.Options{ // that leave exactly the least, or a nanosecond more
+		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: s/2 - 2},
+		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: s/2 - 1},
 	} {
-		if o, err := o.Complete(); err != nil || o.StopWindow > 1 {
+		if o, err := o.Complete(); err != nil || o.StopWindow < 5*s/2 || o.StopWindow > 5*s/2+1 {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }
 
-// Only a StopWindow that was given is refused, and then with the longest that fits.
+// A StopWindow that is too long is refused with the longest that fits. If the default does not fit,
+// the field that was given is refused.
 func TestStopWindowThatDoesNotFit(t *testing.T) {
 	const s = time.Second
 	fits := 30*s - 10*s - 10*s - 2500*time.Millisecond - time.Millisecond // less the drift
@@ -66,7 +67,9 @@ func TestStopWindowThatDoesNotFit(t *testing.T) {
 		{session.Options{StopWindow: fits}, "Options.StopWindow"},
 		{session.Options{StopWindow: fits - 60*time.Millisecond}, ""},
 		{session.Options{StopWindow: lease.Infinite}, "Options.StopWindow"},
-		{session.Options{RenewInterval: 17 * s}, ""}, // the default gives way
+		{session.Options{RenewInterval: 14900 * time.Millisecond}, ""}, // the default gives way
+		{session.Options{RenewInterval: 17 * s}, "Options.RenewInterval"},
+		{session.Options{RenewInterval: 17 * s, StopWindow: s / 4}, ""},
 		{session.Options{RenewInterval: 18 * s}, "Options.RenewInterval"},
 		{session.Options{RenewInterval: 17 * s, StopWindow: s}, "Options.RenewInterval"},
 		{session.Options{RenewInterval: 17 * s, StopWindow: -s}, ""},
@@ -346,15 +349,23 @@ func TestReleaseAfterALossIsDeferredWithABound(t *testing.T) {
 // An infinite lease that was lost by a break, while an earlier Acquire of its ID is in doubt, is
 // released only when the context is given back, or at Release. SPEC H20c.
 func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
-	for what, end := range map[string]func(h *holder, back func()) error{
-		"the context is given back": func(_ *holder, back func()) error { back(); return nil },
-		"Release":                   func(h *holder, _ func()) error { return h.Release(context.Background()) },
-		"Close":                     func(h *holder, _ func()) error { return h.Close(context.Background()) },
+	infinite := session.Options{Duration: lease.Infinite}
+	for what, c := range map[string]struct {
+		o   session.Options
+		end func(h *holder, back func()) error
+	}{
+		"the context is given back": {infinite, func(_ *holder, back func()) error { back(); return nil }},
+		"Release":                   {infinite, func(h *holder, _ func()) error { return h.Release(context.Background()) }},
+		"Close":                     {infinite, func(h *holder, _ func()) error { return h.Close(context.Background()) }},
+		"292 years": { // on another clock this takes longer than the longest Duration
+			session.Options{Duration: lease.Infinite - 1, RenewInterval: 10 * time.Second, RequestTimeout: 5 * time.Second, StopWindow: time.Second},
+			func(_ *holder, back func()) error { back(); return nil },
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := overMemory()
-				h := n.open(t, &session.Options{Duration: lease.Infinite})
+				h := n.open(t, &c.o)
 				n.meet(lease.ActionAcquire, late(time.Hour))
 				h.unknown(t, errNet)
 				h.acquire(t) // the same ID
@@ -367,11 +378,11 @@ func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
 				if r := n.record(t); r.State != lease.Leased || n.count(lease.ActionRelease) != 0 {
 					t.Fatalf("released while the work was running: %+v", r)
 				}
-				if err := end(h, back); err != nil {
+				if err := c.end(h, back); err != nil {
 					t.Error(err)
 				}
 				if synctest.Wait(); n.record(t).State != lease.Available {
-					t.Errorf("in force for nobody: %+v", n.record(t))
+					t.Errorf("the lease is still locked: %+v", n.record(t))
 				}
 			})
 		})
@@ -453,7 +464,7 @@ func TestWatchDefersNoRelease(t *testing.T) {
 		time.Sleep(time.Until(until(t, h)))
 		h.lostOnce(t, lease.ErrExpired)
 		if n.record(t).State != lease.Available {
-			t.Errorf("in force for nobody: %+v", n.record(t))
+			t.Errorf("the lease is still locked: %+v", n.record(t))
 		}
 	})
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A world is some holders of one lease, each behind a network of its own and with a clock of
-// its own, that fail as a schedule says. What must be true of them is looked at all the time.
+// A world is some holders of one lease. Each has a network and a clock of its own, which fail as a
+// schedule says. The promises of the holders are checked all the time.
 type world struct {
-	store    *network // nobody's: for looking and for breaking
+	store    *network // of no holder: for reading and for breaking
 	rate     float64  // of the store's clock
 	subjects []*subjectState
-	excused  map[lease.ID]bool // broken or changed by somebody else: they may believe wrongly
+	excused  map[lease.ID]bool // broken or changed by another client: their holders may believe wrongly
 	tokens   map[lease.Token]bool
 	mu       sync.Mutex
 	err      error // the first violation
 	running  sync.WaitGroup
 }
 
-// A subject is what is examined: a Session, or something that looks like one.
+// A subject is a Session that is tested, or a type that looks like one.
 type subject interface {
 	lease.TokenAcquirer
 	ID() lease.ID
@@ -188,7 +188,7 @@ func (w *world) sample() (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// look checks that whoever believes has the lock, except for those whom somebody broke.
+// look checks that each Session that believes has the lease, except for the excused IDs.
 func (w *world) look() {
 	believers := 0
 	for i, s := range w.subjects {
@@ -308,7 +308,7 @@ func (s *subjectState) gives(how string, w *world, f func()) {
 	}
 }
 
-// breaks revokes the lease. Who holds it is excused if he cannot know in time.
+// breaks revokes the lease. Its holder is excused if it cannot learn of the break in time.
 func (w *world) breaks(period time.Duration) {
 	before, err := lease.Inspect(context.Background(), w.store.Authority, name)
 	if err != nil {
@@ -339,7 +339,7 @@ func (w *world) end() {
 		s.gate.pause(false)
 		s.net.heal()
 	}
-	time.Sleep(time.Minute) // for what is under way, and whatever will be lost
+	time.Sleep(time.Minute) // for requests in flight, and for losses that are due
 	synctest.Wait()
 	w.running.Wait()
 	w.look()

@@ -9,13 +9,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// skewed is a clock that runs at a rate and can be paused: then it goes on, but whoever waits
-// for it is not woken.
+// skewed is a clock that runs at a rate and can be paused: then it goes on, but wakes no goroutine
+// that waits for it.
 type skewed struct {
 	mu      sync.Mutex
 	began   time.Time
 	rate    float64
-	skipped time.Duration // what a wrong clock has not counted
+	skipped time.Duration // the time that a wrong clock has not counted
 	paused  bool
 	due     []func()
 }
@@ -56,7 +56,7 @@ func (c *skewed) pause(on bool) {
 	}
 }
 
-// gated is an authority that answers nobody while its client is paused.
+// gated is an authority that sends no answer while its client is paused.
 type gated struct {
 	lease.Authority
 	mu     sync.Mutex

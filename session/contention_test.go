@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// What can never be granted is returned; what may pass is tried again, at a jittered
-// interval. SPEC N4.
+// Run returns an error after which no Acquire can be granted. After any other error, it tries again,
+// at a jittered interval. SPEC N4.
 func TestRunErrors(t *testing.T) {
 	for _, c := range []struct {
 		err      error
@@ -230,28 +230,33 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// An AcquireInterval that leaves no window to spread over is one. SPEC N4.
+// A WakeJitter that leaves no window to spread over is one. SPEC N4.
 func TestRunWithoutSpread(t *testing.T) {
 	l := &plain{ok: true}
-	if _, err := session.AcquireWait(context.Background(), l, &session.RunOptions{AcquireInterval: 5}); err != nil {
+	if _, err := session.AcquireWait(context.Background(), l, &session.RunOptions{AcquireInterval: time.Millisecond, WakeJitter: 1}); err != nil {
 		t.Error(err)
 	}
 }
 
 // RunOptions out of range are refused with the field, its value and the bound. SPEC H22.
 func TestRunOptions(t *testing.T) {
-	for field, o := range map[string]*session.RunOptions{
-		"RunOptions.AcquireInterval": {AcquireInterval: -time.Second, WakeJitter: 1},
-		"RunOptions.WakeJitter":      {WakeJitter: -time.Second},
-		"RunOptions.ReleaseTimeout":  {ReleaseTimeout: -time.Second},
+	for _, c := range []struct {
+		o                   session.RunOptions
+		field, value, bound string
+	}{
+		{session.RunOptions{AcquireInterval: -time.Second, WakeJitter: 1}, "AcquireInterval", "-1s", "must not be negative"},
+		{session.RunOptions{WakeJitter: -time.Second}, "WakeJitter", "-1s", "must not be negative"},
+		{session.RunOptions{ReleaseTimeout: -time.Second}, "ReleaseTimeout", "-1s", "must not be negative"},
+		{session.RunOptions{AcquireInterval: 10}, "AcquireInterval", "10ns", "must be at least 1ms; did you forget the unit?"},
+		{session.RunOptions{ReleaseTimeout: 30}, "ReleaseTimeout", "30ns", "must be at least 1ms; did you forget the unit?"},
 	} {
 		l := &plain{ok: true}
-		_, err := session.AcquireWait(context.Background(), l, o)
-		run := session.Run(context.Background(), l, func(context.Context, lease.Token) error { return nil }, o)
+		_, err := session.AcquireWait(context.Background(), l, &c.o)
+		run := session.Run(context.Background(), l, func(context.Context, lease.Token) error { return nil }, &c.o)
 		for _, err := range []error{err, run} {
 			var bad *lease.FieldError
-			if !errors.As(err, &bad) || bad.Field != field || bad.Value != "-1s" || bad.Bound == "" || l.calls.Load() != 0 {
-				t.Errorf("%s: %v", field, err)
+			if !errors.As(err, &bad) || bad.Field != "RunOptions."+c.field || bad.Value != c.value || bad.Bound != c.bound || l.calls.Load() != 0 {
+				t.Errorf("%s %s: %v", c.field, c.value, err)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type plant struct {
 	old, new string
 	configs  string // a pattern of those that are explored
 	property string // a pattern of the one that fails first; a new check can change which that is
-	quick    bool   // also in an ordinary run
+	quick    bool   // planted by -explore.quick too, because it is found soon
 }
 
 var (

@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holder that watches learns of a break with less grace than its RenewInterval at once, keeps the
-// lease for the grace, and nobody holds beside it; one that does not watch learns too late.
-// SPEC H13.
+// A holder that watches learns at once of a break whose grace period is shorter than its
+// RenewInterval. It keeps the lease for the grace period, and no other holder has the lease in that
+// time. A holder that does not watch learns of the break too late. SPEC H13.
 func TestWatchLearnsOfABreak(t *testing.T) {
 	for _, watch := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestWatchThatShowsNothing(t *testing.T) {
 	}
 }
 
-// What a look for one incarnation shows does not reach the next, Close waits for a look that is
-// under way, and there is none once the lease is given up. SPEC H18, H19.
+// A record that was read for one incarnation does not affect the next. Close waits for a read that is
+// in flight. Once the lease is released, the Session reads no record. SPEC H18, H19.
 func TestWatchEndsWithItsIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

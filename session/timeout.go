@@ -1,0 +1,55 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A timeoutError reports that a time limit of the Session or of Run has ended a request. The request
+// fails with an error that matches context.DeadlineExceeded or context.Canceled. A timeoutError
+// matches neither error of package context, because a program may ignore those errors when its own
+// context has ended. It would then ignore a lost lease too. A timeoutError matches everything else
+// that err matches.
+type timeoutError struct {
+	option string // the option that set the time limit
+	limit  time.Duration
+	err    error
+}
+
+// timedOut returns the error of a request with a time limit. If the time limit has ended ctx, and err
+// is the error of ctx, timedOut returns a timeoutError.
+func timedOut(ctx context.Context, option string, limit time.Duration, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if op, ok := err.(*lease.OpError); ok { // the operation and the name stay in front
+		return &lease.OpError{Op: op.Op, Name: op.Name, Err: &timeoutError{option, limit, op.Err}}
+	}
+	return &timeoutError{option, limit, err}
+}
+
+func (e *timeoutError) Error() string {
+	text := fmt.Sprintf("no answer within %v (%s)", e.limit, e.option)
+	more := e.err.Error()
+	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
+		more = strings.TrimSuffix(strings.TrimSuffix(more, end.Error()), ": ")
+	}
+	if more != "" {
+		text += ": " + more
+	}
+	return text
+}
+
+// Is reports whether the wrapped error matches target. For the two errors of package context, Is
+// returns false.
+func (e *timeoutError) Is(target error) bool {
+	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(e.err, target)
+}
+
+// As finds an error in the tree of err.
+func (e *timeoutError) As(target any) bool { return errors.As(e.err, target) }
