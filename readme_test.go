@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -74,7 +75,7 @@ func TestReadmeContains(t *testing.T) {
 	}
 }
 
-// The programs to copy have fewer than 40 lines of code, besides comments and imports.
+// The programs to copy have at most 40 lines of code, besides comments and imports.
 func TestProgramsAreShort(t *testing.T) {
 	_, section, _ := strings.Cut(readFile(t, "README.md"), "## Programs to copy")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -83,7 +84,7 @@ func TestProgramsAreShort(t *testing.T) {
 		t.Fatalf("README.md names %d programs to copy", len(programs))
 	}
 	for _, m := range programs {
-		if n := codeLines(t, m[1]); n >= 40 {
+		if n := codeLines(t, m[1]); n > 40 {
 			t.Errorf("%s has %d lines of code", m[1], n)
 		}
 	}
@@ -116,26 +117,55 @@ func TestReadmeDefaults(t *testing.T) {
 	// The first comes after a tenth of the interval at the earliest.
 	first, early, rate := o.RenewInterval/10, o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
 	believed := time.Duration(float64(o.Duration)*rate) - o.Margin
-	told := (believed - o.StopWindow).Round(time.Second)
+	told := believed - o.StopWindow
+	// Just before a renewal that comes as late as it may, the store begins to fail each request at once.
+	// It answers again just before the last retry, which comes as early before told as it may.
+	failing := told - o.RenewInterval - o.RetryDelay
+	// A request without an answer takes its time limit, so the retries are further apart.
+	silent := failing - o.RequestTimeout
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
+	part := func(d time.Duration) float64 { return math.Floor(10*d.Seconds()/o.Duration.Seconds()) / 10 }
 	readme := readFile(t, "README.md")
 	for _, row := range []string{
-		fmt.Sprintf("| %s, renewed every %g to %s, for the first time after %g to %s |",
+		fmt.Sprintf("| %s, and is renewed every %g to %s, for the first time after %g to %s |",
 			seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval), first.Seconds(), seconds(o.RenewInterval)),
-		fmt.Sprintf("| %s; one that failed is sent again up to %s later |", seconds(o.RequestTimeout), seconds(o.RetryDelay)),
+		fmt.Sprintf("| %s; a renewal that failed is sent again %g to %s later |", seconds(o.RequestTimeout), o.RetryDelay.Seconds()/2, seconds(o.RetryDelay)),
 		fmt.Sprintf("(`StopWindow`) | %s |", seconds(o.StopWindow)),
-		fmt.Sprintf("| %s stop nobody. From %g to %s it depends on when the last renewal was: the work is told to stop %s after it.",
-			seconds(told-o.RenewInterval), (told - o.RenewInterval).Seconds(), seconds(told), seconds(told)),
-		fmt.Sprintf("Nobody else can begin before the %s are over |", seconds(o.Duration)),
-		fmt.Sprintf("| within %s. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
+		fmt.Sprintf("| %s without an answer stop no leader. %s stop about one leader in 100,000, whose random pauses were all nearly the longest.",
+			seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
+		fmt.Sprintf("If every request fails at once, %s stop no leader. A leader that has to stop tells its work so %s after the last renewal.",
+			seconds(failing.Truncate(time.Second)), seconds(told.Round(time.Second))),
+		fmt.Sprintf("| up to %s: one request in the release of `Run`, and one in `Close` |", seconds(2*o.RequestTimeout)),
+		fmt.Sprintf("No other holder can begin before the %s are over |", seconds(o.Duration)),
+		fmt.Sprintf("| within %s; with a shorter `Options.Duration` sooner. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
 			seconds(o.Duration), seconds(o.Duration)),
 		fmt.Sprintf("| at the next renewal, within %s and the time of a request;", seconds(o.RenewInterval)),
+		fmt.Sprintf("the holder learns of the break within %s\nand the time of a request:", seconds(o.RenewInterval)),
+		fmt.Sprintf("survive every outage of the store of up to %.1f × `Duration`, and nearly every outage of up to\n%.1f × `Duration`.",
+			part(silent), part(failing)),
+		fmt.Sprintf("Each lease costs %d writes in every `Duration`.", o.Duration/o.RenewInterval),
 		fmt.Sprintf("With 20 s of grace, work has %g to %s before it is told to stop |",
 			(20*time.Second - o.RenewInterval - o.StopWindow).Seconds(), seconds(20*time.Second-o.StopWindow)),
 		fmt.Sprintf("| %g %% either way;", 100*o.MaxClockDrift),
 	} {
 		if !strings.Contains(readme, row) {
 			t.Errorf("README.md does not have %q", row)
+		}
+	}
+}
+
+// The versions that README.md compares are those that the modules with the comparisons require.
+func TestReadmeVersions(t *testing.T) {
+	readme := strings.Join(strings.Fields(readFile(t, "README.md")), " ")
+	for _, c := range []struct{ name, module, file string }{
+		{"client-go", "k8s.io/client-go", "kubelease/go.mod"},
+		{"etcd client", "go.etcd.io/etcd/client/v3", "etcdlease/etcdtest/go.mod"},
+		{"redsync", "github.com/go-redsync/redsync/v4", "redislease/locktest/go.mod"},
+	} {
+		_, version, found := strings.Cut(readFile(t, c.file), c.module+" ")
+		version, _, _ = strings.Cut(version, "\n")
+		if !found || !strings.Contains(readme, c.name+" "+version+",") {
+			t.Errorf("README.md does not have %s %s, which %s requires", c.name, version, c.file)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package consumer is an example of code that uses a lease.Lease. It has two tests. The first test
-// replaces the lease by a leasetest.Fake and scripts its behavior. In the second test the network
-// to the store fails.
+// uses a leasetest.Fake with scripted behavior instead of a real lease. In the second test the
+// network to the store fails.
 package consumer
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Index waits for the lease and then calls put with the fencing token once a second. It returns the
-// number of calls. Index returns when ctx is done, when the lease is lost, or when put returns an
-// error.
+// Index waits until it holds the lease. Then Index calls the function put once a second, with the
+// fencing token of the lease. It returns the number of calls. Index returns when ctx is done, when
+// the lease is lost, or when put returns an error.
 func Index(ctx context.Context, l lease.Lease, put func(context.Context, lease.Token) error) (n int, err error) {
 	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		for ; ctx.Err() == nil; time.Sleep(time.Second) {

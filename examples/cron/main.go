@@ -1,12 +1,13 @@
-// Cron shows a job that a scheduler starts on every machine and that only one machine runs. For a
-// program of your own, copy the function nightly and the type report.
+// Cron shows a job that a scheduler starts on every machine and that only one machine runs. To write
+// such a job, copy the function named nightly and the type named report.
 //
 // A lease alone is not enough for such a job. It prevents two machines from working at the same
 // time. However, a machine that starts after the first machine has finished gets the lease too. The
 // job therefore stores the day of the last report together with the report. The job reads and
-// writes the day of the last report under the guard. If a machine crashes during the work, the day
-// is not stored, and the next machine runs the job. Other effects of the job, such as sending a
-// mail, can happen twice, because a machine may crash before it stores the day.
+// writes this day only in functions that it passes to fencing.Guard.Do, which rejects machines with
+// older tokens. If a machine crashes during the work, the day is not stored, and the next machine
+// runs the job. Other effects of the job, such as sending a mail, can happen twice, because a
+// machine may crash before it stores the day.
 //
 // The program exits after less than two seconds.
 //
@@ -28,9 +29,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A report is the resource that the lease protects. A report accepts a write from any machine that
-// has a valid fencing token. If the report is in a database, the guard's newest token is stored
-// beside the report, as package fencing describes.
+// A report is the resource that the lease protects. The guard of a report accepts a write from any
+// machine that has a valid fencing token. A program that stores the report in a database also
+// stores the guard's newest token there, as package fencing describes.
 type report struct {
 	guard fencing.Guard
 	day   string // the day of the last finished report
@@ -59,8 +60,8 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	return did, err
 }
 
-// work is the job. It stops when ctx is done, because the lease is about to end or the machine
-// shuts down.
+// work is the job. When the lease is about to end or the machine shuts down, ctx is done, and work
+// returns.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(800 * time.Millisecond):
@@ -81,7 +82,8 @@ func main() {
 // renewed while work runs.
 const duration = 300 * time.Millisecond
 
-// run starts three machines almost at once, and later a fourth one whose clock is slow.
+// run starts three machines within 40 ms. It starts a fourth machine after 1.2 s. In practice, a
+// machine starts the job late if its clock is slow.
 func run(out *log.Logger) error {
 	ctx := context.Background()
 	store := memory.New(nil) // In a real program, all machines share a database.

@@ -30,7 +30,7 @@ const (
 	draining = 400 * time.Millisecond // longer than duration, so the lease is renewed while the daemon drains
 )
 
-// A daemon stands for one process of many that run the same program.
+// A daemon simulates one of several processes that run the same program.
 type daemon struct {
 	name  string
 	l     lease.Lease
@@ -38,15 +38,15 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource that the lease protects. An index accepts a write from any daemon that
-// has a valid fencing token.
+// An index is the resource that the lease protects. The guard of an index accepts a write from any
+// daemon that has a valid fencing token.
 type index struct {
 	guard   fencing.Guard
 	entries int
 }
 
-// run waits for the lease, leads, and waits again after a loss. It returns when ctx is done, and on
-// every error except a loss of the lease.
+// run waits for the lease and then calls lead. If the lease is lost, run waits for the lease again.
+// The method run returns when ctx is done, or after any error other than the loss of the lease.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
@@ -83,8 +83,9 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 	}
 }
 
-// drain finishes the current work. The lease is renewed until drain returns. The context of lead is
-// already done, so drain uses a context that is done only when the lease is lost.
+// drain finishes the current work. The lease is renewed until drain returns. When lead calls drain,
+// the context of lead is already done. So drain makes a new context with lease.WhileHeld. The new
+// context is done when the lease is lost.
 func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	held, cancel := lease.WhileHeld(ctx, d.l)
 	defer cancel()
@@ -114,7 +115,7 @@ func main() {
 	}
 }
 
-// run runs two daemons, revokes the lease of one, and stops both.
+// run starts two daemons, revokes the lease of the first daemon, and stops both daemons.
 func run(ctx context.Context, out *log.Logger) error {
 	store := memory.New(nil) // In a real program, all machines share a database.
 	shared := new(index)

@@ -1,7 +1,8 @@
 // Leader runs on every machine but works only on one machine. It sends its fencing token with each
 // request. A service behind a fencing.Handler rejects a request if the service has already seen a
-// newer token.
+// newer token. The example service is such a service:
 //
+//	go run ./examples/service &
 //	go run ./examples/leader -url http://localhost:8080/
 package main
 
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -29,7 +31,9 @@ func run(ctx context.Context, store *memory.Store, url string) error {
 	defer l.Close(context.WithoutCancel(ctx))
 	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		return index(ctx, tok, url) // ctx ends before another machine can lead
-	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
+	}, &session.RunOptions{Again: func(err error) bool {
+		return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale)
+	}})
 }
 
 // index sends one request a second.
@@ -56,8 +60,10 @@ func index(ctx context.Context, tok lease.Token, url string) error {
 func main() {
 	url := flag.String("url", "http://localhost:8080/", "of the service")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	store := memory.New(nil) // A memory.Store works in one process. For many machines, use pglease or etcdlease.
-	log.Print(run(ctx, store, *url))
+	// A memory.Store works in one process. For many machines, use pglease or etcdlease.
+	if err := run(ctx, memory.New(nil), *url); err != nil && !errors.Is(err, ctx.Err()) {
+		log.Fatal(err)
+	}
 }

@@ -1,8 +1,8 @@
-// Quickstart shows how a lease survives a network failure, in one process and without a database.
-// Two machines, alice and bob, contend for the lease, and alice becomes the leader. Then alice
-// loses its connection to the store. Because alice can no longer renew the lease, alice stops its
-// work before bob begins to lead. A delayed write of alice arrives later, and the guard rejects the
-// write.
+// Quickstart shows how a lease and its fencing tokens protect a resource when the network fails. It
+// runs in one process and needs no database. Two machines, alice and bob, contend for the lease, and
+// alice becomes the leader. Then alice loses its connection to the store. Because alice can no longer
+// renew the lease, alice stops its work before bob begins to lead. Later a delayed write from alice
+// arrives, and the guard rejects this write.
 //
 //	go run ./examples/quickstart
 //
@@ -34,8 +34,8 @@ func main() {
 	}
 }
 
-// A story holds the values that all machines share, such as the store of the leases.
-type story struct {
+// sharedState contains the values that all machines share, such as the store of the leases.
+type sharedState struct {
 	store *memory.Store
 	guard fencing.Guard // It is part of the resource.
 	began time.Time
@@ -44,15 +44,15 @@ type story struct {
 	leads chan struct{} // It receives a value when a machine begins to lead.
 }
 
-// say prints an event with its time, rounded to half a second.
-func (s *story) say(format string, args ...any) {
+// printEvent prints the time since the start, rounded to half a second, and then an event.
+func (s *sharedState) printEvent(format string, args ...any) {
 	at := time.Since(s.began).Round(500 * time.Millisecond)
 	s.out.Printf("%4.1fs  %s", at.Seconds(), fmt.Sprintf(format, args...))
 }
 
-// A machine is one of several machines that run the same program.
+// A machine simulates one of several computers that run the same program.
 type machine struct {
-	*story
+	*sharedState
 	name string
 	cut  atomic.Bool // whether the connection to the store is cut
 }
@@ -70,7 +70,7 @@ func (m *machine) lead(ctx context.Context) error {
 	defer l.Close(context.WithoutCancel(ctx))
 	err = session.Run(ctx, l, m.work, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)})
 	if errors.Is(err, lease.ErrLost) || ctx.Err() != nil {
-		return nil // The story expects this.
+		return nil // Both errors are expected in this example.
 	}
 	return err
 }
@@ -78,21 +78,21 @@ func (m *machine) lead(ctx context.Context) error {
 // work runs while the machine leads. The context of work is canceled before another machine can
 // become the leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
-	m.say("%s leads, with token %s", m.name, short(tok))
+	m.printEvent("%s leads, with token %s", m.name, short(tok))
 	m.leads <- struct{}{}
 	for {
-		m.say("%s writes%s", m.name, m.write(tok))
+		m.printEvent("%s writes%s", m.name, m.write(tok))
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			m.say("%s is told to stop: %v", m.name, context.Cause(ctx))
+			m.printEvent("%s is told to stop: %v", m.name, context.Cause(ctx))
 			return nil
 		}
 	}
 }
 
 // write writes to the resource. The guard rejects the write if it has seen a newer token.
-func (s *story) write(tok lease.Token) string {
+func (s *sharedState) write(tok lease.Token) string {
 	if err := s.guard.Do(tok, func() error { return nil /* the write itself */ }); err != nil {
 		return fmt.Sprintf(", and is refused: %v", err)
 	}
@@ -105,10 +105,10 @@ func short(tok lease.Token) string {
 	return fmt.Sprint(n)
 }
 
-// run plays the story and returns when both machines have stopped.
+// run starts and stops the machines alice and bob, and returns when both have stopped.
 func run(ctx context.Context, out io.Writer, rand io.Reader) error {
-	s := &story{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
-	alice, bob := &machine{story: s, name: "alice"}, &machine{story: s, name: "bob"}
+	s := &sharedState{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
+	alice, bob := &machine{sharedState: s, name: "alice"}, &machine{sharedState: s, name: "bob"}
 	ended := make(chan error, 3)
 	start := func(m *machine) (stop func()) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -118,23 +118,23 @@ func run(ctx context.Context, out io.Writer, rand io.Reader) error {
 	defer start(alice)()
 	<-s.leads
 	time.Sleep(300 * time.Millisecond)
-	s.say("bob waits")
+	s.printEvent("bob waits")
 	stopBob := start(bob)
 
 	time.Sleep(2 * time.Second)
-	s.say("--- alice loses its connection to the store ---")
+	s.printEvent("--- alice loses its connection to the store ---")
 	alice.cut.Store(true)
 
 	<-s.leads // bob
 	time.Sleep(500 * time.Millisecond)
-	s.say("a write of alice arrives late%s", s.write(lease.TokenOf(1)))
+	s.printEvent("a write of alice arrives late%s", s.write(lease.TokenOf(1)))
 	time.Sleep(100 * time.Millisecond)
-	s.say("--- alice has its connection again, and waits ---")
+	s.printEvent("--- alice has its connection again, and waits ---")
 	alice.cut.Store(false)
 	stopAlice := start(alice)
 
 	time.Sleep(1800 * time.Millisecond)
-	s.say("--- bob is stopped, and gives the lease up ---")
+	s.printEvent("--- bob is stopped, and gives the lease up ---")
 	stopBob()
 	<-s.leads // alice
 	time.Sleep(400 * time.Millisecond)
