@@ -17,8 +17,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Whatever others have done since, a request that begins with what is remembered ends as one that
-// begins with a load.
+// A request that begins with a remembered record has the same result as one that begins with a
+// load, even if other clients have changed the record since.
 func TestMemoryIsStale(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	p := pool(t, url)
@@ -129,7 +129,7 @@ func renewalIsExact(t *testing.T, configure func(*pglease.Store)) {
 			last = res
 		}
 	}
-	// What is rounded by hand is renewed for what was granted.
+	// An operator rounds the end of a lease. A renewal still uses the granted duration.
 	for hand, d := range map[string]time.Duration{"nanos = 0": time.Minute + 1, "nanos = 5": time.Minute} {
 		do(t, a, hand, acquire(idA, d), 0)
 		if _, err := p.Exec(ctx, "update lease set "+hand+" where name = $1", hand); err != nil {
@@ -146,8 +146,8 @@ func renewalIsExact(t *testing.T, configure func(*pglease.Store)) {
 	}
 }
 
-// An exact store is of renewals: what it commits is what the machine makes at the time that it
-// tells.
+// An exact store checks renewals: it must commit the record that the state machine computes for the
+// time that the store returns.
 type exact struct {
 	lease.Store
 	t *testing.T
@@ -165,8 +165,8 @@ func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return snap, err
 }
 
-// SPEC S5: what is remembered as leased may be over. A renewal then is one of an expired lease, and
-// not of one that somebody else has written since.
+// SPEC S5: a lease that is remembered as leased may have ended. A renewal then renews the expired
+// lease, and never a lease that another client has written since.
 func TestRenewalAfterTheEnd(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
@@ -331,7 +331,7 @@ func (s counting) Load(ctx context.Context, name string) (lease.Snapshot, error)
 	return s.Store.Load(ctx, name)
 }
 
-// SPEC S8, A2: whoever finds a lease over waits for a renewal under way.
+// SPEC S8, A2: a load that finds a lease expired waits for a renewal under way.
 func TestLoadWaitsForARenewalUnderWay(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -477,7 +477,7 @@ func TestRenewalWithoutContext(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, and what is forgotten costs a load.
+// The number of remembered names is bounded. A request for a forgotten name costs a load.
 func TestMemoryIsBounded(t *testing.T) {
 	const most = 8
 	var m meter
@@ -498,7 +498,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// SPEC S7: renewals wake nobody, and whoever waits takes over nevertheless when they end.
+// SPEC S7: renewals wake no waiter, and a waiter still takes over when they end.
 func TestRenewalsWakeNobody(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	s := store(t, pool(t, url), nil)
@@ -541,7 +541,7 @@ func TestRenewalsWakeNobody(t *testing.T) {
 	}
 }
 
-// In a database whose transactions are serializable, whatever is overtaken is a conflict.
+// In a database whose transactions are serializable, every overtaken request is a conflict.
 func TestSerializable(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"

@@ -18,7 +18,8 @@ type columns struct {
 	nanos    int64
 }
 
-// scanArgs returns pointers to the columns for a call of Scan. They are in the order of values.
+// scanArgs returns pointers to the fields of c, which the caller passes to Scan. They are in the
+// order of the columns in the SQL statements.
 func (c *columns) scanArgs() []any {
 	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
 }
@@ -44,8 +45,8 @@ func values(r lease.Record) []any {
 const infinite = "infinite"
 
 // roundUp rounds t up to a whole microsecond. It also returns how many nanoseconds it has added.
-// The clock of the server shows whole microseconds, so it reaches t and the rounded time at the
-// same moment.
+// The clock of the server shows only whole microseconds, so it never shows a time between t and the
+// rounded time.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0
@@ -53,7 +54,8 @@ func roundUp(t time.Time) (up time.Time, nanos int) {
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record parses the columns. It checks every value, because the row may have been written by hand.
+// record parses the columns. It checks every value, because a person may have written the row by
+// hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

@@ -15,9 +15,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// unit is the one of the suites. It bears stalls of half a second, as a busy machine has them,
-// since a Session gives a request that long.
-const unit = 400 * time.Millisecond
+// unit is the Unit of the suites. A Session waits two Units for an answer, so the server may stall
+// for a second, as on a busy machine.
+const unit = 500 * time.Millisecond
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// corrupt makes a lease of no ID of what is leased, as somebody may by hand.
+// corrupt removes the ID of a held lease, as an operator may do by hand.
 func corrupt(database string) func(testing.TB, lease.Store, string) {
 	return func(t testing.TB, _ lease.Store, name string) {
 		shared.Exec(t, database, "update lease set id = null where name = $1", name)

@@ -79,7 +79,8 @@ func code(err error) string {
 	return ""
 }
 
-// SPEC A2, A5: what was acknowledged stays so, however often somebody edits another column.
+// SPEC A2, A5: an acknowledged change is never undone, however often an operator edits another
+// column.
 func TestEditsUndoNothing(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()

@@ -11,24 +11,24 @@ import (
 
 // These are the SQLSTATEs that this package handles.
 const (
-	serializationFailure = "40001"
-	deadlockDetected     = "40P01"
-	noTime               = "22007"
-	adminShutdown        = "57P01"
-	crashShutdown        = "57P02"
-	notYet               = "57P03"
-	undefinedTable       = "42P01"
-	undefinedColumn      = "42703"
-	noPrivilege          = "42501"
-	badPassword          = "28P01"
-	badAuthorization     = "28000"
-	noDatabase           = "3D000"
-	readOnly             = "25006"
-	noCharacter          = "22P05"
-	tooManyConnections   = "53300"
-	protocolViolation    = "08P01"
-	noStatement          = "26000"
-	duplicateStatement   = "42P05"
+	serializationFailure    = "40001"
+	deadlockDetected        = "40P01"
+	invalidDatetimeFormat   = "22007"
+	adminShutdown           = "57P01"
+	crashShutdown           = "57P02"
+	cannotConnectNow        = "57P03"
+	undefinedTable          = "42P01"
+	undefinedColumn         = "42703"
+	insufficientPrivilege   = "42501"
+	badPassword             = "28P01"
+	badAuthorization        = "28000"
+	invalidCatalogName      = "3D000"
+	readOnlySQLTransaction  = "25006"
+	untranslatableCharacter = "22P05"
+	tooManyConnections      = "53300"
+	protocolViolation       = "08P01"
+	invalidSQLStatementName = "26000"
+	duplicateStatement      = "42P05"
 )
 
 // sqlState returns the SQLSTATE of an error of pgx or lib/pq. It returns "" if the server did not
@@ -41,14 +41,15 @@ func sqlState(err error) string {
 	return ""
 }
 
-// A connectError reports that the client could not get a connection. The request was not sent.
+// A connectError reports that the client could not get a connection to the server. The request was
+// not sent.
 type connectError struct{ err error }
 
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// explain wraps an error with the name of the lease and with advice. If no retry can succeed,
-// explain marks the error with [lease.Permanent].
+// explain adds the name of the lease, and advice for the user, to an error. If no retry can
+// succeed, explain marks the error with [lease.Permanent].
 func explain(what, name string, err error) error {
 	advice, permanent := advise(err)
 	if advice != "" {
@@ -61,27 +62,27 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns advice for an error, and reports whether every retry will fail until a person
-// removes the cause of the error.
+// advise returns a text that says how to fix the cause of an error. It also reports whether every
+// retry will fail until a person has fixed the cause.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:
 		return "run the statements of pglease.Schema once, or name the schema they were run in: Options.Schema", true
 	case undefinedColumn:
 		return "the tables are older than this library: run the statements of pglease.Schema again, which keeps the leases", true
-	case noPrivilege:
+	case insufficientPrivilege:
 		return "as their owner: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor", true
-	case badPassword, badAuthorization, noDatabase:
+	case badPassword, badAuthorization, invalidCatalogName:
 		return "put the connection string right", true
-	case noCharacter:
+	case untranslatableCharacter:
 		return "the database needs the encoding UTF8", true
-	case readOnly:
+	case readOnlySQLTransaction:
 		return "leases are kept on the primary: connect to it, with target_session_attrs=read-write", false
 	case tooManyConnections:
 		return "raise max_connections, or make the pool smaller", false
-	case notYet, adminShutdown, crashShutdown:
+	case cannotConnectNow, adminShutdown, crashShutdown:
 		return "the server is starting or stopping: try again", false
-	case protocolViolation, noStatement, duplicateStatement:
+	case protocolViolation, invalidSQLStatementName, duplicateStatement:
 		return poolerAdvice, false
 	case "":
 		return adviseSilence(err)
@@ -91,7 +92,7 @@ func advise(err error) (advice string, permanent bool) {
 
 const poolerAdvice = "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec"
 
-// adviseSilence returns the same as advise, for an error that did not come from the server.
+// adviseSilence does the work of the function advise for errors that the server did not send.
 func adviseSilence(err error) (advice string, permanent bool) {
 	var busy *busyError
 	var connect *connectError
@@ -109,7 +110,7 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	case errors.As(err, &connect):
 		return "no connection: see that the server is up and the connection string right", false
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time: another transaction may have locked the row (in pg_stat_activity its wait_event_type is Lock), or the server is overloaded or out of reach", false
+		return "no answer in time: see that the server is up and the connection string right; if so, it is overloaded, or another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock)", false
 	}
 	return "no answer: see that the server is up and the connection string right", false
 }

@@ -13,7 +13,7 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 	return authority{rememberingStore{through{exchanges(&s.rows), renewals(renewer{&s.rows}), s}, newMemory(defaultNames)}, nil}
 }
 
-// Mute makes s notify nobody, as if its process ended after each commit.
+// Mute makes s send no notifications, as if its process ended after each commit.
 func (s *Store) Mute() { s.notifier.send = func(context.Context, string) error { return nil } }
 
 // TogetherOnly makes s renew every lease as it does under load, with the statement for many.

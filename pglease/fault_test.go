@@ -136,7 +136,7 @@ func within(signals <-chan struct{}, want func(open bool) bool) bool {
 	}
 }
 
-// A holder that is killed is succeeded by a waiter, that was not told by anybody.
+// If a holder is killed, no waiter gets a signal. But a waiter still takes over the lease.
 func TestWaiterTakesOver(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	holder := store(t, pool(t, url), nil).Authority()
@@ -224,8 +224,8 @@ func (c *counters) granted(tok lease.Token) {
 	}
 }
 
-// SPEC G1, G2, G3: whatever happens to the server, to connections and to holders, no increment of
-// a transaction that was admitted is lost.
+// SPEC G1, G2, G3: under faults of the server, the connections and the holders, no increment of an
+// admitted transaction is lost.
 func TestNoUpdateIsLost(t *testing.T) {
 	rounds := 12
 	if testing.Short() {

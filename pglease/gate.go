@@ -9,8 +9,9 @@ import (
 )
 
 // A gate decides which request gets the next connection of a pool. Urgent requests go first.
-// Renewals are urgent, because a late renewal loses its lease and a late acquire does no harm. Some
-// connections are reserved for urgent requests. A nil gate lets every request through at once.
+// Renewals are urgent, because a late renewal loses its lease and a late acquire does no harm.
+// Notifications are urgent too. Some connections are reserved for urgent requests. A nil gate lets
+// every request through at once.
 type gate struct {
 	size, spare int // all connections, and those that are reserved for urgent requests
 
@@ -19,8 +20,8 @@ type gate struct {
 	urgent, other list.List // waiting requests, each a chan struct{}, in order of arrival
 }
 
-// newGate returns a gate for a pool with size connections. It returns nil if size is not positive,
-// because the number of connections is then not limited.
+// newGate returns a gate for a pool with size connections. If size is not positive, the pool may
+// open any number of connections. Then no request has to wait, and newGate returns nil.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil
@@ -65,7 +66,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) error {
 	default:
 		queue.Remove(place)
 	}
-	return &busyError{g.size, false, ctx.Err()}
+	return &busyError{size: g.size, err: ctx.Err()}
 }
 
 // leave returns a connection to the gate.
@@ -96,13 +97,17 @@ func (g *gate) pass(queue *list.List) {
 
 // A busyError reports that a request got no connection in time.
 type busyError struct {
-	size int  // connections of the pool; 0 if unknown
-	sent bool // true if the request may have been sent after all
-	err  error
+	size     int  // connections of the pool; 0 if unknown
+	sent     bool // true if the request may have been sent after all
+	renewals int  // statements of renewals that the request waited for; 0 if it waited for a connection
+	err      error
 }
 
 func (e *busyError) Error() string {
-	if e.size == 0 {
+	switch {
+	case e.renewals > 0 && e.size > 0:
+		return fmt.Sprintf("%d statements of renewals are under way, the most for a pool of %d: %v", e.renewals, e.size, e.err)
+	case e.renewals > 0:
 		return "other renewals are under way: " + e.err.Error()
 	}
 	return fmt.Sprintf("all %d connections of the pool are in use: %v", e.size, e.err)
@@ -110,7 +115,7 @@ func (e *busyError) Error() string {
 
 func (e *busyError) Unwrap() error { return e.err }
 
-// wasNotSent reports whether it is certain that the request that failed with err was not sent.
+// wasNotSent reports whether err proves that the request was not sent.
 func wasNotSent(err error) bool {
 	var busy *busyError
 	return errors.As(err, &busy) && !busy.sent

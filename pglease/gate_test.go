@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 func TestGate(t *testing.T) {
@@ -83,10 +85,10 @@ func TestGateIsLeftByContexts(t *testing.T) {
 func TestNotificationsShareOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, going := make(chan string, 10), make(chan struct{})
-		n := &notifier{tasks: new(tasks), send: func(_ context.Context, names string) error {
+		n := &notifier{tasks: new(tasks.Group), send: func(_ context.Context, names string) error {
 			sent <- names
 			<-going
-			return errors.New("it was not heard") // nobody learns of that
+			return errors.New("it was not heard") // notify does not return this error
 		}}
 		notified := make(chan string, 10)
 		notify := func(name string) {
@@ -108,7 +110,7 @@ func TestNotificationsShareOne(t *testing.T) {
 			t.Errorf("%d were sent, and %d calls have returned", len(sent), len(notified))
 		}
 		going <- struct{}{}
-		n.tasks.wait()
+		n.tasks.Close(t.Context())
 		synctest.Wait()
 		if first, second := <-sent, <-sent; first != `["7 a"]` || second != `["8 b"]` || len(notified) != 3 {
 			t.Errorf("%s and %s were sent, and %d calls have returned", first, second, len(notified))

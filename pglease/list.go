@@ -12,11 +12,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// pageSize is the number of rows that List reads in one exchange.
+// pageSize is the number of rows that List reads in one request to the server.
 const pageSize = 500
 
-// listSQL is the SQL that returns a page of rows. The rows are one JSON array, so that every driver
-// can read them. Each row contains the time of the server at which the row was read.
+// listSQL is the SQL that returns a page of rows. The statement returns its rows as one JSON array,
+// which every driver can read. Each row also contains the time at which the server read the row.
 const listSQL = `
 select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
 	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
@@ -60,8 +60,8 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	}
 }
 
-// nextRows reads the page of rows that follow a name. If first is true, the page also includes the
-// row with the name itself.
+// nextRows reads a page of rows, in the order of their names. The page begins after the given name,
+// or at this name if the parameter first is true.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings

@@ -11,19 +11,24 @@ import (
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// channel receives a signal for each change by this library and for each change by hand. The signal
-// comes as soon as the change is committed.
+// channel receives a signal for each change that [lease.Watcher] lists. It also receives a signal
+// when a person updates or deletes a row through the view "lease". A change by hand is signaled
+// when it is committed. For a change by this library, the signal is sent by a second statement,
+// right after the commit.
 //
-// A process may end after it has committed a change and before it has sent the notification. To
-// find changes without a notification, the Store reads up to 10,000 of the watched rows each
-// second. The signal of such a change comes within a second. If more than 10,000 names are watched
-// through the Store, each further 10,000 names can delay the signal of such a change by another
-// second. A direct write to lease_row, the table behind the view, may cause no signal at all.
+// A process may end between the commit of a change and the notification. To find changes without a
+// notification, the Store reads up to 10,000 of the watched rows each second. The signal of such a
+// change comes within a second. If a Store watches more than 10,000 names, the signal can take one
+// second more for each further 10,000 names. A direct write to lease_row, the table behind the
+// view, may cause no signal at all.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
-// Close closes it. If the connection is lost, all watches are lost, and the next call of Watch
-// opens a new connection.
+// Close closes it. If the connection is lost, the channels of all watches are closed, and the next
+// call of Watch opens a new connection.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -46,7 +51,8 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 			conn.Close(context.WithoutCancel(ctx))
 			return nil, explain("watch", name, err)
 		}
-		l.add(name, signals)
+		l.add(name, signals) // before start, so that a loss of the connection closes the channel
+		l.start()
 		s.mu.Lock()
 		s.listener, closed = l, s.closed
 		s.mu.Unlock()
@@ -60,8 +66,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }
 
 // Close ends all watches and closes their connection. Close blocks until the notifications of all
-// releases and breaks have been sent, and until no goroutine of the Store is running. Load and Swap
-// still work after Close. Close does not close the pool.
+// releases and breaks have been sent and all goroutines of the Store have ended. After Close, Load
+// and Swap still work, and Watch returns an error that wraps [lease.ErrClosed]. Close does not
+// close the pool.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -92,7 +99,7 @@ type watched struct {
 	after   int64 // server time in microseconds; changes up to this time need no signal
 }
 
-// listen starts a listener that uses conn.
+// listen returns a listener that uses conn. The caller must call start.
 func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err
@@ -102,22 +109,27 @@ func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error
 	if err := conn.QueryRow(ctx, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint").Scan(&micros); err != nil {
 		return nil, err
 	}
-	running, cancel := context.WithCancel(context.Background())
-	l := &listener{conn: conn, query: query, cancel: cancel, ended: make(chan struct{}), watched: map[string]*watched{}}
+	l := &listener{conn: conn, query: query, ended: make(chan struct{}), watched: map[string]*watched{}}
 	l.setTime(micros, sent)
-	go func() {
-		defer close(l.ended)
-		defer l.lose()
-		defer conn.Close(running) // does not block, because running is canceled by now
-		defer cancel()
-		l.run(running)
-	}()
 	return l, nil
 }
 
-// run forwards notifications to the watches until the connection is lost. Once a second, it looks
+// start begins to receive notifications.
+func (l *listener) start() {
+	running, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	go func() {
+		defer close(l.ended)
+		defer l.lose()
+		defer l.conn.Close(running) // does not block, because running is canceled by now
+		defer cancel()
+		l.receive(running)
+	}()
+}
+
+// receive forwards notifications to the watches until the connection is lost. Once a second, it looks
 // for changes without a notification.
-func (l *listener) run(ctx context.Context) {
+func (l *listener) receive(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
 		for time.Now().Before(due) {
@@ -182,8 +194,8 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// signalWatches signals every watch of a name. The change happened at the server time micros, which
-// is in microseconds.
+// signalWatches signals every watch of a name after a change of the lease. The parameter micros is
+// the server time of the change, in microseconds.
 func (l *listener) signalWatches(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

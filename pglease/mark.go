@@ -12,8 +12,8 @@ import (
 
 // Mark returns the mark of a resource, for use in the transaction tx. The mark is the newest
 // fencing token that the resource has seen. The mark is stored in the table lease_mark, in the same
-// database as the data. Call [fencing.Advance] at the beginning of every transaction that reads or
-// writes the resource under a lease:
+// database as the data. The server finds this table through its search_path. Call [fencing.Advance]
+// at the beginning of every transaction that reads or writes the resource under a lease:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
@@ -22,9 +22,9 @@ import (
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions that use the same mark run one after the other. A client that hangs inside such a
-// transaction blocks all other clients with the same mark. To bound the time that a transaction may
-// hang, set idle_in_transaction_session_timeout.
+// Transactions that use the same mark run one after the other. A client that hangs inside a
+// transaction with a mark blocks all other clients that use the same mark. To bound the time that a
+// transaction may hang, set idle_in_transaction_session_timeout.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
@@ -42,7 +42,8 @@ type mark struct {
 }
 
 // Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as
-// strings, because a newer valid token is also the greater string.
+// strings. All valid tokens have the same number of digits, so the newer of two tokens is the
+// greater string.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	const raise = `
 insert into lease_mark as m (name, token) values ($1, $2)

@@ -8,25 +8,27 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 // notifyChannel is the name of the PostgreSQL channel for notifications. The payload of a
 // notification is the time of a change in microseconds, a space, and the name of a lease.
 const notifyChannel = "lease"
 
-// notifySQL is the SQL that notifies the watches of names. A transaction that notifies locks the
-// whole database until its commit is on the disk, so such transactions commit one after the other.
-// Therefore the statements that change a lease do not notify. After those statements, notifySQL
-// notifies for many names at once. The commit of notifySQL does not wait for the disk, because
-// notifySQL changes no table.
+// notifySQL is the SQL that notifies the watches of names. A PostgreSQL transaction that sends a
+// notification locks the whole database until its commit is on the disk. So such transactions
+// commit one after the other. Therefore the statements that change a lease do not notify. The
+// package runs notifySQL after the change, as a separate statement that notifies the watches of
+// many names at once. The commit of notifySQL does not wait for the disk, because notifySQL changes
+// no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
-// notifyTimeout is the timeout of one attempt to notify. If the attempt to notify fails, the sweep
-// of a [listener] finds the change.
+// notifyTimeout is the timeout of one attempt to notify. If the attempt fails, each [listener]
+// finds the change at its next sweep.
 const notifyTimeout = 5 * time.Second
 
-// mustSignal reports whether the waiters must be signalled after next has replaced old. See SPEC
-// S7.
+// mustSignal reports whether waiting programs need a signal when the record of a lease changes from
+// old to next. See SPEC S7.
 func mustSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -39,8 +41,8 @@ func mustSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether a lease that ends at a ends before a lease that ends at b. A zero
-// time means that the lease never ends.
+// endsEarlier reports whether the lease end a is before the lease end b. A zero time stands for the
+// end of a lease that never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }
@@ -48,22 +50,23 @@ func endsEarlier(a, b time.Time) bool {
 // A notifier sends notifications in batches. While it sends one batch, it collects the next one.
 type notifier struct {
 	send  func(ctx context.Context, payloads string) error
-	tasks *tasks
+	tasks *tasks.Group
 
 	mu      sync.Mutex
 	next    *batch // nil if there is nothing to send
 	sending bool
 }
 
-// A batch is a set of changed names whose watches are notified in one statement.
+// A batch is a set of names whose leases have changed. One statement notifies the watches of all of
+// them.
 type batch struct {
 	names map[string]time.Time // the time of the last change, by name
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds a name and the time of its change to the next batch. It returns after the attempt to
-// send the batch, even if the attempt failed. If ctx is done before the attempt, notify returns at
-// once, and the batch is still sent.
+// notify adds the name of a changed lease, and the time of the change, to the next batch. It
+// returns when this batch has been sent, or when the attempt to send it has failed. If ctx is done
+// earlier, notify returns at once, but the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {
@@ -73,7 +76,7 @@ func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	b.names[name] = changed
 	if !n.sending {
 		n.sending = true
-		n.tasks.run(n.run)
+		n.tasks.Start(n.run)()
 	}
 	n.mu.Unlock()
 	select {

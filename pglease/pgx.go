@@ -45,18 +45,19 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 }
 
 // Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session.
+// the default options of package session. Lease returns an error if name is malformed or an option
+// is out of range. The error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
-// The authority of a Store needs fewer exchanges than an authority of [lease.NewAuthority], which
-// loads the record before every swap. The authority of a Store computes a renewal, a change or a
-// release from the record that the Store committed last under the name. If the remembered record is
-// out of date, the authority loads the current record and decides again. It never refuses a request
-// because of an outdated record.
+// The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
+// the record before every swap. To renew, change or release a lease, the authority starts from the
+// record that the Store wrote last for that lease. If the remembered record is out of date, the
+// authority loads the current record and decides again. It never refuses a request because of an
+// outdated record.
 func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
 
 type watchingAuthority struct {
@@ -72,7 +73,7 @@ func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
-			return &busyError{int(stat.MaxConns()), false, err}
+			return &busyError{size: int(stat.MaxConns()), err: err}
 		}
 		return &connectError{err}
 	}
@@ -85,7 +86,9 @@ func (d pgxDatabase) canRetry(n int, err error) bool {
 }
 
 // connectionBroke reports whether err means that an existing connection broke. After a restart of
-// the server, a pool returns each of its broken connections once before it opens new connections.
+// the server, all connections of a pool are broken. The pool may hand all of its broken connections
+// to requests before it opens a new connection. So a request may need as many retries as the pool
+// has connections.
 func connectionBroke(err error) bool {
 	var connect *connectError
 	var busy *busyError

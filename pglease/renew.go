@@ -12,17 +12,18 @@ import (
 // the columns "version" and "until" have the expected values. The server counts the new "until"
 // from its own time.
 //
-// The statement reads the time before it locks the row, so the returning clause reads the clock
-// again under the lock. The renewal must fail if the lease has expired when the row is locked. The
-// renewal must also fail if it has waited for the lock for more than 5 ms. To make the renewal
-// fail, the returning clause casts an invalid text to a time. The cast fails, and the server undoes
-// the statement. A load that finds a lease expired also locks the row, so a renewal at the same
-// time either commits before the load or fails. If the statement read the time only under the lock,
-// as [putSQL] does, it would take the server a third longer.
+// The statement reads the time before it locks the row. After the row has been locked, the clause
+// "returning" reads the clock again. The renewal must fail if the lease expires before the row is
+// locked. The renewal must also fail if it has waited for the lock for more than 5 ms. To make the
+// renewal fail, the clause "returning" casts an invalid text to a time. The cast fails, and the
+// server undoes the statement. A load that finds a lease expired also locks the row. So a renewal
+// that runs at the same time as this load either commits before the load or fails. [putSQL] instead
+// locks the row first, and then reads the time once. If a renewal also locked the row first, it
+// would take a third longer on the server.
 //
-// The trigger does not run for the columns that this statement sets, so the statement sets the
-// version itself. The statement compares "until" with its expected value, because a direct change
-// of "until" in lease_row makes no new version.
+// The trigger does not run if an update sets only "until", "changed" and "version". So the
+// statement sets the version itself. The statement also compares "until" with its expected value,
+// because an operator can change "until" in lease_row directly, which leaves "version" unchanged.
 const renewSQL = `
 update {row} l set
 	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',
@@ -30,15 +31,16 @@ update {row} l set
 	version = l.version + 1
 where l.name = $1 and l.version = $2 and l.until = $4 and greatest(statement_timestamp(), l.changed) < l.until
 returning case when clock_timestamp() < least($4, statement_timestamp() + interval '5 ms') then l.changed
-	else ('lease ' || l.name || ': the row was locked for too long, the renewal is begun anew')::timestamptz end`
+	else ('lease ' || l.name || ': the row was locked for too long, the renewal is sent again')::timestamptz end`
 
 // maxExactMicros is the longest duration, in microseconds, that the server can multiply without
 // rounding.
 const maxExactMicros = 1 << 53
 
-// renew replaces old.Record by the record next, which differs only in Until. The server counts the
-// new Until from its own time. It returns [lease.ErrConflict] if the row has changed, or if one
-// statement cannot renew this lease.
+// renew replaces old.Record with next. The two records differ only in Until. The server counts the
+// new Until from its own time. It returns [lease.ErrConflict] if the row has changed, if another
+// transaction keeps the row locked, or if the lease has ended. It also returns [lease.ErrConflict]
+// if the SQL statement would have to round the old Until or the duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	version, err := strconv.ParseInt(old.Version, 10, 64)
 	end, nanos := roundUp(old.Record.Until)
@@ -54,7 +56,7 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	now, err := s.renewals.submit(ctx, renewal{name, version, micros, end}, func(now time.Time) {
 		s.memory.note(name, renewed(now), nil)
 	})
-	if sqlState(err) == noTime {
+	if sqlState(err) == invalidDatetimeFormat {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	if err != nil {

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 // renewManySQL is the SQL that renews many leases in one statement. It reads the time once, after
 // it has locked all rows. It skips a row that another transaction has locked. The lease in a
 // skipped row is renewed by a load and a swap.
 //
-// The planner does not know how many leases there are. So the statement is written so that every
-// query plan looks up one row at a time. The plan finds and locks a row through the index, and then
-// updates it through its ctid. The ctid of a locked row does not change.
+// The planner does not know how many leases the statement renews. So the statement has a form in
+// which every possible plan looks up one row at a time. The plan finds and locks a row through the
+// index, and then updates it through its ctid. The ctid of a locked row does not change.
 const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
@@ -59,7 +60,7 @@ type renewalSender struct {
 	many  func(context.Context, []renewal) ([]time.Time, error)
 	size  int // connections of the pool; 0 if unknown
 	most  int // maximum of running
-	tasks *tasks
+	tasks *tasks.Group
 
 	mu      sync.Mutex
 	running int // statements under way
@@ -79,10 +80,10 @@ type renewalAnswer struct {
 	err error
 }
 
-// submit sends a renewal and returns its time. If ctx is done first, submit returns an error,
-// although the server may still grant the renewal. If a renewal that was sent together with others
-// is granted after ctx is done, onLate is called with the time of the renewal. For an error of
-// submit, [wasNotSent] reports whether the renewal was certainly not sent.
+// submit sends a renewal and returns its time. If ctx is done before the answer arrives, submit
+// returns an error, although the server may still grant the renewal. If the server then grants a
+// renewal that was sent together with others, the callback onLate receives the time of the renewal.
+// If submit returns an error, [wasNotSent] reports whether the renewal was certainly not sent.
 func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
@@ -95,7 +96,7 @@ func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now
 	r.waiting = append(r.waiting, w)
 	if r.running == 0 {
 		r.running++
-		r.tasks.run(r.run)
+		r.tasks.Start(r.run)()
 	}
 	r.mu.Unlock()
 	select {
@@ -107,7 +108,7 @@ func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now
 	defer r.mu.Unlock()
 	if i := slices.Index(r.waiting, w); i >= 0 {
 		r.waiting = slices.Delete(r.waiting, i, i+1)
-		return time.Time{}, &busyError{r.size, false, ctx.Err()}
+		return time.Time{}, &busyError{size: r.size, renewals: r.most, err: ctx.Err()}
 	}
 	return time.Time{}, ctx.Err()
 }
@@ -120,7 +121,7 @@ func (r *renewalSender) sent() {
 		r.running--
 		return
 	}
-	r.tasks.run(r.run)
+	r.tasks.Start(r.run)()
 }
 
 // run sends renewals until none is waiting.
@@ -141,14 +142,16 @@ func (r *renewalSender) run() {
 	}
 }
 
-// send sends renewals in one statement and passes the results to their callers.
+// send sends many renewals in one statement, and passes each result to the caller that waits for
+// it.
 func (r *renewalSender) send(all []*waitingRenewal) {
 	all = slices.DeleteFunc(all, func(w *waitingRenewal) bool { return w.ctx.Err() != nil })
 	if len(all) == 0 {
 		return
 	}
-	// Canceling a statement closes its connection and leaves its outcome unknown. So that a
-	// statement is rarely canceled, its timeout is one and a half times the timeout of its callers.
+	// Canceling a statement closes its connection and leaves its outcome unknown. To make
+	// cancellations rare, the statement may run longer than its callers wait. The timeout of the
+	// statement is one and a half times the time until the latest deadline of a caller.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
@@ -176,8 +179,7 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 	}
 }
 
-// defaultRenewalTimeout is the timeout of a renewal that waits to be sent with others and whose
-// context has no deadline.
+// defaultRenewalTimeout is the timeout of a [waitingRenewal] whose context has no deadline.
 const defaultRenewalTimeout = 30 * time.Second
 
 // lastDeadline returns the latest deadline of the callers.
@@ -195,8 +197,9 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany sends renewals in one statement. It returns the time of each renewal. The time of a
-// renewal is zero if its row has changed, has reached its end, or is locked by another transaction.
+// renewMany sends renewals in one statement. It returns the time of each renewal. The time is zero
+// if the lease was not renewed. A lease is not renewed if its row has changed, if the lease has
+// ended, or if another transaction has locked the row.
 func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
 	type numbered struct {
 		I int `json:"i"`

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 // Renewals that come while others are sent are sent together. One that is given up before is not
@@ -16,7 +18,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		going, together := make(chan struct{}), make(chan []string, 10)
 		at := time.Now()
-		r := &renewalSender{size: 4, most: 1, tasks: new(tasks),
+		r := &renewalSender{size: 4, most: 1, tasks: new(tasks.Group),
 			one: func(context.Context, renewal) (time.Time, error) { <-going; return at, nil },
 			many: func(_ context.Context, all []renewal) (times []time.Time, err error) {
 				var names []string
@@ -70,7 +72,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 		if name := <-late; name != "given up aftertrue" || len(late) > 0 {
 			t.Errorf("%q was granted late, and %d others", name, len(late))
 		}
-		r.tasks.wait()
+		r.tasks.Close(t.Context())
 		if r.running != 0 || len(r.waiting) != 0 {
 			t.Errorf("%d run and %d wait", r.running, len(r.waiting))
 		}

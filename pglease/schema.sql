@@ -1,6 +1,7 @@
--- Leases in PostgreSQL: what package pglease reads and writes. Run it once, in the schema
--- of your choice, as the owner of that schema. Run it again to bring older tables up to date. It
--- keeps the leases and their tokens, and over tables that are up to date it changes nothing.
+-- This file makes the tables and triggers of package pglease, which keeps leases in PostgreSQL. Run
+-- it once, in the schema of your choice, as the owner of that schema. Run it again to bring older
+-- tables up to date. It keeps the leases and their tokens, and over tables that are up to date it
+-- changes nothing.
 
 -- In another encoding one name would be read as different ones by different drivers.
 do $$ begin
@@ -26,7 +27,8 @@ create table if not exists lease_row (
 
 alter table lease_row add column if not exists signalled timestamptz;
 
--- What must outlive deleted rows, in one row: above every epoch and version of theirs.
+-- One row keeps the order of tokens when rows are deleted. Its epoch and its version are never below
+-- those of a deleted row.
 create table if not exists lease_floor (
     one     boolean primary key default true check (one),
     epoch   bigint not null default 0,
@@ -46,8 +48,8 @@ insert into lease_floor default values on conflict do nothing;
 -- notify, since no waiter can use that.
 --
 -- A renewal makes its version itself, and sets nothing but until, version and changed. For these
--- columns the trigger does not run. It does not run either if somebody sets nothing else by hand,
--- past the view, and no version is made then.
+-- columns the trigger does not run. It does not run either if an operator sets only these columns of
+-- the table by hand, and then no version is made.
 create or replace function lease_change() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' then
@@ -79,7 +81,7 @@ end $$;
 create or replace trigger lease_change before insert or delete or update of name, state, owner, duration, epoch, id, nanos on lease_row
     for each row execute function lease_change();
 
--- What would have tokens fall.
+-- lease_keep rejects statements after which tokens could fall.
 create or replace function lease_keep() returns trigger language plpgsql as $$
 begin
     raise exception 'lease: this % of % would forget the order of tokens', lower(tg_op), tg_table_name
@@ -121,10 +123,10 @@ create table if not exists lease_mark (
 
 update lease_floor set schema = 2 where schema < 2;
 
--- What a user of leases needs, and no more:
+-- A program that uses leases needs these permissions:
 --   grant select, insert, update on lease_row, lease_mark to worker;
 --   grant select, update on lease_floor to worker;
 --
--- What an operator needs, who lists leases and breaks them, with pglease or with psql:
+-- An operator who lists leases and breaks them, with pglease or with psql, needs these permissions:
 --   grant select, update on lease_row, lease to operator;
 --   grant select on lease_floor to operator;

@@ -77,7 +77,7 @@ func TestEncoding(t *testing.T) {
 	defer conn.Close(context.Background())
 	_, err = conn.Exec(t.Context(), pglease.Schema)
 	says(t, err, "encoding LATIN1", "must have UTF8")
-	// Somebody makes the tables nevertheless.
+	// The operator makes the tables nevertheless.
 	begin := strings.Index(pglease.Schema, "-- One row a lease")
 	if _, err := conn.Exec(t.Context(), pglease.Schema[begin:]); err != nil {
 		t.Fatal(err)

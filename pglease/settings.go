@@ -17,9 +17,9 @@ type settings struct {
 	client   string // the encoding of the connection
 }
 
-// check returns an error if leases cannot be kept under these settings. In an encoding other than
-// UTF8, two drivers can read the same name as two different names. Each of these names would be a
-// lease of its own.
+// check returns an error if a database or connection with these settings cannot be used for leases.
+// In an encoding other than UTF8, two drivers can read the same name as two different names. Each
+// of these names would be a lease of its own.
 func (s settings) check() error {
 	switch {
 	case s.schema < schemaVersion:

@@ -66,7 +66,7 @@ func TestSweepRepeatsNothing(t *testing.T) {
 	do(t, a, "x", acquire(idB, time.Hour), 0)
 	select {
 	case <-signals:
-		t.Error("a second signal, and nobody can do anything about a grant")
+		t.Error("a second signal, although no waiter can act on a grant")
 	case <-time.After(2500 * time.Millisecond): // a real engine
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 // Schema is the SQL that makes the tables and triggers. It is the text of the file schema.sql.
@@ -29,8 +30,8 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the maximum number of names whose last committed record the store remembers. Each
-	// name takes about 300 bytes. If the store has forgotten a name, the next request for the name
-	// may need one more exchange. Default: 65,536.
+	// remembered record takes about 300 bytes. The first request for a forgotten name may need one
+	// more exchange with the server. Default: 65,536.
 	Names int
 
 	// Listen configures the connection on which a [Store] receives notifications. Set Listen if the
@@ -44,9 +45,10 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. When the
-	// connection is free, which may be after queryRow has returned, queryRow calls done. If
-	// queryRow returns an error, it may still write to dest later.
+	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. It calls
+	// the callback done when the connection is free again, which may be after queryRow has
+	// returned. After queryRow has returned an error, the statement may still be running, and may
+	// still write to dest.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// canRetry reports whether to retry a statement that has failed n times, most recently with
@@ -62,7 +64,7 @@ type rows struct {
 	memory   *memory
 	notifier notifier
 	renewals renewalSender
-	tasks    tasks
+	tasks    tasks.Group
 	sql      struct{ load, put, putNew, renew, renewMany, sweep, list string }
 }
 
@@ -119,7 +121,7 @@ func (s *rows) init(o *Options) error {
 }
 
 // close blocks until no background request is under way.
-func (s *rows) close() { s.tasks.wait() }
+func (s *rows) close() { _ = s.tasks.Close(context.Background()) }
 
 // loadSQL is the SQL that reads a row and the time. If the lease in the row has reached its end,
 // the statement reads the row again under a lock. Without the lock, a swap could check the clock
@@ -142,13 +144,13 @@ select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, '
 	f.schema, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
-// absentPrefix is the prefix of the version of a name without a row.
+// absentPrefix is the prefix of Snapshot.Version if the name of the lease has no row.
 const absentPrefix = "absent-"
 
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record under name, and the time of the server.
+// Load returns the record of the named lease, and the time of the server.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

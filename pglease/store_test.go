@@ -88,7 +88,7 @@ func TestExchanges(t *testing.T) {
 		{"renewal", a, renew(idA), 0, 1},
 		{"renewal again", a, renew(idA), 0, 1},
 		{"refusal", a, acquire(idB, time.Minute), lease.ErrHeldByOther, 1},
-		{"renewal by somebody who has not taken it", other, renew(idA), 0, 2},
+		{"renewal by another client", other, renew(idA), 0, 2},
 		{"renewal again by him", other, renew(idA), 0, 1},
 		{"renewal that begins in vain, from what is old", a, renew(idA), 0, 3},
 		{"change", a, change, 0, 1},
@@ -136,8 +136,8 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// SPEC S3, S2: tokens are newer through deletion, restoration and whatever is done by hand, and
-// no version recurs.
+// SPEC S3, S2: tokens keep rising after a deletion, a restoration and changes by hand, and no
+// version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -317,8 +317,8 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	}
 }
 
-// SPEC S8, A2: whoever finds a lease over waits for a swap that was decided before, and commits
-// after.
+// SPEC S8, A2: a load that finds a lease expired waits for a swap that was decided before the end
+// and commits after it.
 func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -500,8 +500,8 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		}
 		return err
 	}
-	says(t, within(release(idA)), "another transaction may have locked the row", "out of reach")
-	for range 2 { // by somebody else who shares the pool
+	says(t, within(release(idA)), "another transaction has locked the row", "see that the server is up")
+	for range 2 { // by another user of the pool
 		conn, err := p.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -14,8 +14,9 @@ import (
 
 // putSQL is the SQL that swaps an existing row. The statement sets the column "changed" itself, so
 // that the trigger does not notify: see [notifySQL]. It reads the clock once, after it has locked
-// the row. The statement compares the time of the clock with the end of the old lease, and returns
-// this time as the time of the swap.
+// the row. The statement changes the row only if the clock has not yet reached the time that
+// [swapDeadline] returns. The statement returns the clock time that it has read, which is the time
+// of the swap.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed from {row} l where l.name = $1 and l.version = $2 for update
@@ -37,17 +38,13 @@ from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap replaces old.Record by next. It returns [lease.ErrConflict] if the row has changed since old
-// was loaded, or if the lease has reached its Until in the meantime.
+// Swap replaces old.Record with next. It returns [lease.ErrConflict] if the row has changed since
+// the snapshot old was loaded, or if the lease has reached its Until since then.
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	if next.Epoch < old.Record.Epoch {
-		return lease.Snapshot{}, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
-			Bound: fmt.Sprintf("must not fall below %d", old.Record.Epoch), Code: lease.ErrCorrupt}
-	}
-	if err := next.Validate(); err != nil {
+	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
 	}
 	digits, wasAbsent := strings.CutPrefix(old.Version, absentPrefix)
@@ -70,8 +67,9 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// swapDeadline returns the end of the old lease, before which the swap must happen. The result is
-// nil if the old lease never ends, or if it has ended at old.Now.
+// swapDeadline returns the deadline of a swap that replaces the snapshot old. The deadline is the
+// end of the lease in old. If the lease in old never ends, the swap has no deadline and the result
+// is nil. The result is also nil if the lease had already ended when the snapshot was loaded.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -80,8 +78,9 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// swapError returns the error of a failed swap. It returns [lease.ErrConflict] if another
-// transaction or the end of the lease has certainly prevented the swap.
+// swapError returns the error of a failed swap. It returns [lease.ErrConflict] if the error shows
+// that another transaction or the end of the lease has prevented the swap. Then the swap was
+// certainly not applied.
 func swapError(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:

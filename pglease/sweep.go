@@ -16,9 +16,10 @@ const (
 	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweepSQL is the SQL of one sweep, which finds the changes of watched names. One row of the result
-// has an empty name and the time of the server. Every other row has a watched name that has changed
-// after the given time, and the time of its last change. All times are in microseconds.
+// sweepSQL is the SQL of one sweep, which finds the changes of leases that are being watched. One
+// row of the result has an empty name and the time of the server. Each other row has the name of a
+// watched lease that has changed after the given time, and the time of its last change. The
+// statement ignores changes that need no signal. All times are in microseconds.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
 union all
@@ -33,8 +34,8 @@ type sweptName struct {
 }
 
 // sweep reads the rows of watched names, and signals the changes for which no notification has
-// arrived. A notification is missing if a process ends between its commit and its notification. The
-// result is false if the connection is lost.
+// arrived. A notification is missing if a process ends after it commits a change and before it
+// sends the notification. The result is false if the connection is lost.
 func (l *listener) sweep(ctx context.Context) bool {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
@@ -60,8 +61,8 @@ func (l *listener) sweep(ctx context.Context) bool {
 	return rows.Err() == nil
 }
 
-// nextNames returns the names of the next sweep. Every watched name gets its turn before any name
-// is returned again.
+// nextNames returns the names of the next sweep. Successive calls return every watched name once,
+// before they return any name a second time.
 func (l *listener) nextNames() []sweptName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +89,8 @@ type serverTime struct {
 // now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime stores the time of the server from an answer that has just arrived. The request was sent
-// at the local time sent.
+// setTime stores the time of the server from an answer that has just arrived. The parameter micros
+// holds the server time in the answer, and sent holds the local time of the request.
 func (l *listener) setTime(micros int64, sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

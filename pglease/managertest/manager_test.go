@@ -137,7 +137,7 @@ func (p *process) start(t *testing.T, m manager.Manager) {
 	t.Cleanup(cancel)
 }
 
-// kill ends the process as a crash does: what it sends does not arrive any more.
+// kill ends the process as a crash does: its later requests do not arrive.
 func (p *process) kill() {
 	p.cut.Store(true)
 	p.cancel()

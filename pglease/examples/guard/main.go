@@ -1,10 +1,10 @@
 //go:build unix
 
-// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself.
-// While a copy holds the lease, it increments a counter in a table. Guard stops the copy that holds
-// the lease, and the other copy takes over and continues to count. Then Guard continues the first
-// copy in the middle of its work. The write of the first copy is refused, because the second copy
-// has written with a newer token. No count is lost.
+// Guard shows how the write of a process is refused after the process was paused and has lost its
+// lease. It starts two copies of itself. The copy that holds the lease increments a counter in a
+// table. Guard pauses the copy that holds the lease. The other copy takes over the lease and
+// continues to count. Then Guard resumes the first copy in the middle of its work. The write of the
+// first copy is refused, because the second copy has written with a newer token. No count is lost.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	go run ./examples/guard -url "$DATABASE_URL"
@@ -47,7 +47,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Without this timeout, a copy that is stopped inside a transaction would block the other copy.
+	// Without this timeout, a copy that is paused inside a transaction would block the other copy.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "300ms"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -122,7 +122,8 @@ func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, e
 	return n, err
 }
 
-// watch starts the copies, and stops and continues the first copy.
+// watch starts the first copy of the program, pauses it, and starts the second copy. Then it
+// resumes the first copy.
 func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	const table = `drop table if exists examples_guard; create table examples_guard as select 0::bigint as n`
 	if _, err := pool.Exec(ctx, table); err != nil {
@@ -200,7 +201,7 @@ func (c *child) counts(n int) error {
 	return nil
 }
 
-// drain reads the rest of the output, and waits until the copy has ended.
+// drain reads the rest of the output of the copy, and waits until the copy has ended.
 func (c *child) drain() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()

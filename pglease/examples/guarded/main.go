@@ -1,6 +1,7 @@
-// Guarded runs on every machine, and the machine that holds the lease increments a counter in a
-// table. The mark of the guard, which is the newest fencing token, is in the same database as the
-// table. Each transaction compares its token with the mark before it increments the counter.
+// Guarded is a program to run on several machines. The machine that holds the lease increments a
+// counter in a table. The mark, which is the newest fencing token, is stored in the same database
+// as the counter. Each transaction compares its token with the mark before it increments the
+// counter.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table counter as select 0 as n'
@@ -12,6 +13,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,8 +31,8 @@ func check(err error) {
 	}
 }
 
-// count adds one. If the database has a newer token than tok, count writes nothing and returns an
-// error.
+// count adds one to the counter. If the database has already seen a token newer than tok, count
+// returns an error and does not change the counter.
 func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "counter"), tok); err != nil {
@@ -42,7 +44,7 @@ func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	db, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	check(err)

@@ -1,7 +1,8 @@
 // Job makes a daily report. A scheduler starts the program on every machine, and one of the
 // machines makes the report. The report of a day is stored in a table. The newest fencing token is
-// stored in the same database. A machine that starts later finds the report and does nothing. If a
-// machine crashes before it has stored the report, the next start of the program makes the report.
+// stored in the same database. A machine that starts the program later finds the report and does
+// nothing. If a machine crashes before it has stored the report, the report is made when the
+// program is started again.
 //
 //	psql "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'
@@ -29,8 +30,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// guarded runs f in a transaction. If the database has a newer token than tok, guarded returns an
-// error and does not run f.
+// guarded runs f in a transaction. If the database has already seen a token newer than tok, guarded
+// returns an error and does not call f.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
@@ -43,8 +44,8 @@ func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.
 func main() {
 	ctx := context.Background()
 	db := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
-	l := must(must(pglease.New(db, nil)).Lease("jobs/report", nil))
-	defer l.Close(ctx)
+	leases := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL"))) // a second pool, so that no renewal waits for a query
+	l := must(must(pglease.New(leases, nil)).Lease("jobs/report", nil))
 	var reports int
 	ran := must(session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		err := guarded(ctx, db, tok, func(tx pgx.Tx) error {

@@ -145,7 +145,8 @@ func (s *Server) Stop() {
 // Name returns an unused name for a database.
 func (s *Server) Name() string { return fmt.Sprint("d", s.databases.Add(1)) }
 
-// Database makes a database, runs pglease.Schema in it, and returns its name.
+// Database makes a database with the tables of pglease.Schema, and returns the name of the
+// database.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := s.Name()
@@ -167,8 +168,8 @@ func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
 	}
 }
 
-// startAndWait runs a child process until it ends. It locks its goroutine to a thread, because the
-// child is killed when the thread that started it ends.
+// startAndWait runs a child process until it ends. It locks its goroutine to an OS thread, because
+// Linux kills the child when the thread that started it ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

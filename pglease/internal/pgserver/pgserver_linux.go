@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// nobody returns the attributes and the user ID for the server process. PostgreSQL refuses to run
-// as root, so root starts it as the user nobody.
+// The function nobody returns the process attributes and the user ID with which to start the
+// server. PostgreSQL refuses to run as root, so root starts it as the user nobody.
 func nobody() (*syscall.SysProcAttr, int, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// nobody returns an error, because these tests start servers only on Linux.
+// The function nobody returns an error here, because the tests can start servers only on Linux.
 func nobody() (*syscall.SysProcAttr, int, error) {
 	return nil, 0, fmt.Errorf("start a PostgreSQL server: %w", errors.ErrUnsupported)
 }
 
-// The following methods are never called, because no server can be started.
+// The following methods are never called, because no server can be started on this system.
 func (s *Server) Pause()   { panic("unreachable: there is no server") }
 func (s *Server) Resume()  { panic("unreachable: there is no server") }
 func (s *Server) killAll() { panic("unreachable: there is no server") }

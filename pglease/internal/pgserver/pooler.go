@@ -12,8 +12,8 @@ import (
 )
 
 // Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
-// transactions. Pooler returns a function that returns the connection string of a database behind
-// it.
+// transactions. Pooler returns a function. Given the name of a database, this function returns a
+// connection string that leads through pgbouncer.
 func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
