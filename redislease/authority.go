@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An engine is a [lease.Store] that can also renew a lease in one exchange.
+// An engine is a [lease.Store] that can also renew a lease with a single request to the server.
 type engine interface {
 	lease.Store
 	lease.Limiter
@@ -16,17 +16,18 @@ type engine interface {
 	renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 }
 
-// An authority gives the same answers as an authority of [lease.NewAuthority], but needs fewer
-// exchanges. An authority remembers the record that it committed last under each name. It computes
-// a renewal, a change or a release from the remembered record, without a load. This is safe for
-// three reasons:
+// An authority returns the same results as the one that [lease.NewAuthority] makes, but sends fewer
+// requests to the server. For each lease, an authority remembers the record that it wrote last. To
+// renew, change or release a lease, it computes the new record from the remembered record, without
+// loading the current record first. This is safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
 //   - A write succeeds only if the record is unchanged and has not reached its end.
 //
-// An authority loads the record before it refuses a request, and before it grants a request that
-// needs no write. If a write conflicts, the authority loads the record and decides again.
+// The authority always loads the record before it refuses a request. It also loads the record
+// before it grants a request that needs no write. If a write conflicts, the authority loads the
+// record and decides again.
 type authority struct {
 	lease.Watcher
 	lease.Lister
@@ -52,15 +53,17 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return lease.NewAuthority(a.store).Do(ctx, name, req)
 }
 
-// A rememberingStore is an engine that remembers the records that it commits.
+// A rememberingStore is an engine that remembers the last record it wrote for each lease.
 type rememberingStore struct {
 	engine
 	memory *memory
 }
 
-// tryRemembered computes the result of req from the remembered record, and commits the result in
-// one exchange. It returns [lease.ErrConflict] if no record is remembered, if the request would be
-// refused, if nothing would be written, or if the record has changed.
+// tryRemembered applies req to the remembered record, and writes the new record with one request to
+// the server. It returns [lease.ErrConflict] if no record is remembered, if ctx is done, or if the
+// write fails with a conflict. It also returns [lease.ErrConflict] if, by the remembered record,
+// the authority would refuse req or would have nothing to write. Then the caller must load the
+// current record, because the remembered record may be out of date.
 func (s rememberingStore) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := s.memory.recall(name)
 	if !known || ctx.Err() != nil {
@@ -71,8 +74,7 @@ func (s rememberingStore) tryRemembered(ctx context.Context, name string, req le
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	if req.Action != lease.ActionRenew || next.Until.IsZero() {
-		snap, err := s.Swap(ctx, name, old, next)
-		return snap, err
+		return s.Swap(ctx, name, old, next)
 	}
 	snap, err := s.renew(ctx, name, old, next)
 	s.memory.note(name, snap, err)

@@ -118,7 +118,8 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// An exact store is of renewals: what it commits is what the machine makes at the time that it tells.
+// An exact store checks renewals: it must commit the record that the state machine computes for the
+// time that the store returns.
 type exact struct {
 	lease.Store
 	t *testing.T
@@ -170,8 +171,8 @@ func TestRenewalIsExact(t *testing.T) {
 	}
 }
 
-// SPEC S5: what is remembered as leased may be over. A renewal then is one of an expired lease, and
-// not of one that somebody else has written since.
+// SPEC S5: a lease that is remembered as leased may have ended. A renewal then renews the expired
+// lease, and never a lease that another client has written since.
 func TestRenewalAfterTheEnd(t *testing.T) {
 	c := client(t, shared.Addr())
 	o := &redislease.Options{Prefix: prefix(t)}
@@ -198,7 +199,7 @@ func TestRenewalAfterTheEnd(t *testing.T) {
 	}
 }
 
-// What is forgotten costs a load, and no more.
+// A request for a forgotten name costs a load, and no more.
 func TestMemoryIsBounded(t *testing.T) {
 	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t), Names: 3})
 	for i := range 10 {

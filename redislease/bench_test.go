@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// bareRenewal is a renewal by compare and swap and no more: it compares the version, counts an until from the
-// time of the server, and extends the key.
+// bareRenewal is a renewal by compare and swap and no more: it compares the version, counts an
+// until from the time of the server, and extends the key.
 var bareRenewal = redis.NewScript(`
 if redis.call('HGET', KEYS[1], 'version') ~= ARGV[1] then return redis.error_reply('ERR conflict') end
 redis.call('HSET', KEYS[1], 'until', redis.call('TIME')[1] + ARGV[2])

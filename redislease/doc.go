@@ -5,9 +5,9 @@
 //	defer store.Close()
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority
-// for all other requests, such as breaking a lease with a grace period, acquiring an infinite
-// lease, or taking over by owner.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority,
+// which carries out every kind of request. For example, an authority can break a lease with a grace
+// period, acquire an infinite lease, or take over a lease of the same owner.
 //
 // # What Redis does not promise
 //
@@ -34,14 +34,15 @@
 //   - FLUSHALL, FLUSHDB and the deletion of a floor end all promises about the names that were
 //     kept there.
 //
-// This package does not offer quorums over independent servers. Such a quorum relies on the clocks
-// and disks of its servers, and its tokens have no order.
+// In the Redlock algorithm, a lock is held if a majority of independent servers grants it. This
+// package does not use that algorithm. Redlock relies on the clocks and disks of all servers, and
+// its tokens have no order.
 //
 // # Keys
 //
 // A lease is a hash, for example:
 //
-//	redis> HGETALL lease:{8758}:jobs/nightly
+//	redis> HGETALL lease:{9759}:jobs/nightly
 //	 state    leased
 //	 owner    worker-1
 //	 until    2012-01-26T23:30:33.512307000Z
@@ -51,38 +52,40 @@
 //	 version  2ocdeuz8wrooq-12
 //	 time     2012-01-26T23:30:03.512307000Z
 //
-// [Store.Key] returns the key of a name. The hash of a name selects one of 16,384 buckets for the
-// name. The key has the number of the bucket in braces. Each bucket has a floor, which is stored
-// under a key such as lease-floor:{8758}. In a cluster, the floor is in the same slot as the
-// records of its bucket. The floor stores the highest epoch of the bucket. Floors are never
-// deleted. All floors together take about 2 MB.
+// [Store.Key] returns the key of a name. A hash of the name assigns each lease to one of 16,384
+// buckets. The key has the number of the bucket in braces. Each bucket has a floor, which is stored
+// under a key such as lease-floor:{9759}. In a cluster, the floor of a bucket is in the same slot
+// as the lease records of the bucket. The floor stores the highest epoch of the bucket. Floors are
+// never deleted. All floors together take about 2 MB.
 //
 // Every valid name can be stored. To free a lease, delete its key with DEL. Its tokens still rise
-// after that. To wake the waiters of a lease, PUBLISH its name on the channel of its bucket, such
-// as lease-signal:{8758}. When a lease is no longer locked, its record is kept for the time of
-// [Options.Keep] and then expires. If a record is not valid, requests for it return an error that
-// names the key. Do not change a record by hand.
+// after that. To wake the programs that wait for a lease, PUBLISH the name of the lease on the
+// channel of its bucket, such as lease-signal:{9759}. When a lease is no longer locked, its record
+// is kept for the time of [Options.Keep] and then expires. If the record of a lease is not valid,
+// every request for the lease returns an error that names the key. Do not change a record by hand.
 //
 // # Tokens
 //
-// A name without a record starts with an epoch that is the current time in microseconds, rounded
-// down to a multiple of [Options.Keep]. If the highest epoch of the bucket is higher than this
-// time, the name starts with the highest epoch of the bucket. So tokens keep rising even after a
-// record has expired or was deleted. Tokens even rise after a loss of all data, under one condition:
-// no name without a record was acquired within [Options.Keep] before the loss. A name has no record
-// before its first acquire, and after its record has expired or was deleted.
+// If a name has no record, its epoch is the greater of the current time and the highest epoch in
+// the bucket of the name. The current time is counted in microseconds, and rounded down to a
+// multiple of [Options.Keep]. So tokens keep rising even after a record has expired or was deleted.
+// Tokens rise even after a loss of all data, with one exception. If all data is lost less than
+// [Options.Keep] after the acquire of a lease whose name had no record, the name can get the same
+// tokens again. A name has no record before its first acquire, and after its record has expired or
+// was deleted.
 //
 // # Time
 //
-// The server decides by its own clock, TIME, whether a lease has expired. The clock of a client
-// need not show the right time. Only its rate matters: see session.Options. If the server's clock
-// is set forward, leases end early. If it is set backward, they last longer.
+// The server decides by its own clock whether a lease has expired. The scripts read this clock with
+// the command TIME. The clock of a client need not show the right time. Only its rate matters: see
+// session.Options. If the server's clock is set forward, leases end early. If it is set backward,
+// they last longer.
 //
-// Each record stores the time of its last write, and no later request uses an earlier time for the
-// record. If the server's clock is set backward, the time of a record stands still until the clock
-// has caught up with it. A load stores its time only if the lease is over, or if [Options.Replicas]
-// is set. So if the clock is set backward between two loads of a held lease, the second load may
-// return the earlier time.
+// Each record stores the time of its last write, and no later request for the record uses an
+// earlier time. If the server's clock is set backward, requests use the time in the record until
+// the clock has passed that time. A load stores its time in Redis only if the lease has ended, or
+// if [Options.Replicas] is set. So if the clock is set backward between two loads of a held lease,
+// the second load may return an earlier time than the first load.
 //
 // # Exchanges
 //
@@ -90,18 +93,18 @@
 // another. Each of them runs one script. An acquire without contention is a load and a swap. A
 // refusal is a load.
 //
-// A renewal, a change or a release is one exchange if the lease was acquired through the same
+// A renewal, a change or a release takes one exchange if the lease was acquired through the same
 // Store. The Store computes the new record from the record that it committed last, without a load.
-// [Options.Names] is the maximum number of records that the Store remembers. The script changes the
-// record only if the record is unchanged and the lease has not reached its end. Otherwise the Store
-// loads and swaps. If [Options.Replicas] is set, the command WAIT is sent in the same exchange as
-// the script, over the same connection.
+// [Options.Names] is the maximum number of records that the Store remembers. The script writes only
+// if the record in Redis is still the remembered record and the lease has not ended. Otherwise the
+// Store loads and swaps. If [Options.Replicas] is set, the command WAIT is sent in the same
+// exchange as the script, over the same connection.
 //
 // A Store opens connections of its own, with the options of the client that was passed to [New]. By
 // default, go-redis sends a command again if a connection breaks. A swap must not be sent twice,
 // because the second attempt reports a conflict even if the first one was applied. So the
-// connections of a Store never send a command twice. They also respect contexts. A Store reads the
-// eviction policy over each new connection, which is one more exchange.
+// connections of a Store never send a command twice. They also respect contexts. On each new
+// connection, a Store first reads the eviction policy of the server, which is one more exchange.
 //
 // The scripts have the flag allow-oom, so leases still work on a server whose memory is full of
 // other data. A replica refuses to run the scripts of a Store, so no load returns stale data.
@@ -109,8 +112,9 @@
 // # Cluster
 //
 // With a [*redis.ClusterClient], each name is stored by the primary of its slot. While a slot is
-// moved to another server, requests for its names are retried for about 0.2 s, and then fail. A
-// list may miss names whose slot is moved during the list. [New] rejects a [*redis.Ring].
+// being moved to another server, requests for the names in the slot are retried for about 0.2 s,
+// and then fail. A list may miss names whose slot is moved during the list. [New] rejects a
+// [*redis.Ring].
 //
 // # Permissions
 //
@@ -120,10 +124,10 @@
 //	    +evalsha +eval +time +exists +hset +hmget +hgetall +pexpire +pexpireat +persist
 //	    +publish +subscribe +info +scan +wait
 //
-// The permission +scan is for lists, +subscribe is for waiting, and +wait is for
-// [Options.Replicas]. The check of the eviction policy needs +info: see [Options.AssumeNoEviction].
-// A cluster also needs +cluster|slots and +asking at every server. A client with a DB other than 0
-// needs +select. A [Mark] needs +get and +set on its key.
+// [Store.List] needs the permission +scan, [Store.Watch] needs +subscribe, and [Options.Replicas]
+// needs +wait. The check of the eviction policy needs +info: see [Options.AssumeNoEviction]. A
+// cluster also needs +cluster|slots and +asking at every server. A client with a DB other than 0
+// needs +select. A [Mark] needs the permissions +get and +set for the key of the mark.
 //
 // # Guarding data
 //

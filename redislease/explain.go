@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain wraps an error with the key and with advice. If no retry can succeed, explain marks the
-// error with [lease.Permanent].
+// explain adds the key, and advice for the user, to an error. If no retry can succeed, explain
+// marks the error with [lease.Permanent].
 func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
 }
@@ -61,8 +61,8 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns advice for an error, and reports whether every retry will fail until a person
-// removes the cause of the error.
+// advise returns a text that says how to fix the cause of an error. It also reports whether every
+// retry will fail until a person has fixed the cause.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {

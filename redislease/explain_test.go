@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 	}
 	c := client(t, shared.Addr())
 	o := &redislease.Options{Prefix: prefix(t)}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no server", func(t *testing.T) {
 		server := ownServer(t)
 		server.Kill()
 		says(t, load(t, store(t, client(t, server.Addr()), nil), "x"), false, `"lease:{`, "no connection", "refused")

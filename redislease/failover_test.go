@@ -27,14 +27,14 @@ func hold(t *testing.T, s *redislease.Store, owner string) *session.Session {
 	return l
 }
 
-// What a failover loses without Options.Replicas: the replica did not have the latest grant, although
-// it was acknowledged. Now two holders believe, and they have the same token, so that no guard can
-// tell them apart.
+// Without Options.Replicas, a failover loses the latest grant: the replica did not have it,
+// although it was acknowledged. Then two holders believe that they hold the lease. They have the
+// same token, so no guard can tell them apart.
 func TestFailoverLosesAGrant(t *testing.T) {
 	p := newPair(t)
 	first := hold(t, store(t, client(t, p.primary.Addr()), nil), "first")
 	second := hold(t, store(t, client(t, p.front.Addr()), nil), "second")
-	p.link.Silence() // what the primary sends to the replica is lost
+	p.link.Silence() // the replica no longer gets the writes of the primary
 	one, ok, err := first.AcquireWithToken(t.Context())
 	if err != nil || !ok {
 		t.Fatalf("the grant is not acknowledged: %v, %v", ok, err)
@@ -51,14 +51,15 @@ func TestFailoverLosesAGrant(t *testing.T) {
 	t.Logf("both believe, with the tokens %s and %s", one, two)
 }
 
-// With Options.Replicas the same grant is never acknowledged: its outcome is unknown, and nobody
-// believes that it holds.
+// With Options.Replicas the same grant is never acknowledged: its outcome is unknown, and no client
+// believes that it holds the lease.
 func TestFailoverWithReplicas(t *testing.T) {
 	p := newPair(t)
 	o := &redislease.Options{Replicas: 1, ReplicaTimeout: 300 * time.Millisecond}
 	a := store(t, client(t, p.primary.Addr()), o).Authority()
 	first := hold(t, store(t, client(t, p.primary.Addr()), o), "first")
-	if _, err := a.Do(t.Context(), "y", acquire(idA, time.Minute)); err != nil {
+	patient := store(t, client(t, p.primary.Addr()), &redislease.Options{Replicas: 1, ReplicaTimeout: 20 * time.Second})
+	if _, err := patient.Authority().Do(t.Context(), "y", acquire(idA, time.Minute)); err != nil {
 		t.Fatalf("with the replica: %v", err)
 	}
 	p.link.Silence()
@@ -82,7 +83,8 @@ func TestFailoverWithReplicas(t *testing.T) {
 	}
 }
 
-// What remains: with two replicas of which one must acknowledge, the other one may be promoted.
+// One case still loses a grant: of two replicas one must acknowledge, and the other one is
+// promoted.
 func TestFailoverToAReplicaThatDidNotAcknowledge(t *testing.T) {
 	p := newPair(t)
 	other := newReplica(t, p.primary, proxy(t, p.primary.Addr()))
@@ -129,7 +131,7 @@ func TestRenewalAfterALostGrant(t *testing.T) {
 	}
 }
 
-// A server that may evict keys drops a floor, and the tokens of a name begin anew.
+// A server that may evict keys drops a floor, and the tokens of a name fall.
 func TestEvictionLosesAFloor(t *testing.T) {
 	server := ownServer(t, "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")
 	c := client(t, server.Addr())

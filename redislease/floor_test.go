@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/redislease"
 )
@@ -94,6 +96,24 @@ func TestDeletedByHand(t *testing.T) {
 			}
 			do(t, s.Authority(), "x", renew(idA), lease.ErrIDMismatch)
 		})
+	}
+}
+
+// A swap raises the floor before it writes the record. So the floor is not below the epoch of a record
+// whose swap failed after the write.
+func TestFloorOfFailedSwap(t *testing.T) {
+	c := client(t, shared.Addr())
+	err := c.Do(t.Context(), "acl", "setuser", prefix(t), "on", "nopass", "~*", "&*", "+@all", "-pexpireat").Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store(t, client(t, shared.Addr(), func(o *redis.Options) { o.Username, o.Password = prefix(t), "any" }),
+		&redislease.Options{Prefix: prefix(t)})
+	_, err = s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
+	says(t, err, true, "pexpireat")
+	record, floor := c.HGet(t.Context(), s.Key("x"), "epoch").Val(), c.HGet(t.Context(), s.FloorKey("x"), "epoch").Val()
+	if record == "" || floor < record {
+		t.Errorf("the floor is %q and the epoch of the record is %q", floor, record)
 	}
 }
 

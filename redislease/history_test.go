@@ -98,8 +98,8 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	underFaults(t, 35, front, nil, func(r *rand.Rand) string { return harm(t, server, front, r) })
 }
 
-// The same while the primary is killed and its replica takes its place. What is answered was
-// acknowledged by the replica, so it is not lost.
+// The same while the primary is killed and its replica takes its place. The replica has
+// acknowledged every answered request, so none of them is lost.
 func TestHistoriesUnderFailover(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -11,15 +11,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// pageSize is the number of keys that List examines in one exchange.
+// pageSize is the number of keys that List examines in one request to the server.
 const pageSize = 500
 
 // List returns the leases whose names begin with prefix, in no particular order. If a record is not
-// valid, List yields an error for it and continues with the next record. See [lease.Lister].
+// valid, List yields an error for this record and continues with the next record. See
+// [lease.Lister].
 //
 // List scans every key of the database, page by page, with SCAN. Then it reads the keys that belong
 // to leases. The keys of other programs make List slower. List does not block the requests of other
-// clients. In a cluster, List may miss a lease whose slot is moved to another server while List is
+// clients. In a cluster, List may miss a lease if its slot is moved to another server while List is
 // running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {

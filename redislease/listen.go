@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A listener checks its connection every pingEvery. If nothing arrives on a connection for
+// A listener checks its connection every pingEvery. If nothing arrives for longer than
 // silentFor, the connection counts as lost.
 const (
 	pingEvery = time.Second
@@ -20,25 +22,24 @@ const (
 
 var errLost = errors.New("the connection that listens was lost")
 
-// A listener receives the signals of buckets over a connection of its own, and signals the watches.
-// A PubSub of go-redis reconnects by itself, and does not report that it has missed signals. So the
-// client of a listener can connect only once.
+// A listener receives the published signals over a connection of its own, and forwards them to the
+// watches. A redis.PubSub reconnects by itself, and does not report that it may have missed
+// signals. So the client of a listener can connect only once.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
-	cancel context.CancelFunc
-	tasks  *tasks // of the Store, which waits for the goroutines of the listener
+	ended  chan struct{} // closed when the connection is lost
+	tasks  *tasks.Group  // of the Store, which waits for the goroutines of the listener
 
 	mu         sync.Mutex
-	heard      time.Time
-	channel    string                                // one of the subscribed channels
+	heard      time.Time                             // when the last data arrived, or when begin was called
 	watched    map[string]map[chan struct{}]struct{} // by name; nil if the connection is lost
 	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed it
 	reason     error                                 // why the connection was lost
 }
 
-// listen starts a listener for a server. The listener connects when it first subscribes.
-func listen(server *redis.Client, t *tasks) *listener {
+// listen returns a listener for a server. The listener connects when it first subscribes.
+func listen(server *redis.Client, t *tasks.Group) *listener {
 	o := storeOptions(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -48,18 +49,34 @@ func listen(server *redis.Client, t *tasks) *listener {
 		return dial(ctx, network, addr)
 	}
 	o.DialerRetries, o.MinIdleConns, o.PoolSize = 1, 0, 1
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &listener{client: redis.NewClient(o), cancel: cancel, tasks: t, heard: time.Now(),
+	l := &listener{client: redis.NewClient(o), ended: make(chan struct{}), tasks: t,
 		watched: map[string]map[chan struct{}]struct{}{}, subscribed: map[string]chan struct{}{}}
-	l.pubsub = l.client.Subscribe(ctx)
-	l.tasks.run(func() { l.checkAlive(ctx) })
+	l.pubsub = l.client.Subscribe(context.Background())
 	return l
 }
 
+// watch adds a watch of a name, and subscribes to the given channel, which is that of the name's
+// bucket. The watch ends when ctx is done. If watch returns an error before ctx is done, the
+// connection of the listener is lost.
+func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
+	signals := make(chan struct{}, 1)
+	if !l.add(name, signals) {
+		return nil, errLost
+	}
+	if err := l.subscribe(ctx, channel); err != nil {
+		l.remove(name, signals)
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { l.remove(name, signals) })
+	return signals, nil
+}
+
 // subscribe subscribes to a channel, and returns when the server has confirmed the subscription.
-// Only one goroutine at a time may call subscribe. Only the first call sends its request under ctx,
-// because it may have to wait for a connection. A request that fails loses the connection, and with
-// it the watches of other callers. So the end of ctx must not make a later request fail.
+// Only one goroutine at a time may call subscribe. The first call of subscribe also opens the
+// connection, which can take a long time. So if ctx is done during the first call, subscribe
+// cancels its request to the server. If a request fails or is canceled, subscribe closes the
+// connection. If a later call closed the connection, the watches of other callers would end. So a
+// later call does not cancel its request.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -67,7 +84,6 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	if !asked {
 		confirmed = make(chan struct{})
 		l.subscribed[channel] = confirmed
-		l.channel = channel
 	}
 	lost := l.watched == nil
 	l.mu.Unlock()
@@ -84,7 +100,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 			return err
 		}
 		if first {
-			l.begin()
+			l.begin(channel)
 		}
 	}
 	select {
@@ -100,13 +116,17 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// begin starts receive, unless the connection is lost already. After the call of lose no goroutine
-// starts.
-func (l *listener) begin() {
+// begin starts the goroutines of the listener. Before a call of begin, the caller must open the
+// connection and subscribe to the channel. If the connection is already lost, begin does nothing.
+// So no goroutine starts after a call of [listener.lose]. Therefore [Store.Close] can call
+// [listener.lose], and then wait until all goroutines have ended.
+func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watched != nil {
-		l.tasks.run(l.receive)
+		l.heard = time.Now()
+		l.tasks.Start(l.receive)()
+		l.tasks.Start(func() { l.checkAlive(channel) })()
 	}
 }
 
@@ -142,28 +162,25 @@ func (l *listener) receive() {
 }
 
 // checkAlive checks the connection once a second, and closes a connection on which nothing arrives.
-// To check a connection, checkAlive subscribes again to one of its channels. The server answers
+// To check the connection, checkAlive subscribes to the same channel again. The server answers
 // every subscription, so an answer shows that the connection works.
-func (l *listener) checkAlive(ctx context.Context) {
+func (l *listener) checkAlive(channel string) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-l.ended:
 			return
 		case <-tick.C:
 		}
 		l.mu.Lock()
-		silent, channel := time.Since(l.heard), l.channel
+		silent := time.Since(l.heard)
 		l.mu.Unlock()
-		if channel == "" {
-			continue
-		}
 		if silent > silentFor {
 			l.lose(errLost)
 			return
 		}
-		bounded, cancel := context.WithTimeout(ctx, pingEvery)
+		bounded, cancel := context.WithTimeout(context.Background(), pingEvery)
 		err := l.pubsub.Subscribe(bounded, channel)
 		cancel()
 		if err != nil {
@@ -210,6 +227,7 @@ func (l *listener) lose(reason error) {
 		return
 	}
 	l.reason = reason
+	close(l.ended)
 	for _, watches := range l.watched {
 		for signals := range watches {
 			close(signals)
@@ -224,7 +242,6 @@ func (l *listener) lose(reason error) {
 		}
 	}
 	l.mu.Unlock()
-	l.cancel()
 	_ = l.pubsub.Close()
 	_ = l.client.Close()
 }

@@ -1,6 +1,7 @@
 package redislease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +39,8 @@ type Mark struct {
 func NewMark(client redis.Scripter, key string) Mark { return Mark{client, key} }
 
 // compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and
-// ARGV[1] is the token. The script compares tokens as strings, because a newer valid token is also
-// the greater string.
+// ARGV[1] is the token. The script compares tokens as strings. All valid tokens have the same
+// number of digits, so the newer of two tokens is the greater string.
 const compare = `#!lua
 local seen = redis.call('GET', KEYS[1])
 if seen and ARGV[1] < seen then return redis.error_reply('` + staleReply + ` ' .. seen) end
@@ -50,17 +51,16 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
-// Advance raises the mark to tok if tok is newer than the mark, and returns the mark. See
-// [fencing.Mark].
+// Advance raises the mark to the token tok if tok is newer than the mark. It returns the resulting
+// mark. If the mark is not a token, and is greater than tok as a string, Advance returns an error
+// with the Code [lease.ErrCorrupt]. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	err := advance.Run(ctx, m.client, []string{m.key}, string(tok)).Err()
-	if seen, stale := staleToken(err); stale {
-		return seen, nil
-	}
+	newer, err := m.newer("advance", err)
 	if err != nil {
-		return "", fmt.Errorf("redislease: advance the mark %q: %w", m.key, err)
+		return "", err
 	}
-	return tok, nil
+	return cmp.Or(newer, tok), nil
 }
 
 // A Script is a Lua script that writes guarded data. It is safe for use by several goroutines at
@@ -69,36 +69,52 @@ type Script struct{ script *redis.Script }
 
 // NewScript returns a Script with the given Lua text. The Lua text gets the arguments of
 // [Script.Run] in KEYS and ARGV. It may return any value that a Redis script may return. If the
-// script fails half-way, its earlier writes are not undone: see EVAL in the documentation of Redis.
+// script fails half-way, Redis does not undo the writes before the failure: see EVAL in the
+// documentation of Redis.
 func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
 }
 
 // Run raises the mark and runs the script in one step. If the mark is newer than tok, Run does not
 // run the script and returns a [*fencing.StaleError]. If tok is malformed, Run returns an error
-// with the Code [lease.ErrToken]. After any other error, it is unknown whether the script has run.
-// If a connection breaks, a client may run the script a second time. To prevent that, set
-// MaxRetries of the client to -1.
+// with the Code [lease.ErrToken]. If the mark is not a token, and is greater than tok as a string,
+// Run does not run the script and returns an error with the Code [lease.ErrCorrupt]. If Run returns
+// any other error, it is unknown whether the script has run. If a connection breaks, the Redis
+// client may run the script a second time. To prevent that, set MaxRetries of the client to -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
 		return nil, err
 	}
 	result, err := s.script.Run(ctx, m.client, append([]string{m.key}, keys...), append([]any{string(tok)}, args...)...).Result()
-	if seen, stale := staleToken(err); stale {
-		return nil, &fencing.StaleError{Shown: tok, Seen: seen}
-	}
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
+	newer, err := m.newer("run a script under", err)
 	if err != nil {
-		return nil, fmt.Errorf("redislease: run a script under the mark %q: %w", m.key, err)
+		return nil, err
+	}
+	if newer != "" {
+		return nil, &fencing.StaleError{Shown: tok, Seen: newer}
 	}
 	return result, nil
 }
 
-// staleToken returns the mark that was newer than a token. The result stale is false if err is
-// another error.
-func staleToken(err error) (seen lease.Token, stale bool) {
-	text, stale := strings.CutPrefix(redisError(err), staleReply+" ")
-	return lease.Token(text), stale
+// newer returns the mark if err says that the mark is newer than a token. If err is nil, newer
+// returns the empty token. If the mark is not a token, newer returns a [*lease.FieldError]. It adds
+// the key of the mark to every error. The parameter what says what the caller did with the mark.
+func (m Mark) newer(what string, err error) (lease.Token, error) {
+	if err == nil {
+		return "", nil
+	}
+	text, found := strings.CutPrefix(redisError(err), staleReply+" ")
+	if !found {
+		return "", fmt.Errorf("redislease: %s the mark %q: %w", what, m.key, err)
+	}
+	mark := lease.Token(text)
+	if mark.Validate() != nil {
+		return "", fmt.Errorf("redislease: %s the mark %q: %w; set this key to the newest token of the lease", what, m.key, &lease.FieldError{
+			Field: "Mark", Value: fmt.Sprintf("%.80q", text), Bound: "must be a fencing token of 20 digits", Code: lease.ErrCorrupt,
+		})
+	}
+	return mark, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,6 +67,35 @@ func TestMark(t *testing.T) {
 	nothing := redislease.NewScript("return nil")
 	if got, err := nothing.Run(ctx, mark, lease.TokenOf(12), nil); got != nil || err != nil {
 		t.Errorf("a script that returns nothing: %v, %v", got, err)
+	}
+}
+
+// A mark that is not a token is an error that names its key, and not a newer token: a holder that
+// contends again would be refused again. The data stays as it is. SPEC G5.
+func TestCorruptMark(t *testing.T) {
+	c := client(t, shared.Addr())
+	ctx := t.Context()
+	tok := lease.TokenOf(5)
+	for _, text := range []string{"5", "zzz", "99999999999999999999"} {
+		key, data := prefix(t)+"{x}:mark"+text, prefix(t)+"{x}:data"
+		mark := redislease.NewMark(c, key)
+		for what, use := range map[string]func() error{
+			"Advance": func() error { return fencing.Advance(ctx, mark, tok) },
+			"Run":     func() error { _, err := put.Run(ctx, mark, tok, []string{data}, "new"); return err },
+		} {
+			if err := errors.Join(c.Set(ctx, key, text, 0).Err(), c.Set(ctx, data, "old", 0).Err()); err != nil {
+				t.Fatal(err)
+			}
+			err := use()
+			var field *lease.FieldError
+			if !errors.As(err, &field) || lease.CodeOf(err) != lease.ErrCorrupt || errors.Is(err, fencing.ErrStale) ||
+				field.Value != strconv.Quote(text) || !strings.Contains(err.Error(), strconv.Quote(key)) {
+				t.Errorf("%s at the mark %q: %v", what, text, err)
+			}
+			if is, was := c.Get(ctx, key).Val(), c.Get(ctx, data).Val(); is != text || was != "old" {
+				t.Errorf("%s at the mark %q leaves the mark %q and the data %q", what, text, is, was)
+			}
+		}
 	}
 }
 
@@ -151,8 +182,8 @@ func increment(ctx context.Context, c *redis.Client, tok lease.Token) error {
 	return err
 }
 
-// SPEC G1, G2, G3: whatever happens to the server, to connections and to holders, no increment that
-// was admitted is lost.
+// SPEC G1, G2, G3: under faults of the server, the connections and the holders, no admitted
+// increment is lost.
 func TestNoUpdateIsLost(t *testing.T) {
 	t.Parallel()
 	rounds := 24
@@ -171,7 +202,8 @@ func TestNoUpdateIsLost(t *testing.T) {
 		a := store(t, data, nil).Authority()
 		all.Go(func() { c.work(ctx, data, a) })
 	}
-	for range rounds {
+	proves := func() bool { return c.counted.Load() > 0 && c.stale.Load() > 0 }
+	for round := 0; round < rounds || round < 10*rounds && !proves(); round++ { // more rounds on a busy machine
 		time.Sleep(time.Duration(500+r.IntN(700)) * time.Millisecond) // a real engine
 		harm(t, server, front, r)
 	}
@@ -189,7 +221,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	if c.bad.Load() > 0 {
 		t.Errorf("%d times a holder believed after another was granted the lease", c.bad.Load())
 	}
-	if c.counted.Load() == 0 || c.stale.Load() < 1 {
+	if !proves() {
 		t.Error("that proves nothing")
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 const defaultNames = 1 << 16
 
-// A memory stores the last committed records of a bounded number of names. It stores only records
-// in the state Leased. A stored record may be out of date, so the server checks every write that is
-// based on one.
+// A memory stores the last committed record of each lease name, up to a maximum number of names. It
+// stores only records in the state Leased. A stored record may be out of date, so the server checks
+// every write that was computed from a stored record.
 type memory struct {
 	most int
 

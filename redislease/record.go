@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. It has nine decimals, so that an earlier time is
-// also the smaller string.
+// timeLayout is the layout of all stored times. Each time has nine decimals, so the scripts can
+// compare two times as strings.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
@@ -28,7 +28,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// digits formats an epoch with 20 digits, so that a lower epoch is also the smaller string.
+// digits formats an epoch with 20 digits, so the scripts can compare two epochs as strings.
 func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
 
 // A column describes one field of a record in its hash.
@@ -39,8 +39,9 @@ type column struct {
 	rule string
 }
 
-// columns lists all fields, in the order in which they are written. If set cannot parse a text, it
-// leaves the field zero. Then get returns a different text, so the error is noticed.
+// columns lists all fields of a record, in the order in which they are written to the hash. If set
+// cannot parse a text, it leaves the field zero. Then get returns a different text, so the error is
+// noticed.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },
@@ -94,8 +95,8 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields parses the fields of a hash. It checks every value, because the hash may have been
-// written by hand.
+// parseFields parses the fields of a hash. It checks every value, because a person may have written
+// the hash by hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

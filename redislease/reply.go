@@ -13,9 +13,9 @@ import (
 
 // A reply is the result of a script. If the script wrote the record, the reply is 1, the time and
 // the new version. Otherwise the reply begins with 0 and the time. If the name has no record, the
-// reply continues with a version and an epoch. If the name has a record, the reply continues with
-// two empty texts and the fields of the record. The script for renewals returns only the time, or
-// nil if it wrote nothing.
+// rest of the reply is a version and an epoch. If the name has a record, the rest of the reply is
+// two empty strings and the fields of the record. The script that renews a lease returns only the
+// time, or nil if it has not renewed the lease.
 type reply []any
 
 // replyOf converts the result of a script to a reply.
@@ -58,7 +58,7 @@ func (r reply) now() (time.Time, error) {
 	return t, nil
 }
 
-// committed returns the Snapshot of the record next, which the script wrote.
+// committed returns the Snapshot after a swap, in which the script has written the record next.
 func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil || r.text(2) == "" {
@@ -67,7 +67,7 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: next, Version: r.text(2), Now: now}, nil
 }
 
-// absentPrefix is the prefix of the version of a name without a record.
+// absentPrefix is the prefix of Snapshot.Version if the name of the lease has no record.
 const absentPrefix = "absent-"
 
 // snapshot returns the Snapshot that a load has read.

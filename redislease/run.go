@@ -13,15 +13,14 @@ import (
 )
 
 // A request is attempted at most maxAttempts times, with retryPause between two attempts. A request
-// is repeated only if a server of a cluster answers that it has not carried out the request.
+// is repeated only if a server of a cluster has answered that it did not carry out the request.
 const (
 	maxAttempts = 8
 	retryPause  = 25 * time.Millisecond
 )
 
 // run runs a script on the record and the floor of a name. If ctx is done, run returns soon. It
-// sends the script only once, except if a server of a cluster answers that another server has the
-// keys.
+// sends the script a second time only if a server answers that it did not run the script.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -30,9 +29,8 @@ func (s *Store) run(ctx context.Context, script *script, name string, args ...an
 	return await(ctx, s, func() (reply, error) { return s.route(ctx, script, keys, args) })
 }
 
-// await calls f and returns its results. If ctx is done first, await returns ctx.Err(). Without
-// await, a canceled request would not return, because go-redis ignores the cancellation of a
-// context and respects only its deadline.
+// await calls f and returns its results. If ctx is done first, await returns ctx.Err(). The package
+// go-redis itself respects only the deadline of a context, and ignores its cancellation.
 func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return f()
@@ -64,7 +62,7 @@ func (s *Store) start(f func()) bool {
 	if s.closed {
 		return false
 	}
-	s.tasks.run(f)
+	s.tasks.Start(f)()
 	return true
 }
 
@@ -100,8 +98,8 @@ func (s *Store) route(ctx context.Context, script *script, keys []string, args [
 }
 
 // sendScript sends the hash of a script to a server. If the server does not know the hash,
-// sendScript sends the whole script. The command WAIT is sent over the connection of the script,
-// because WAIT waits only for the writes of its own connection.
+// sendScript sends the whole script. It sends the command WAIT over the same connection as the
+// script, because WAIT waits only for writes over its own connection.
 func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))

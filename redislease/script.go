@@ -22,14 +22,16 @@ var swapLua string
 //go:embed script/renew.lua
 var renewLua string
 
-// header is the first line of every script. The line declares that the script writes, and that it
-// may run when the memory is full. A replica refuses a script that writes, so no load returns stale
-// data. Leases still work on a server that is full of other data. Writing a record to a full server
-// does little harm, because the record is small and expires.
+// header is the first line of every script. The header has the flag allow-oom, so the server runs
+// the script even if the memory of the server is full of other data. The script exceeds the memory
+// limit only a little, because a record is small and expires. The header does not have the flag
+// no-writes. So a replica refuses to run any script, even one that only loads a record. So no load
+// returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
-// Every script has one of these lines after the header. With dateOfLast, the arguments of the
-// script contain the date of the last commit, so that clock.lua need not compute the date again.
+// Every script has one of these two lines after the header. With the line dateOfLast, a script gets
+// the date of the last commit as an argument. If the day has not changed since then, clock.lua does
+// not compute the date again. With the line noDate, clock.lua always computes the date.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
@@ -47,15 +49,15 @@ func newScript(keys int, parts ...string) *script {
 	return &script{source, hex.EncodeToString(sum[:]), keys}
 }
 
-// linePattern matches the number of the line at which a script failed. commandPattern matches the
-// command on that line.
+// The regular expression linePattern finds the number of the line at which a script failed. The
+// regular expression commandPattern finds the command on that line.
 var (
 	linePattern    = regexp.MustCompile(`@user_script:\s?(\d+)`)
 	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
-// locate wraps an error of the script with the name of the command that failed. The server reports
-// only the line.
+// locate adds the name of the command that failed to an error of a script. The server reports only
+// the line.
 func (s *script) locate(err error, args []any) error {
 	line := linePattern.FindStringSubmatch(redisError(err))
 	if line == nil {

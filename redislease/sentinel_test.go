@@ -27,7 +27,7 @@ func ownSentinel(t testing.TB, file string) *redisserver.Server {
 }
 
 // Behind a sentinel a Store finds the primary, and the one that takes its place when it has ended.
-// What a replica has acknowledged is still there.
+// The writes that a replica has acknowledged are not lost.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

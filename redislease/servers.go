@@ -17,7 +17,8 @@ type servers interface {
 	// serverFor returns the primary that stores a key.
 	serverFor(ctx context.Context, key string) (*redis.Client, error)
 
-	// serverAt returns the server with the address addr, which another server has sent.
+	// serverAt returns the server with the address addr. The caller has got this address in an
+	// answer from another server of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
 	// slotMoved must be called after a server has answered that it does not have a key.
@@ -29,7 +30,7 @@ type servers interface {
 	close()
 }
 
-// newServers makes new connections with the options of a client. By default, go-redis sends a
+// newServers makes new clients with the options of the given client. By default, go-redis sends a
 // command again when a connection breaks. If a swap were sent again after it was applied, the
 // second attempt would report a conflict. But a conflict must mean that the swap was not applied.
 // So the new connections never send a command twice.
@@ -74,9 +75,9 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	return nil, bad(fmt.Sprintf("%T", client), bound)
 }
 
-// storeOptions copies the options of a client for the connections of a Store. The connections of a
-// Store never send a command twice, and never move to another server by themselves. They respect
-// contexts.
+// storeOptions returns a copy of a client's options, changed for the connections of a Store. With
+// these options, a connection never sends a command twice, and never moves to another server by
+// itself. It also respects contexts.
 func storeOptions(of *redis.Options) *redis.Options {
 	o := *of
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
@@ -139,8 +140,9 @@ type policyError struct{ err error }
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkPolicy returns an error if a server may drop records and floors when its memory is full. It
-// runs on every new connection, so that it also checks a replica that was promoted.
+// checkPolicy returns an error if a server may evict keys when its memory is full. The policy is
+// checked over every new connection, because a promoted replica may have another policy than the
+// old primary.
 func checkPolicy(ctx context.Context, conn *redis.Conn) error {
 	info, err := conn.Info(ctx, "memory").Result()
 	if err != nil {
@@ -159,5 +161,6 @@ func checkPolicy(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// wrapTwice wraps an error of a new connection twice, because go-redis unwraps such an error once.
+// wrapTwice wraps an error of a new connection twice, because go-redis removes the outer wrapper
+// with errors.Unwrap.
 func wrapTwice(err error) error { return &policyError{&policyError{err}} }

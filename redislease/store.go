@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -25,13 +26,13 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the maximum number of names whose last committed record the store remembers. Each
-	// name takes about 300 bytes. If the store has forgotten a name, the next request for the name
-	// may need one more exchange. Default: 65,536.
+	// remembered record takes about 300 bytes. The first request for a forgotten name may need one
+	// more exchange with the server. Default: 65,536.
 	Names int
 
 	// Keep is how long a record is kept after its lease is no longer locked. During that time, an
-	// expired lease can still be renewed. The tokens of a name keep rising even after its record is
-	// gone. Default: one hour. Minimum: one millisecond.
+	// expired lease can still be renewed. The tokens of a lease keep rising even after its record
+	// has expired. Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
 	// Replicas is the number of replicas that must acknowledge each write and each load. Set
@@ -40,13 +41,13 @@ type Options struct {
 	// which waits for no replica.
 	Replicas int
 
-	// ReplicaTimeout is how long a request waits until the replicas have acknowledged it. Set
-	// session.Options.RequestTimeout to a longer time. Default: 1 s. Minimum: one millisecond.
+	// ReplicaTimeout is the longest time that a request waits for the replicas to acknowledge it.
+	// Set session.Options.RequestTimeout to a longer time. Default: 1 s. Minimum: one millisecond.
 	ReplicaTimeout time.Duration
 
 	// AssumeNoEviction turns off the check of the eviction policy. Set AssumeNoEviction if the
-	// server does not permit INFO, the command that reports the policy. The maxmemory-policy of the
-	// server must be noeviction: see the package documentation.
+	// server does not permit INFO, the command that reports the policy. Then make sure that the
+	// maxmemory-policy of the server is noeviction: see the package documentation.
 	AssumeNoEviction bool
 }
 
@@ -84,29 +85,31 @@ type Store struct {
 	options Options
 	servers servers
 	memory  *memory
-	tasks   tasks
+	tasks   tasks.Group
 
-	turn chan struct{} // a lock for making the listener and for subscribing
+	turn  chan struct{} // a lock for making the listener and for subscribing
+	ended chan struct{} // closed when the first call of Close ends
 
 	mu       sync.Mutex
 	listener *listener // nil if there is none
 	closed   bool
 }
 
-// New returns a Store over the servers of client, which must be a [*redis.Client] or a
-// [*redis.ClusterClient]. New sends no request. The Store opens connections of its own, with the
-// options of the client. The connections of a Store never retry a request by themselves, and they
-// respect contexts. [Store.Close] closes them. Hooks of the client are not called.
+// New returns a Store that keeps leases on the servers to which client connects. The client must be
+// a [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens connections
+// of its own, with the options of the client. The connections of a Store never retry a request by
+// themselves, and they respect contexts. [Store.Close] closes them. Hooks of the client are not
+// called.
 //
-// New returns a [*lease.FieldError] if client is nil or has another type, or if an option is out of
-// range. New rejects a [*redis.Ring], because a Ring moves names to other servers when a server is
-// down.
+// New returns a [*lease.FieldError] if client is nil, if it is neither a [*redis.Client] nor a
+// [*redis.ClusterClient], or if an option is out of range. New rejects a [*redis.Ring], because a
+// Ring moves names to other servers when a server is down.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	options, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{options: options, memory: newMemory(options.Names), turn: make(chan struct{}, 1)}
+	s := &Store{options: options, memory: newMemory(options.Names), turn: make(chan struct{}, 1), ended: make(chan struct{})}
 	if s.servers, err = newServers(client, options.AssumeNoEviction); err != nil {
 		return nil, err
 	}
@@ -114,55 +117,59 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 }
 
 // Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session.
+// the default options of package session. Lease returns an error if name is malformed or an option
+// is out of range. The error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
 //
-// The authority of a Store needs fewer exchanges than an authority of [lease.NewAuthority], which
-// loads the record before every swap. The authority of a Store computes a renewal, a change or a
-// release from the record that the Store committed last under the name. If the remembered record is
-// out of date, the authority loads the current record and decides again. It never refuses a request
-// because of an outdated record.
+// The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
+// the record before every swap. To renew, change or release a lease, the authority starts from the
+// record that the Store wrote last for that lease. If the remembered record is out of date, the
+// authority loads the current record and decides again. It never refuses a request because of an
+// outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
 // Close ends all watches and closes the connections of the Store. It blocks until no goroutine of
-// the Store is running. Requests that are under way fail. Close does not close the client that was
-// passed to [New].
+// the Store is running. Requests that are under way fail, and so do later requests. Close does not
+// close the client that was passed to [New]. If another call of Close is under way, Close blocks
+// until that call has ended.
 func (s *Store) Close() {
 	s.mu.Lock()
 	closed, l := s.closed, s.listener
 	s.closed = true
 	s.mu.Unlock()
 	if closed {
+		<-s.ended
 		return
 	}
+	defer close(s.ended)
 	if l != nil {
 		l.lose(errLost)
 	}
 	s.servers.close()
-	s.tasks.wait()
+	_ = s.tasks.Close(context.Background())
 }
 
-// buckets is the number of buckets for names. The number of buckets never changes, because a
-// program with another number would store the same name under another key.
+// buckets is the number of buckets for names. This number must never change, because a program with
+// another number of buckets would store a lease under another key.
 const buckets = 1 << 14
 
-// bucket returns the bucket of a name as a number in braces. A cluster chooses the server of a key
-// by the text in braces.
+// bucket returns the bucket of a name as a number in braces. A Redis cluster chooses the server for
+// a key by the text in braces.
 func bucket(name string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return "{" + strconv.Itoa(int(h.Sum32()%buckets)) + "}"
 }
 
-// Key returns the key of the record of a name, such as "lease:{8758}:jobs/nightly". Use the key
-// with tools such as redis-cli.
+// Key returns the Redis key under which the named lease is stored, such as
+// "lease:{9759}:jobs/nightly". Use the key with tools such as redis-cli.
 func (s *Store) Key(name string) string { return s.options.Prefix + ":" + bucket(name) + ":" + name }
 
 // floorKey returns the key of the floor of a bucket. No record has such a key.
@@ -179,7 +186,7 @@ func (s *Store) keys(script *script, name string) []string {
 	return []string{s.Key(name), s.floorKey(bucket(name))}
 }
 
-// Load returns the record under name, and the time of the server.
+// Load returns the record of the named lease, and the time of the server.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -195,12 +202,13 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return snap, nil
 }
 
-// keepMicros returns the minimum time that a record is kept, in microseconds.
+// keepMicros returns Options.Keep in microseconds, but at least 1.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime reports which loads store their time in the record. The result "always" means every
-// load, and "over" means only a load after the end of the lease. A load that waits for replicas
-// must write something, because WAIT waits only for the writes of its own connection.
+// saveTime returns the script argument that decides whether a load stores its time in Redis. If the
+// argument is "always", every load stores its time. If the argument is "over", a load stores its
+// time only if the lease has ended. A load that waits for replicas must write something, because
+// WAIT waits only for writes over its own connection. So its argument is "always".
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"

@@ -3,7 +3,6 @@ package redislease
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -13,18 +12,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Swap replaces old.Record by next. It returns [lease.ErrConflict] if the record has changed since
-// old was loaded, or if the lease has reached its Until in the meantime. With a conflict, Swap also
-// returns the current Snapshot.
+// Swap replaces old.Record with next. It returns [lease.ErrConflict] if the record has changed
+// since the snapshot old was loaded, or if the lease has reached its Until since then. With a
+// conflict, Swap also returns the current Snapshot. If the current record is not valid, that
+// Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	if next.Epoch < old.Record.Epoch {
-		return lease.Snapshot{}, &lease.FieldError{Field: "Record.Epoch", Value: strconv.FormatUint(next.Epoch, 10),
-			Bound: fmt.Sprintf("must not fall below %d", old.Record.Epoch), Code: lease.ErrCorrupt}
-	}
-	if err := next.Validate(); err != nil {
+	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
 	}
 	channel := ""
@@ -48,9 +44,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return reply.committed(next)
 }
 
-// renew replaces old.Record by the record next, which differs only in Until. The server counts the
-// new Until from its own time. It returns [lease.ErrConflict] if the record has changed, or if the
-// script cannot renew this lease.
+// renew replaces old.Record with next. The two records differ only in Until. The server counts the
+// new Until from its own time. It returns [lease.ErrConflict] if the record has changed, if the
+// lease has ended, or if the clock of the server is behind the time that the record stores. It also
+// returns [lease.ErrConflict] if old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
@@ -74,7 +71,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
-// raisedEpoch returns the epoch to which a swap raises the floor. A swap that creates a record
+// raisedEpoch returns the minimum epoch that the floor of the bucket must have after a swap. If the
+// epoch of the floor is already higher, the swap does not change it. A swap that creates a record
 // always raises the floor. So the version of a missing record never recurs.
 func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
@@ -90,12 +88,13 @@ func numberOf(version string) (n int64, ok bool) {
 }
 
 // randomWord returns a random word for a version. A failover or a restart can lose the latest
-// writes and their versions. Because of the random word, a new write never gets a version that was
-// lost.
+// writes and their versions. Because of the random word, no later write gets the version of a lost
+// write.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the end of the old lease, before which the swap must happen. The result is
-// "" if the old lease never ends, or if it has ended at old.Now.
+// swapDeadline returns the deadline of a swap that replaces the snapshot old. The deadline is the
+// end of the lease in old. If the lease in old never ends, the swap has no deadline and the result
+// is "". The result is also "" if the lease had already ended when the snapshot was loaded.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -103,8 +102,8 @@ func swapDeadline(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// expireCommand returns the command that sets how long a record is kept, and the argument of the
-// command in milliseconds.
+// expireCommand returns the Redis command that sets how long a record is kept. The result millis is
+// the argument of this command, in milliseconds. PERSIST has no argument.
 func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():
@@ -120,8 +119,8 @@ func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
 }
 
-// mustSignal reports whether the waiters must be signalled after next has replaced old. See SPEC
-// S7.
+// mustSignal reports whether waiting programs need a signal when the record of a lease changes from
+// old to next. See SPEC S7.
 func mustSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -134,8 +133,8 @@ func mustSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether a lease that ends at a ends before a lease that ends at b. A zero
-// time means that the lease never ends.
+// endsEarlier reports whether the lease end a is before the lease end b. A zero time stands for the
+// end of a lease that never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

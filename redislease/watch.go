@@ -2,19 +2,19 @@ package redislease
 
 import (
 	"context"
-	"errors"
 
 	"github.com/fencedlease/lease"
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
 // script that changes a lease also publishes the signal. So no process can end between a change and
-// its signal. A change by hand sends no signal. To send a signal by hand, publish the name of the
+// its signal. A change by hand sends no signal. To send a signal by hand, PUBLISH the name of the
 // lease on the channel of its bucket.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
-// [Store.Close] closes it. If the connection is lost, all watches are lost, and the next call of
-// Watch opens a new connection. A connection that dies silently counts as lost within 6 s.
+// [Store.Close] closes it. If the connection is lost, the channels of all watches are closed, and
+// the next call of Watch opens a new connection. A connection that dies silently counts as lost
+// within 6 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -35,15 +35,12 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
 	}
 	channel := s.channel(bucket(name))
-	signals := make(chan struct{}, 1)
-	if l != nil && l.add(name, signals) {
-		err := l.subscribe(ctx, channel)
+	if l != nil {
+		signals, err := l.watch(ctx, name, channel)
 		if err == nil {
-			context.AfterFunc(ctx, func() { l.remove(name, signals) })
 			return signals, nil
 		}
-		l.remove(name, signals)
-		if !errors.Is(err, errLost) {
+		if ctx.Err() != nil {
 			return nil, s.explain("watch", s.Key(name), err)
 		}
 	}
@@ -61,11 +58,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if closed {
 		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
 	}
-	l.add(name, signals)
-	if err := l.subscribe(ctx, channel); err != nil {
-		l.remove(name, signals)
+	signals, err := l.watch(ctx, name, channel)
+	if err != nil {
 		return nil, s.explain("watch", s.Key(name), err)
 	}
-	context.AfterFunc(ctx, func() { l.remove(name, signals) })
 	return signals, nil
 }

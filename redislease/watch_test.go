@@ -1,12 +1,17 @@
 package redislease_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -84,6 +89,98 @@ func TestWatchIsLostAndFound(t *testing.T) {
 	}
 }
 
+// A dialer makes connections with hooks, for the clients of tests.
+type dialer struct {
+	delay time.Duration  // how long each connection takes to set up
+	write func(p []byte) // called before each write
+}
+
+func (d dialer) configure(o *redis.Options) {
+	dial := redis.NewDialer(&redis.Options{DialTimeout: 5 * time.Second})
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		time.Sleep(d.delay) // a real engine
+		conn, err := dial(ctx, network, addr)
+		return hooked{conn, d.write}, err
+	}
+}
+
+type hooked struct {
+	net.Conn
+	write func(p []byte)
+}
+
+func (h hooked) Write(p []byte) (int, error) {
+	if h.write != nil {
+		h.write(p)
+	}
+	return h.Conn.Write(p)
+}
+
+// SPEC S7: if the connection breaks or dies silently while Watch subscribes to a second bucket, Watch
+// returns a watch over a new connection.
+func TestWatchSecondBucketOfLostConnection(t *testing.T) {
+	t.Parallel()
+	for what, lose := range map[string]func(p *redisserver.Proxy){
+		"cut":    (*redisserver.Proxy).Cut,
+		"silent": func(p *redisserver.Proxy) { p.Silence(); p.Heal() }, // dead connections stay dead
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			front := proxy(t, shared.Addr())
+			o := &redislease.Options{Prefix: prefix(t)}
+			var s *redislease.Store
+			var once sync.Once
+			d := dialer{write: func(p []byte) {
+				if bytes.Contains(p, []byte(s.Channel("y"))) {
+					once.Do(func() { lose(front) })
+				}
+			}}
+			s = store(t, client(t, front.Addr(), d.configure), o)
+			if s.Channel("x") == s.Channel("y") {
+				t.Fatal("both names have the same bucket")
+			}
+			first, err := s.Watch(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			second, err := s.Watch(ctx, "y")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !within(first, func(open bool) bool { return !open }) {
+				t.Error("the watch of the lost connection is not closed")
+			}
+			a := store(t, client(t, shared.Addr()), o).Authority()
+			do(t, a, "y", acquire(idA, time.Minute), 0)
+			do(t, a, "y", release(idA), 0)
+			if !within(second, func(open bool) bool { return open }) {
+				t.Error("no signal over the new connection")
+			}
+			cancel()
+			if !within(second, func(open bool) bool { return !open }) {
+				t.Error("the watch of a canceled context is not closed")
+			}
+		})
+	}
+}
+
+// A connection that takes longer to set up than two checks of a listener can carry a watch.
+func TestWatchOverSlowConnection(t *testing.T) {
+	t.Parallel()
+	s := store(t, client(t, shared.Addr(), dialer{delay: 2500 * time.Millisecond}.configure), &redislease.Options{Prefix: prefix(t)})
+	signals, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case _, open := <-signals:
+		t.Errorf("signalled, open is %v", open)
+	case <-time.After(pingOnce): // a real engine
+	}
+}
+
 // A call of Watch whose context has ended or is about to end does not end the watches of others.
 func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
@@ -126,7 +223,51 @@ func TestCloseDuringTheFirstWatch(t *testing.T) {
 	})
 }
 
-// A holder that is killed is succeeded by a waiter, that was not told by anybody.
+// A deafConn accepts every write. Its Read blocks until ended is closed, even if Close is called.
+type deafConn struct {
+	net.Conn
+	ended chan struct{}
+}
+
+func (deafConn) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c deafConn) Read([]byte) (int, error) {
+	<-c.ended
+	return 0, io.EOF
+}
+
+// Each of two concurrent calls of Close blocks while a goroutine of the Store is running.
+func TestConcurrentCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pipe, _ := net.Pipe()
+		conn := deafConn{pipe, make(chan struct{})}
+		s := store(t, client(t, "127.0.0.1:1", func(o *redis.Options) {
+			o.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+		}), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.Load(ctx, "x")
+		synctest.Wait()
+		cancel()
+		var returned atomic.Int32
+		for range 2 {
+			go func() {
+				s.Close()
+				returned.Add(1)
+			}()
+		}
+		synctest.Wait()
+		if n := returned.Load(); n != 0 {
+			t.Errorf("%d calls of Close have returned while a goroutine of the Store is running", n)
+		}
+		close(conn.ended)
+		synctest.Wait()
+		if n := returned.Load(); n != 2 {
+			t.Errorf("%d of 2 calls of Close have returned", n)
+		}
+	})
+}
+
+// If a holder is killed, no waiter gets a signal. But a waiter still takes over the lease.
 func TestWaiterTakesOver(t *testing.T) {
 	t.Parallel()
 	o := &redislease.Options{Prefix: prefix(t)}

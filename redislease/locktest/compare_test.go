@@ -42,7 +42,7 @@ var kinds = map[string]func(t testing.TB, c *redis.Client) lock{
 	"redislock":                   redislockLock,
 }
 
-var errTaken = errors.New("somebody else has it")
+var errTaken = errors.New("another client has it")
 
 const duration = time.Minute
 
@@ -219,8 +219,9 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What each does in a failover to a replica that did not get the last write: the first holder has
-// taken the lock, the primary ends, and the second one asks the server that was promoted.
+// The test compares the libraries in a failover to a replica that did not get the last write. The
+// first client takes the lock, the primary ends, and the second client asks the server that was
+// promoted.
 func TestFailover(t *testing.T) {
 	for name, want := range map[string]struct {
 		first  bool // the first is told that it has the lock

@@ -1,12 +1,15 @@
--- Every script begins with this part. KEYS[1] is the record of a name, a hash: the fields that
--- record.go lists, and
---   version  of the record: a random word, a hyphen and a number that rises
---   time     the highest that was told with it, as far as anything depends on that
--- A time has nine decimals, and an epoch 20 digits, so that their texts have the order of their
--- values. Numbers of Lua are doubles and could not hold every epoch, nor nanoseconds since 1970.
+-- Every script begins with this part. KEYS[1] is the key of a record. A record is a hash. It has the
+-- fields that record.go lists, and two more fields:
+--   version  a random word, a hyphen, and a number that rises with each write
+--   time     the time of the last write, or of the last load that stored its time
+-- Each time has nine decimals and each epoch has 20 digits, so the scripts can compare them as
+-- strings. A number in Lua is a double. A double cannot store every epoch exactly, and cannot store
+-- nanoseconds since 1970.
 
--- stamp writes a time: seconds since 1970, not negative, and nanoseconds below 1e9. It computes the
--- date of a day once. A script that knows one says so in dated, the days since 1970, and date.
+-- stamp formats a time. The argument seconds is counted from 1970 and is not negative. The argument
+-- nanos is below 1e9. stamp computes the date of a day only once. It stores the date in the variable
+-- date, and the day of this date in the variable dated, as a number of days since 1970. A script that
+-- already knows a date sets both variables.
 local function stamp(seconds, nanos)
   local days = math.floor(seconds / 86400)
   local rest = seconds - days * 86400

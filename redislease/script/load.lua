@@ -1,27 +1,36 @@
--- KEYS[2] is the floor of the bucket of the name, a hash with three fields:
---   version  of the last record in the bucket that was written by a swap
---   epoch    the highest that was granted in the bucket
---   time     when an absence was shown last, where replicas must acknowledge that
+-- KEYS[2] is the key of the floor of the bucket. A floor is a hash with three fields:
+--   version  the version of the last swap in the bucket
+--   epoch    the highest epoch of the bucket
+--   time     the time of the last load of a missing record, if the loads store their time
 local floor = redis.call('HMGET', KEYS[2], 'version', 'epoch')
 local floor_version, floor_epoch = floor[1], floor[2] or string.rep('0', 20)
 
--- number returns the number of a version, and 0 if there is none.
+-- number returns the number at the end of a version, or 0 if there is no version.
 local function number(version) return version and tonumber(string.match(version, '%d+$')) or 0 end
 
--- not_before moves now if it is before a time that was told already: the clock of the server was set
--- back, or another server took its place.
+-- not_before raises now to the given time, if now is earlier. That happens after the clock of the
+-- server was set backward, or after another server was promoted.
 local function not_before(time)
   if time and time > now then now = time end
 end
 
--- show returns all that a load shows. keep says when the time that it tells is kept: 'always',
--- 'over' if the record is over by then, or 'never'. A name without a record has an epoch that no
--- record had that is forgotten: one that was granted in the bucket, or the time in microseconds by
--- which every record was granted that may be forgotten by now. The step is how long a record lasts
--- at least, in microseconds. Of the version of an absence only the epoch is compared: whoever creates
--- the record raises it, so that the version is another one when the record is gone again. Of a hash
--- with far more fields than a record, some are shown: that is enough to see that it is not a record, and
--- unpack cannot show them all.
+-- show returns the reply of a load: the time and the record. The argument keep decides whether show
+-- stores the time:
+--   always  show stores the time
+--   over    show stores the time only if the lease of the record has ended
+--   never   show does not store the time
+--
+-- For a name without a record, show returns the higher of two epochs. One is the epoch of the floor.
+-- The other is the current time in microseconds, rounded down to a multiple of step. The argument
+-- step is the minimum time that a record is kept, in microseconds. So the epoch is not below the
+-- epoch of any record of the name that has expired or was deleted.
+--
+-- A swap that creates a record compares only one part of the version of the missing record: the
+-- epoch. The swap raises the epoch of the floor, so the version of a missing record never recurs.
+--
+-- If the hash has more than 50 fields, show returns only 50 of them, because unpack cannot return
+-- any number of values. A record has fewer fields, so the caller still sees that the hash is not a
+-- valid record.
 local function show(keep, step)
   local fields = redis.call('HGETALL', KEYS[1])
   if #fields == 0 then

@@ -1,6 +1,10 @@
--- ARGV: the version that was committed last, the next version, the duration in seconds and in
--- nanoseconds below 1e9, for how many milliseconds the record lasts from now, and the day of the last
--- commit with its date. The time at which the until begins is the one that is compared.
+-- ARGV has these arguments:
+--   1     the version that was committed last
+--   2     the next version
+--   3, 4  the duration, in seconds and in nanoseconds below 1e9
+--   5     how long the record is kept from now, in milliseconds
+--   6, 7  the day of the last commit and its date
+-- The script compares the old "until" with the same time from which it counts the new "until".
 local record = redis.call('HMGET', KEYS[1], 'version', 'until', 'time')
 local ends, last = record[2], record[3]
 if record[1] ~= ARGV[1] or not ends or now >= ends or last and now < last then return false end

@@ -1,10 +1,10 @@
 //go:build unix
 
-// Guard shows that a guard refuses the write of a paused process. It starts two copies of itself.
-// While a copy holds the lease, it increments a counter in Redis. Guard stops the copy that holds
-// the lease, and the other copy takes over and continues to count. Then Guard continues the first
-// copy in the middle of its work. The write of the first copy is refused, because the second copy
-// has written with a newer token. No count is lost.
+// Guard shows how the write of a process is refused after the process was paused and has lost its
+// lease. It starts two copies of itself. The copy that holds the lease increments a counter in
+// Redis. Guard pauses the copy that holds the lease. The other copy takes over the lease and
+// continues to count. Then Guard resumes the first copy in the middle of its work. The write of the
+// first copy is refused, because the second copy has written with a newer token. No count is lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
@@ -100,8 +100,8 @@ func work(ctx context.Context, client *redis.Client) error {
 	return errors.New("the server does not answer")
 }
 
-// put is the script that writes the number. The script runs only if the token is not older than the
-// mark.
+// put is the script that writes the number. Redis runs the script only if the token of the writer
+// is not older than the mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
 // count adds one. It reads the number, adds one and writes the sum. It does not check whether the
@@ -115,7 +115,8 @@ func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok 
 	return n, err
 }
 
-// watch starts the copies, and stops and continues the first copy.
+// watch starts the first copy of the program, pauses it, and starts the second copy. Then it
+// resumes the first copy.
 func watch(ctx context.Context, client *redis.Client) error {
 	if err := client.Del(ctx, dataKey).Err(); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (c *child) counts(n int) error {
 	return nil
 }
 
-// drain reads the rest of the output, and waits until the copy has ended.
+// drain reads the rest of the output of the copy, and waits until the copy has ended.
 func (c *child) drain() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()

@@ -46,7 +46,8 @@ func main() {
 	}
 }
 
-// connect returns a client of the server, if the server answers within five seconds.
+// connect returns a client of the server. If the server does not answer within five seconds,
+// connect returns an error.
 func connect(ctx context.Context) (*redis.Client, error) {
 	options, err := redis.ParseURL(*url)
 	if err != nil {
@@ -120,7 +121,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startCopy starts a copy of this program, and returns once the copy waits for the lease.
+// startCopy starts this program again, as another process. It returns when that process waits for
+// the lease.
 func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr

@@ -69,7 +69,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies data in one direction. A dead link stays open, and pass drops the data that it reads.
+// pass copies data in one direction. If the link is dead, it stays open, but pass drops the data
+// that it reads from the link.
 func (p *Proxy) pass(k *link, to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Program is the server program of the tests. The environment variable REDISLEASE_SERVER can name
-// another program, such as valkey-server.
+// Program is the server program of the tests. To use another program, such as valkey-server, set
+// the environment variable REDISLEASE_SERVER.
 const Program = "redis-server"
 
 // A Server is a Redis server on a free port of the loopback interface, with a folder of its own. It
@@ -30,7 +30,7 @@ type Server struct {
 	ended    chan struct{}
 }
 
-// Durable has the settings of a server that keeps its acknowledged writes when it is killed.
+// Durable has the settings with which a server keeps all acknowledged writes even if it is killed.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // New starts a server in dir. The settings are arguments such as "--appendonly", "yes".
@@ -144,8 +144,8 @@ func (s *Server) Kill() {
 // Stop ends the server, even if it is paused.
 func (s *Server) Stop() { s.Kill() }
 
-// startAndWait runs a child process until it ends. It locks its goroutine to a thread, because the
-// child is killed when the thread that started it ends.
+// startAndWait runs a child process until it ends. It locks its goroutine to an OS thread, because
+// Linux kills the child when the thread that started it ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
