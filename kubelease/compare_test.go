@@ -52,8 +52,9 @@ func (c *tally) copy() *tally {
 	return n
 }
 
-// What a lease costs while it is held: requests of the holder, and of each of two that wait. Both kinds
-// have the defaults of client-go: 15 s, and a renewal each 2 s there and each 5 s here.
+// The test counts the requests for a lease while it is held: those of the holder, and those of each
+// of two waiters. Both kinds have the defaults of client-go: 15 s, and a renewal each 2 s there and
+// each 5 s here.
 func TestCompareRequests(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute

@@ -6,18 +6,20 @@
 //	l, err := store.Lease("indexer-leader", nil)
 //
 // The result is a [lease.Lease] like that of any other store. The Store supports every request of a
-// [lease.Authority], including breaks with a grace period, infinite leases, and taking over by
-// owner. Every grant has a fencing token.
+// [lease.Authority]. For example, a program can break a lease with a grace period, acquire an
+// infinite lease, or take over a lease of the same owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. Lease and Authority save exchanges with the API server, because a request starts from
-// the last state of the lease that the Store has seen. An authority of [lease.NewAuthority] is just
-// as safe, but needs two exchanges for each renewal. Use one Store for the whole life of a client,
-// because a new Store has not seen any lease yet.
+// change it. The Store remembers the last state of each lease that it has seen. [Store.Lease] and
+// [Store.Authority] start each request from the remembered state, so they need fewer exchanges with
+// the API server. With lease.NewAuthority(store) instead of store.Authority(), leases are just as
+// safe, but each renewal takes two exchanges instead of one. Use one Store for the whole life of a
+// client. A new Store has not seen any lease yet, so its first requests take more exchanges. A new
+// Store also starts to count the duration of each lease from the beginning.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a
-// client sends at most 5 requests a second and delays the others. Such a client also needs 45 s to
-// detect a dead connection.
+// client sends at most 5 requests a second and delays the others. With these defaults, a client
+// also needs 45 s to detect a dead connection.
 //
 // # Objects
 //
@@ -39,59 +41,59 @@
 //
 //   - holderIdentity: the owner and a part of the lease ID. It is empty if the lease is not locked.
 //   - leaseDurationSeconds: the time that was left when the object was written, in whole seconds,
-//     rounded up. For an infinite lease it is 2^31-1.
+//     rounded up. It is at least 1. For an infinite lease it is 2^31-1.
 //   - renewTime: the time of the write, but at least one second after the previous renewTime. If
 //     the lease is written more than once a second, renewTime is ahead of the clock.
 //   - acquireTime: the time of the last grant.
 //   - leaseTransitions: the number of grants.
 //
 // No decision of this package depends on renewTime or acquireTime. This package never deletes an
-// object. Even a call that only inspects a lease creates the object of the lease. Labels, other
-// annotations and owner references are preserved.
+// object. Even a call that only inspects a lease creates the object of the lease if it does not
+// exist. An update of an object preserves its labels, other annotations and owner references.
 //
-// If Kubernetes allows the name of a lease as the name of an object, the object has that name.
-// Kubernetes allows names with lower-case letters, digits, "-" and ".", and at most 253 bytes. Any
+// If the name of a lease is valid as the name of a Kubernetes object, the object has the same name.
+// A valid object name has only lower-case letters, digits, "-" and ".", and at most 253 bytes. Any
 // other name is escaped. For example, the lease "jobs/nightly" is stored in the object
 // "x--jobs-2fnightly". A name that is too long is rejected.
 //
-// An object with spec.strategy or spec.preferredHolder is rejected, because the API server elects
-// the holder of such an object. A program needs the verbs get, create, update, watch and list on
-// leases in the namespace. The file rbac.yaml in the folder of this package defines a Role with
-// these verbs.
+// This package rejects an object with spec.strategy or spec.preferredHolder, because the API server
+// elects the holder of such an object. A program needs the verbs get, create, update, watch and
+// list on leases in the namespace. The file rbac.yaml in the folder of this package defines a Role
+// with these verbs.
 //
 // # Time
 //
 // Clients cannot ask the API server for its time, and the clocks of two clients may differ. So an
 // object never stores the time at which a lease ends. An object stores how much time the lease had
 // left when the object was written, rounded up to milliseconds. When a Store sees a version of an
-// object for the first time, it starts to count down the remaining time with its own monotonic
-// clock. So no clock has to show the right time of day. The rates of the clocks may differ by
-// [Options.MaxClockDrift]. There are four consequences:
+// object for the first time, it starts to count down the remaining time of the lease on its own
+// monotonic clock. So no clock has to show the right time of day. The clocks of the clients may run
+// too fast or too slow by up to [Options.MaxClockDrift]. There are four consequences:
 //
 //   - If a contender was already waiting when the holder died, it takes over once the duration is
 //     over. If it starts later, it first waits for a whole duration.
 //   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
 //     the lease of a holder that died, because each new process starts to count from zero. A job
 //     that a scheduler starts should call session.TryRun or session.AcquireWait.
-//   - kubectl may show a holder long after its lease has expired, because nobody writes the object
+//   - kubectl may show a holder long after its lease has expired, because no client writes the object
 //     at that time. [Store.List] reports such a lease as expired once the Store has seen it for its
 //     whole duration.
 //   - If another program changes the object, for example by adding a label, the object gets a new
-//     version. Contenders then count the duration anew, so each such change can delay a takeover by
-//     one duration.
+//     version. Contenders then count the duration from the beginning, so each such change can delay
+//     a takeover by one duration.
 //
 // # Tokens
 //
-// A token is newer than every token that was granted before under the same name. Tokens keep rising
-// if the object is deleted, even if an old copy is then created in its place, and if the API server
-// restarts. Tokens also keep rising if an elector of client-go created the object, or if other
-// programs held the lease between two grants.
+// Every new token of a lease is newer than all earlier tokens of the same name. Tokens keep rising
+// after a restart of the API server. Tokens keep rising after the object of a lease is deleted,
+// even if a person then creates it again from an old copy. Tokens also keep rising if a leader
+// elector of client-go created the object, or if other programs held the lease between two grants.
 //
-// A new object has no record. The first grant is an update of the new object, and its token is
-// above the resourceVersion of the new object. Since version 1.35, Kubernetes guarantees that the
-// resourceVersions of one resource are rising numbers. API servers before 1.35 that use etcd also
-// have rising numbers, but do not guarantee this. If a resourceVersion is not a number, the Store
-// returns an error.
+// A new object has no record. The first grant updates the new object. The token of the first grant
+// is higher than the resourceVersion that the object had before this grant. Since version 1.35,
+// Kubernetes guarantees that the resourceVersions of one resource are rising numbers. An API server
+// before 1.35 that uses etcd also assigns rising resourceVersions, but does not guarantee this. If
+// a resourceVersion is not a number, the Store returns an error.
 //
 // These events break the promises:
 //
@@ -104,7 +106,7 @@
 //
 // # Other programs
 //
-// Electors of client-go can contend with a Session for the same object. Managers of
+// Leader electors of client-go can contend with a Session for the same object. Managers of
 // controller-runtime use such electors. A rolling update can therefore move a program from
 // client-go to this package. If an elector releases the lease, a waiting Session notices the
 // release at once. If a Session releases the lease, a waiting elector notices the release when it
@@ -112,14 +114,15 @@
 // duration of the lease.
 //
 // A lease that another program holds is reported as leased. The lease of another program ends when
-// its leaseDurationSeconds have passed since the Store first saw that version of the object. If the
-// other program has not set leaseDurationSeconds, its lease never ends by itself. The owner that is
-// reported for the lease of another program begins with [ForeignOwner]. No request may use the ID
-// that is reported for the lease of another program. A lease of another program has no fencing
-// token, so nothing protects data from late writes of its holder. A request that would end or
-// change the lease of another program fails with [lease.ErrForeign]. [Options.Limits] do not apply
-// to leases of other programs. If another program held the lease between two grants of this
-// package, the second grant still has a newer token than the first.
+// its leaseDurationSeconds have passed since the Store first saw the current version of the object.
+// If another program has not set leaseDurationSeconds, the lease of that program never ends by
+// itself. For the lease of another program, the Store reports an owner that begins with
+// [ForeignOwner]. The Store also reports an ID for such a lease. A request with that ID is refused.
+// A lease of another program has no fencing token. So if the other program writes data after its
+// lease has ended, no guard can reject the write. A request that would end or change the lease of
+// another program fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
+// programs. If another program held the lease between two grants of this package, the second grant
+// still has a newer token than the first.
 //
 // At any time, at most one session or elector leads. The exceptions are these weaknesses of
 // client-go's elector, which also exist without this package:
@@ -140,7 +143,7 @@
 //
 // A renewal takes one exchange with the API server, and so does a release. An acquire takes one
 // exchange if the Store has already seen the current state of the lease. Otherwise it takes two,
-// and three if the name is new. A refusal takes one exchange. A contender waits with a watch, and
-// the renewals of the holder do not wake it. A contender reads the lease again when a whole
-// duration has passed since the last renewal.
+// and three if the name is new. A refusal takes one exchange, or two if the name is new. A
+// contender waits for the lease with a watch, which sends no signal for the renewals of the holder.
+// A contender reads the lease again when a whole duration has passed since the last renewal.
 package kubelease

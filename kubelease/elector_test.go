@@ -331,8 +331,8 @@ func TestElectorEmptiesALivingLease(t *testing.T) {
 	}
 }
 
-// A contest is kept between holders of both kinds. Whoever begins to hold looks whether another still
-// believes that it holds.
+// A contest is kept between holders of both kinds. When a contender becomes the holder, it checks
+// that no other contender still believes that it holds the lease.
 type contest struct {
 	mu       sync.Mutex
 	holders  map[string]func() bool
@@ -417,7 +417,7 @@ func (c *contest) elect(ctx context.Context, t *testing.T, name, who string, r *
 }
 
 // Holders of ours and plain electors contend for one object, and are started, stopped, cut off and
-// killed in any order: there is at most one leader. Who wins how often is in the log.
+// killed in any order: there is at most one leader. The log has the number of wins of each kind.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute

@@ -18,16 +18,19 @@ import (
 type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
-	memory    memory
+	cache     objectCache
 	note      func(name string, e observe.Entry) // stores the entry of an event of a watch
 }
 
 // Load reads the object. If the object does not exist, Load creates it.
 //
-// A new object never contains a lease. If an acquire created the object together with its lease, a
-// slow client could grant an old token. This would happen if other clients created the object,
-// granted tokens and deleted the object just before the slow client creates it. Load therefore
-// creates an object without a record, and a grant is an update of that object.
+// A new object never contains a lease. Load creates an object without a record, and a grant then
+// updates that object. If one request created the object and also granted the lease, a client could
+// grant an old token in these steps:
+//
+//  1. The client finds that the object does not exist.
+//  2. Other clients create the object, grant tokens, and delete the object.
+//  3. The first client creates the object with an old token.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -48,19 +51,20 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	}
 }
 
-// Open is the same as Load, because the engine must always ask the API server whether the object
-// exists.
+// Open is the same as Load, because Open does not know whether the object exists, and must read it
+// first.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry decodes the lease in an object, and remembers the object for the next update.
+// entry returns the lease that an object contains. It also stores the object in e.cache for the
+// next update.
 func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	found, err := read(object)
 	if err != nil {
 		return observe.Entry{}, e.explainObject(object.Name, err)
 	}
-	e.memory.remember(object, found.Revision)
+	e.cache.remember(object, found.Revision)
 	return found, nil
 }
 
@@ -68,27 +72,27 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 // and not from its cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
-	return object, e.explain("get", key, err)
+	return object, e.explain(ctx, "get", key, err)
 }
 
 // create creates an object without a holder and without a record.
 func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: key, Namespace: e.namespace}}
 	created, err := e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
-	return created, e.explain("create", key, err)
+	return created, e.explain(ctx, "create", key, err)
 }
 
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
 // The client must not retry the request by itself. The API server sends some errors with a
-// Retry-After header although it may have applied the write. If the client retried a write that was
-// applied, the retry would fail with a conflict, and the caller would conclude that nothing was
-// written.
+// Retry-After header although it may have applied the write. If the client retried such a request
+// after the write was applied, the retry would fail with a conflict. The caller would then wrongly
+// conclude that the write was not applied.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
 		Body(object).MaxRetries(0).Do(ctx).Into(updated)
-	return updated, e.explain("update", object.Name, err)
+	return updated, e.explain(ctx, "update", object.Name, err)
 }
 
 // Swap replaces the version old by next.
@@ -100,7 +104,7 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	if isForeign(next.Record.ID) {
 		return e.refuseForeign(ctx, key, old)
 	}
-	object := e.memory.get(key, old)
+	object := e.cache.get(key, old)
 	if object == nil {
 		var found observe.Entry
 		if found, object, err = e.reload(ctx, key, old); err != nil {
@@ -121,8 +125,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. It returns lease.ErrConflict if the object does not exist or has
-// another version.
+// reload reads the object again. It returns lease.ErrConflict if the object does not exist, or if
+// its version is not the given version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {

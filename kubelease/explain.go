@@ -12,12 +12,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain wraps an error of the API server with the name of the lease and with advice. If no retry
-// can succeed, explain marks the error with lease.Permanent. Functions such as IsForbidden of
-// package k8s.io/apimachinery/pkg/api/errors still recognize the wrapped error.
-func (e *engine) explain(verb, key string, err error) error {
+// explain adds the name of the lease to an error of the API server. If there is advice for the
+// error, explain adds the advice too. If no retry can succeed, explain marks the error with
+// lease.Permanent. Functions such as IsForbidden of package k8s.io/apimachinery/pkg/api/errors
+// still recognize the wrapped error.
+//
+// If ctx ends a request, package net/http returns the cause of ctx. The cause may have a
+// lease.Code, which would tell the caller that the request was refused. If err has a Code under a
+// ctx that is done, explain therefore wraps ctx.Err(), and keeps only the text of err.
+func (e *engine) explain(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if ended := ctx.Err(); ended != nil && lease.CodeOf(err) != 0 {
+		err = fmt.Errorf("%w: %v", ended, err)
 	}
 	advice := e.advice(verb, err)
 	if advice != "" {
@@ -49,8 +57,8 @@ func (e *engine) advice(verb string, err error) string {
 	return ""
 }
 
-// explainObject wraps an error about the content of an object with the name of the object and with
-// advice.
+// explainObject adds the name of the object to an error about the content of the object. If the
+// annotation is corrupt, explainObject also adds advice.
 func (e *engine) explainObject(key string, err error) error {
 	if lease.CodeOf(err) != lease.ErrCorrupt {
 		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)

@@ -4,17 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fencedlease/lease"
@@ -145,7 +150,7 @@ func TestPermissions(t *testing.T) {
 		if err == nil {
 			err = second(s.Watch(watching, name))
 		}
-		for _, listed := range s.List(ctx, "") {
+		for _, listed := range s.List(ctx, name) {
 			err = errors.Join(err, listed)
 		}
 		if err == nil {
@@ -176,4 +181,73 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("without %s it is not permanent: %v", without, err)
 		}
 	}
+}
+
+// A request that a context ended has an unknown outcome, although net/http reports the cause of the
+// context, and that cause may have a Code: a context that is bound to another lease has one. SPEC A1.
+func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
+	for _, c := range []struct {
+		hangs   string // the method of the request that has no answer
+		request func(context.Context, *kubelease.Store) error
+	}{
+		{"GET", func(ctx context.Context, s *kubelease.Store) error {
+			return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
+		}},
+		{"POST", func(ctx context.Context, s *kubelease.Store) error {
+			return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
+		}},
+		{"PUT", func(ctx context.Context, s *kubelease.Store) error {
+			return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
+		}},
+		{"GET", func(ctx context.Context, s *kubelease.Store) error { return second(s.Watch(ctx, "job")) }},
+		{"GET", func(ctx context.Context, s *kubelease.Store) (failed error) {
+			for _, err := range s.List(ctx, "") {
+				failed = err
+			}
+			return failed
+		}},
+	} {
+		for _, cause := range []error{lease.ErrReleased, &lease.LostError{Name: "other", Reason: lease.ErrBroken, Err: context.Canceled}} {
+			synctest.Test(t, func(t *testing.T) {
+				s := silent(t, func(q *http.Request) bool { return q.Method == c.hangs })
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(cause) })
+				err := c.request(ctx, s)
+				if lease.CodeOf(err) != 0 || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
+					t.Errorf("%s, ended because %q: %v, with the code %v", c.hangs, cause, err, lease.CodeOf(err))
+				}
+			})
+		}
+	}
+}
+
+// silent returns a store at an API server that does not answer some requests. If it does not answer
+// the creation of an object, it has no object. Otherwise it has one.
+func silent(t *testing.T, hangs func(*http.Request) bool) *kubelease.Store {
+	var server sync.WaitGroup
+	t.Cleanup(server.Wait)
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		server.Go(func() { _, _ = io.Copy(io.Discard, far) })
+		return near, nil
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	answers := trip(func(q *http.Request) (*http.Response, error) {
+		if hangs(q) {
+			return transport.RoundTrip(q)
+		}
+		code, body := http.StatusOK, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"job","namespace":"default","uid":"u","resourceVersion":"7"}}`
+		switch {
+		case strings.HasSuffix(q.URL.Path, "/leases"):
+			body = `{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`
+		case hangs(&http.Request{Method: http.MethodPost, URL: q.URL}):
+			code, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+		}
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: q}, nil
+	})
+	c, err := coordinationclient.NewForConfigAndClient(kubelease.ClientConfig(&rest.Config{Host: "http://silent.test"}), &http.Client{Transport: answers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store(t, c, nil)
 }

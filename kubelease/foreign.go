@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector
-// of client-go. The holderIdentity of the object follows the prefix. A request must not use an
-// Owner with this prefix.
+// ForeignOwner is the prefix of the Owner of a lease that another program holds. For example, an
+// elector of client-go is such a program. The holderIdentity of the object follows the prefix. A
+// request must not use an Owner with this prefix.
 const ForeignOwner = "foreign:"
 
 // foreignIDPrefix is the prefix of the ID of a lease that another program holds. A hash of the
@@ -23,9 +23,11 @@ const foreignIDPrefix = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }
 
-// foreignRecord returns the record of a lease that another program holds under the given identity.
-// A lease of another program has no token, so the record keeps the last epoch that this library
-// granted.
+// foreignRecord returns a record for the lease of another program. The caller passes the
+// holderIdentity and the leaseDurationSeconds of the object. The caller also passes the epoch for
+// the new record, because another program stores no epoch. If the object has a record of this
+// library, the caller passes the epoch of that record. Otherwise the caller passes the
+// resourceVersion of the object.
 func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
@@ -35,7 +37,7 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 		_, n := utf8.DecodeLastRuneInString(owner)
 		owner = owner[:len(owner)-n]
 	}
-	// A lease without a duration counts as infinite, so that nobody replaces its holder.
+	// A lease without a duration counts as infinite, so that no client replaces its holder.
 	k := observe.Kept{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
 	if seconds != nil && *seconds > 0 {
 		k.Left = time.Duration(*seconds) * time.Second
@@ -44,8 +46,8 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority is an observe.Authority that checks each request first. An authority rejects
-// requests that use the ID or the owner of another program's lease.
+// An authority checks each request before it passes the request to its observe.Authority. It
+// rejects requests that use the ID or the owner of another program's lease.
 type authority struct{ *observe.Authority }
 
 // Do checks the request and then calls Do of package observe.

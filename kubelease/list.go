@@ -15,11 +15,13 @@ import (
 // List returns the leases whose names begin with prefix. It reads all objects of the namespace, 500
 // at a time. The result includes the leases of other programs.
 //
-// List reports an upper bound of the time that a lease has left, because the Store starts to count
-// when it first sees the lease. List may therefore report a lease as leased although its holder is
-// dead. The lease of a dead holder is reported as expired once this Store has seen the lease for
-// its whole duration. To find out which leases are still being renewed, call List a second time
-// after the longest duration of a lease.
+// A Store starts to count down the remaining time of a lease when it first sees the current version
+// of the lease. If this version was written long before the Store first saw it, the lease has less
+// time left than the Store counts. The remaining time that List reports is therefore an upper
+// bound, and List may report a lease as leased although its holder is dead. If the holder of a
+// lease is dead, List reports the lease as expired once this Store has counted the remaining time
+// down to zero. To find out which leases are still being renewed, call List, wait for the longest
+// duration of the listed leases, and call List again.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -27,9 +29,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 // pageSize is the number of objects that List reads in one request.
 const pageSize = 500
 
-// List reads the objects in pages. All pages are from the snapshot that the API server takes for
-// the first page. If the list takes so long that the API server drops this snapshot, the remaining
-// pages are from a newer snapshot.
+// List reads the objects in pages. All pages of a list are from the snapshot that the API server
+// takes for the first page. If the list takes so long that the API server drops this snapshot, the
+// remaining pages are from a newer snapshot.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: pageSize}
@@ -40,7 +42,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 				continue
 			}
 			if err != nil {
-				yield(observe.NamedEntry{}, e.explain("list", prefix+"*", err))
+				yield(observe.NamedEntry{}, e.explain(ctx, "list", prefix+"*", err))
 				return
 			}
 			for i := range objects.Items {
@@ -64,8 +66,9 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// continueToken returns the token in err with which a list can continue after the API server has
-// dropped the snapshot. If err has no such token, continueToken returns the empty string.
+// continueToken returns the token with which a list can continue from a newer snapshot. The API
+// server puts this token into the error err if it has dropped the old snapshot of the list. If err
+// has no such token, continueToken returns the empty string.
 func continueToken(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

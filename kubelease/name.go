@@ -15,9 +15,9 @@ const escapedPrefix = "x--"
 // maxObjectName is the maximum length of an object's name in bytes.
 const maxObjectName = 253
 
-// objectName returns the name of the object for a lease. If Kubernetes allows the name of the lease
-// as the name of an object, the object has that name. Any other name is escaped. An escaped name
-// has the prefix "x--", and every byte except a-z and 0-9 is written as a hyphen and two
+// objectName returns the name of the object for a lease. If the name of the lease is valid as the
+// name of a Kubernetes object, the object has the same name. Any other name is escaped. An escaped
+// name has the prefix "x--", and every byte except a-z and 0-9 is written as a hyphen and two
 // hexadecimal digits. Two different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
@@ -44,8 +44,8 @@ func objectName(name string) (string, error) {
 	return object, nil
 }
 
-// leaseName returns the name of the lease whose object has the given name. It returns false if no
-// lease has that object.
+// leaseName returns the name of the lease that is stored in the object with the given name. It
+// returns false if no lease is stored in an object of that name.
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {
@@ -69,8 +69,8 @@ func leaseName(object string) (string, bool) {
 	return name, err == nil && again == object
 }
 
-// isObjectName reports whether the name is a lower-case subdomain as in RFC 1123, which Kubernetes
-// requires of the name of an object. It does not check the length.
+// isObjectName reports whether the name is a lower-case RFC 1123 subdomain, as the name of a
+// Kubernetes object must be. It does not check the length.
 func isObjectName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {

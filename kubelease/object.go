@@ -64,8 +64,8 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 // If the object has no record of this library, the epoch of the lease is the resourceVersion of the
 // object. Each grant raises the epoch by one and the resourceVersion by at least one, so the epoch
 // is never above the resourceVersion. The resourceVersion keeps rising even if the object is
-// deleted and created again. So the resourceVersion of a new object is above all epochs of earlier
-// objects with the same name.
+// deleted and created again. So the resourceVersion of a new object is higher than every epoch of
+// earlier objects with the same name.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -136,8 +136,8 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 }
 
 // identity returns the holderIdentity for a record. The holderIdentity includes a part of the
-// random lease ID, so that no elector has the same identity. An elector would treat a record with
-// its own identity as its own lease.
+// random lease ID, so that it differs from the identity of every elector. An elector treats a lease
+// as its own if the holderIdentity is the identity of this elector.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -146,9 +146,8 @@ func identity(r lease.Record) string {
 	return r.Owner + "_" + r.ID.String()[:part]
 }
 
-// secondsLeft returns the time that a lease has left, in whole seconds, rounded up. After each
-// change that it sees, an elector waits for this number of seconds before it tries to acquire the
-// lease.
+// secondsLeft returns the time that a lease has left, in whole seconds, rounded up. An elector of
+// client-go tries to acquire the lease only if the object has not changed for that many seconds.
 func secondsLeft(k observe.Kept) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
@@ -161,9 +160,9 @@ func secondsLeft(k observe.Kept) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// nextRenewTime returns the renewTime for a write. The result is the current time, or one second
-// after the stored renewTime if that is later. Electors compare only the whole seconds of
-// renewTime, so they would not notice a change of less than a second. An elector that did not
+// nextRenewTime returns the renewTime for a write. The result is the later of two times: the
+// current time, and one second after the stored renewTime. Electors compare only the whole seconds
+// of renewTime, so they would not notice a change of less than a second. An elector that did not
 // notice a renewal could replace the holder up to a second before the lease ends.
 func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows

@@ -136,7 +136,7 @@ func TestOldElector(t *testing.T) {
 }
 
 // client-go's own weakness, before v0.27: an elector replaces a holder after its own LeaseDuration,
-// whatever the holder's is.
+// even if the holder has a longer duration.
 func TestOldElectorWaitsForItsOwnDuration(t *testing.T) {
 	t.Parallel()
 	name := objectOf(t)

@@ -74,7 +74,7 @@ func TestProcessesFindWhatIsWrong(t *testing.T) {
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
 			c := processes.New(t, processes.Options{Name: objectOf(t), Endpoints: slices.Repeat([]string{address}, 3), Duration: term, Seed: seed, Wrong: wrong})
-			const rounds = 60
+			const rounds = 200
 			faults := map[string]int{}
 			for range rounds {
 				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine

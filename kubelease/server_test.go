@@ -170,7 +170,7 @@ func do(t testing.TB, a lease.Authority, name string, req lease.Request, want le
 	return res
 }
 
-// get reads an object as anybody may.
+// get reads an object as any client of the API server can.
 func get(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) *coordinationv1.Lease {
 	t.Helper()
 	object, err := c.Leases(namespace).Get(t.Context(), name, metav1.GetOptions{})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,7 +65,7 @@ func TestSpecTellsTheTruth(t *testing.T) {
 		{"break with grace", breaks(4500 * time.Millisecond), spec{"worker-1_bbbbbbbb", 5, 2}, false},
 		{"release", release(idB), spec{"", 1, 2}, false},
 		{"acquire for less than a second", acquire(idA, 100*time.Millisecond), spec{"worker-1_aaaaaaaa", 1, 3}, true},
-		{"acquire anew", acquire(idA, 1001*time.Millisecond), spec{"worker-1_aaaaaaaa", 2, 4}, true},
+		{"acquire again", acquire(idA, 1001*time.Millisecond), spec{"worker-1_aaaaaaaa", 2, 4}, true},
 		{"acquire forever", acquire(idA, lease.Infinite), spec{"worker-1_aaaaaaaa", math.MaxInt32, 5}, true},
 		{"acquire for a hundred years", acquire(idA, 100*365*24*time.Hour), spec{"worker-1_aaaaaaaa", math.MaxInt32, 6}, true},
 		{"break", breaks(0), spec{"", 1, 6}, false},
@@ -104,7 +105,7 @@ func TestSpecAtItsLimits(t *testing.T) {
 	}
 }
 
-// Whatever else an object has is kept.
+// A write keeps the other fields of an object.
 func TestOtherFieldsAreKept(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -156,7 +157,7 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// What a Store has forgotten costs exchanges, and nothing else.
+// If a Store has forgotten an object, the next request takes one more exchange, and still succeeds.
 func TestForgottenObjects(t *testing.T) {
 	var m meter
 	a := store(t, client(t, shared.Address, m.wrap), &kubelease.Options{Names: 1}).Authority()
@@ -202,6 +203,7 @@ func TestReadsAreFresh(t *testing.T) {
 			t.Errorf("%s may be answered from a cache", url)
 		}
 	}
+	urls = slices.DeleteFunc(urls, func(url string) bool { return strings.Contains(url, "continue=") }) // the later pages of a list
 	if len(urls) != 6 {
 		t.Errorf("%d exchanges: %q", len(urls), urls)
 	}

@@ -25,7 +25,7 @@ import (
 type tokenRun struct {
 	t      *testing.T
 	name   string
-	plain  coordinationclient.CoordinationV1Interface // what others use
+	plain  coordinationclient.CoordinationV1Interface // the client of other programs
 	wrap   func(http.RoundTripper) http.RoundTripper  // of clients of this library, for planted bugs
 	newest lease.Token
 	bad    []string
@@ -176,7 +176,7 @@ func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (bad [
 	return bad, runs
 }
 
-// SPEC S3: tokens are newer whatever happens to the object.
+// SPEC S3: tokens stay newer after changes and deletions of the object.
 func TestTokens(t *testing.T) {
 	bad, runs := tokens(t, nil)
 	for _, text := range bad {

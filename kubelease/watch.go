@@ -16,9 +16,8 @@ import (
 // confirmTimeout is the timeout for starting a watch.
 const confirmTimeout = 5 * time.Second
 
-// Watch returns once the server has confirmed a watch. The watch starts at the resourceVersion of a
-// new list, because the API server may no longer have the older resourceVersion of the object
-// itself.
+// Watch returns once the server has confirmed a watch. If the server does not confirm the watch
+// within confirmTimeout, Watch returns an error that wraps context.DeadlineExceeded.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -26,20 +25,16 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	}
 	watching, cancel := context.WithCancel(ctx)
 	impatient := time.AfterFunc(confirmTimeout, cancel)
-	defer impatient.Stop()
-	last, moment, err := e.readForWatch(watching, name, key)
+	events, last, err := e.startWatch(watching, name, key)
+	if !impatient.Stop() && ctx.Err() == nil {
+		if err == nil {
+			events.Stop()
+		}
+		err = e.explain(ctx, "watch", key, context.DeadlineExceeded)
+	}
 	if err != nil {
 		cancel()
 		return nil, err
-	}
-	events, err := e.client.Leases(e.namespace).Watch(watching, metav1.ListOptions{FieldSelector: only(key), ResourceVersion: moment})
-	if err == nil && !impatient.Stop() {
-		events.Stop()
-		err = context.DeadlineExceeded
-	}
-	if err != nil {
-		cancel()
-		return nil, e.explain("watch", key, err)
 	}
 	signals := make(chan struct{}, 1)
 	go func() {
@@ -61,13 +56,26 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return signals, nil
 }
 
-// readForWatch lists only one object, and returns the object and the resourceVersion of the list.
-// If the object does not exist, readForWatch creates it.
+// startWatch starts a watch of one object, and returns the lease in the object. The watch starts at
+// the recent resourceVersion that readForWatch returns. A watch that started at an old
+// resourceVersion could fail, because the API server drops old versions.
+func (e *engine) startWatch(ctx context.Context, name, key string) (watch.Interface, observe.Entry, error) {
+	last, moment, err := e.readForWatch(ctx, name, key)
+	if err != nil {
+		return nil, last, err
+	}
+	events, err := e.client.Leases(e.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: only(key), ResourceVersion: moment})
+	return events, last, e.explain(ctx, "watch", key, err)
+}
+
+// readForWatch reads one object with a list request. It returns the lease in the object, and the
+// resourceVersion of the list. If the object does not exist, readForWatch creates it and returns
+// the resourceVersion of the new object.
 func (e *engine) readForWatch(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
 	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
 	case err != nil:
-		return found, "", e.explain("list", key, err)
+		return found, "", e.explain(ctx, "list", key, err)
 	case len(objects.Items) == 0:
 		found, err = e.Load(ctx, name)
 		return found, strconv.FormatInt(found.Revision, 10), err
@@ -91,13 +99,13 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	}
 	before := *last
 	*last = next
-	e.memory.remember(object, next.Revision)
+	e.cache.remember(object, next.Revision)
 	e.note(name, next)
 	return !isRenewal(before, next)
 }
 
-// isRenewal reports whether the two entries differ only by a renewal. A renewal is of no use to a
-// waiter.
+// isRenewal reports whether the entry after differs from the entry before only by a renewal. A
+// renewal is of no use to a waiter.
 func isRenewal(before, after observe.Entry) bool {
 	if before.Foreign && after.Foreign { // In an object without our record the epoch is the resourceVersion.
 		before.Record.Epoch = after.Record.Epoch

@@ -1,7 +1,7 @@
 // Leader is a program that runs in several copies, as the replicas of a Deployment do. Only one
-// copy works at a time. Without -copy, Leader starts two copies of itself and kills the one that
-// leads. The other copy then takes over with a newer token. Leader runs outside of a cluster, with
-// a kubeconfig:
+// copy works at a time. Without the flag -copy, Leader starts two copies of itself and kills the
+// copy that holds the lease. The other copy then takes over with a newer token. Leader runs outside
+// of a cluster, with a kubeconfig:
 //
 //	go run ./examples/leader -kubeconfig ~/.kube/config -namespace default
 package main
@@ -117,7 +117,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startCopy starts a copy of this program, and returns once the copy waits for the lease.
+// startCopy starts this program again, as another process. It returns when that process waits for
+// the lease.
 func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr

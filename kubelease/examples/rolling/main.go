@@ -1,6 +1,6 @@
 // Rolling shows a rolling update of a Deployment from client-go's elector to this library. Rolling
-// starts three replicas with electors. Then Rolling replaces the replicas with electors, one after
-// the other, by replicas with a Session. During the update both kinds contend for the same object.
+// starts three replicas with electors. Then Rolling replaces these replicas one after the other.
+// Each new replica uses a Session. During the update both kinds contend for the same object.
 // Rolling prints which replica leads, and fails if two replicas lead at the same time.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
@@ -48,8 +48,8 @@ func main() {
 	}
 }
 
-// update replaces the old replicas by new replicas, one at a time, as a Deployment with maxSurge 1
-// does.
+// update replaces the old replicas with new replicas, one at a time, as a Deployment with maxSurge
+// 1 does.
 func update() error {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -105,7 +105,8 @@ func elect(ctx context.Context, client coordinationclient.LeasesGetter, me strin
 	return nil
 }
 
-// hold runs a new replica, which uses a Session for the same object as the electors.
+// hold runs a new replica, which uses a Session of this library. The Session contends with the
+// electors of the old replicas for the same object.
 func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface, me string, leads *leaders) error {
 	store, err := kubelease.New(client, *namespace, nil)
 	if err != nil {
@@ -162,7 +163,7 @@ func (l *leaders) now() string {
 	return l.who
 }
 
-// A replica takes the place of a pod, but runs in a goroutine of this program.
+// A replica simulates a pod in a goroutine of this program.
 type replica struct {
 	cancel context.CancelFunc
 	ended  chan error

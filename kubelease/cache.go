@@ -1,0 +1,56 @@
+package kubelease
+
+import (
+	"sync"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// An objectCache stores the last known version of each Lease object. An update must send the whole
+// object, including labels, other annotations and owner references. If the objectCache does not
+// have the version to update, the engine reads the object before the update.
+type objectCache struct {
+	most int
+
+	mu      sync.Mutex
+	objects map[string]remembered // by key, which is the name of the object
+}
+
+type remembered struct {
+	object   *coordinationv1.Lease // must not be modified
+	revision int64
+}
+
+// remember stores an object, unless the objectCache already has a newer version of it. If the
+// objectCache is full, remember removes another object.
+func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
+	object.ManagedFields = nil // The server keeps these fields. They are the largest part of an object.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.objects == nil {
+		c.objects = map[string]remembered{}
+	}
+	last, known := c.objects[object.Name]
+	if known && last.revision > revision {
+		return
+	}
+	if !known && len(c.objects) >= c.most {
+		for key := range c.objects {
+			delete(c.objects, key)
+			break
+		}
+	}
+	c.objects[object.Name] = remembered{object, revision}
+}
+
+// get returns the object with the given key and version. It returns nil if the objectCache does not
+// have that version.
+func (c *objectCache) get(key, version string) *coordinationv1.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	object := c.objects[key].object
+	if object == nil || versionOf(object) != version {
+		return nil
+	}
+	return object
+}
