@@ -58,7 +58,7 @@ func checkVersion(nc *nats.Conn) error {
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && (major > needMajor || major == needMajor && minor >= needMinor) {
 		return nil
 	}
-	return &lease.FieldError{Field: "Server.Version", Value: version, Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
+	return &lease.FieldError{Field: "Server.Version", Value: strconv.Quote(version), Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
 // checkStream requests the configuration of the bucket's stream from NATS and checks it.
@@ -66,7 +66,7 @@ func (e *engine) checkStream(ctx context.Context) error {
 	if err := checkVersion(e.nc); err != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %w", err))
 	}
-	ctx, cancel := e.bounded(ctx)
+	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
 	call := e.call("look at", "", e.api+"STREAM.INFO."+e.stream)
 	s, err := sendRepeatedly(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.js.Stream(ctx, e.stream) })

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ConnectOptions returns options of nats.Connect for a client that holds leases. Append your own
-// options to them. ConnectOptions sets:
+// ConnectOptions returns options to pass to nats.Connect. Use these options for a client that holds
+// leases, and append your own options to them. ConnectOptions sets:
 //
 //   - A ping every 3 s. The client closes a connection when two pings are unanswered. With the
 //     defaults of nats.go, a client needs four to six minutes to detect a connection that died

@@ -7,14 +7,16 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //
 // The result is a [lease.Lease] like that of any other store. The Store supports every request of a
-// [lease.Authority], including breaks with a grace period, infinite leases, and taking over by
-// owner. Every grant has a fencing token.
+// [lease.Authority]. For example, a program can break a lease with a grace period, acquire an
+// infinite lease, or take over a lease of the same owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. Both Lease and Authority save round trips to NATS, because the Store remembers the
-// last version of each lease. An authority from [lease.NewAuthority] over a Store is just as safe,
-// but needs three round trips for each renewal instead of one. Make one Store for each client and
-// keep it, because a new Store remembers no leases.
+// change it. The Store remembers the last version of each lease that it has seen. [Store.Lease] and
+// [Store.Authority] start each request from the remembered version, so they need fewer round trips
+// to NATS. With lease.NewAuthority(store) instead of store.Authority(), leases are just as safe,
+// but each renewal takes three round trips instead of one. Make one Store for each client and keep
+// it. A new Store remembers no leases, so its first requests take more round trips. A new Store
+// also starts to count the duration of each lease from the beginning.
 //
 // # Promises and their limits
 //
@@ -33,15 +35,16 @@
 //   - A bucket with one replica loses its disk.
 //   - The bucket is deleted. The revisions of a new bucket, and so its tokens, begin again at 1.
 //     After a restore from a backup they begin again at the state of the backup.
-//   - Somebody changes the configuration so that NATS removes records by itself. New rejects a
+//   - An operator changes the configuration so that NATS removes records by itself. New rejects a
 //     bucket that has a TTL, that discards old messages, that is stored in memory, or that is a
 //     mirror. But New checks the configuration only once.
 //
 // Deleting a key by hand ends its lease at once, as a break does. Nothing else is lost. A Store
-// accepts a value that was written by hand. If the epoch in that value is too low, the Store raises
-// the epoch to the revision of the value minus one, so that the next token is still newer than all
-// earlier ones. Do not write a higher epoch by hand. If such a key is deleted or purged, the tokens
-// of the lease fall back to the revision.
+// accepts a value that was written by hand. If the epoch in such a value is below R-1, where R is
+// the revision of the value, the Store uses the epoch R-1 instead. The next token is therefore
+// still newer than all earlier tokens. Do not write an epoch above R-1 by hand. If the key is then
+// deleted or purged, the Store makes the next tokens from the new revision of the key. These tokens
+// can be lower than earlier tokens of the lease.
 //
 // # Keys
 //
@@ -72,7 +75,7 @@
 // # Reads
 //
 // Every kind of read in NATS can return old data. A holder that relied on old data might use its
-// lease after the lease has ended. With AllowDirect, which is the default of buckets, any replica
+// lease after the lease has ended. If a bucket has AllowDirect, which is the default, any replica
 // may answer a read, and a replica may lag behind the leader. Without AllowDirect only the leader
 // answers, but a leader that is cut off from the other servers continues to answer for up to 20
 // seconds. A Store therefore reads from the leader and then confirms the answer by a write to the
@@ -99,24 +102,25 @@
 //     the lease of a holder that died, because each new process starts to count from zero. A job
 //     that a scheduler starts should call session.TryRun. It can also call session.AcquireWait with
 //     a context that lasts longer than the Duration of the lease.
-//   - The nats command may print a lease as leased long after the lease has expired, because nobody
+//   - The nats command may print a lease as leased long after the lease has expired, because no client
 //     writes the key at that time. [Store.List] reports such a lease as expired once the Store has
 //     seen it for its whole duration.
 //
 // # Watches
 //
 // Each watch uses a NATS consumer, which lives in the memory of one server. If the server of the
-// consumer or the connection to NATS fails, the watch is closed within 5 s. A signal is sent as
-// soon as the server of the consumer has received the change. If the server of the consumer is cut
-// off from the leader but not from its clients, it sends no signals. A waiter then notices a
-// release only when the lease would have expired.
+// consumer or the connection to NATS fails, the watch is closed within 5 s. A watch sends a signal
+// as soon as the server of its consumer has received the change. If the server of the consumer is
+// cut off from the leader but not from its clients, the watch stays open and sends no signals. A
+// waiter then does not notice a release. Without a signal, a waiter reads the lease again only when
+// the remaining time that it read last has passed.
 //
 // # Round trips
 //
 // A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store
 // has already seen the current version of the lease, and three otherwise. A refused request takes
 // two round trips, because the Store reads the lease again and confirms the read. Inspecting a
-// lease takes two round trips, because the Store confirms that read too. Waiting for a lease takes
-// no round trips, but needs one consumer for each name. A list takes three round trips, and two
-// more for each lease.
+// lease takes two round trips: one reads the lease, and the other confirms the read. Waiting for a
+// lease takes no round trips, but needs one consumer for each name. To list leases takes three
+// round trips, and two more for each lease.
 package natslease

@@ -23,12 +23,12 @@ import (
 // stream. Sequence numbers keep rising after deletes and purges, so no two messages have the same
 // number.
 type engine struct {
-	js     jetstream.JetStream
-	nc     *nats.Conn
-	bucket string
-	stream string // of the bucket
-	api    string // prefix of the subjects of the API
-	to     string // prefix of the subjects of published messages: api, or empty if api is the default prefix
+	js            jetstream.JetStream
+	nc            *nats.Conn
+	bucket        string
+	stream        string // of the bucket
+	api           string // prefix of the subjects of the API
+	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
 }
 
 func newEngine(js jetstream.JetStream, bucket string) *engine {
@@ -36,10 +36,10 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 	switch o := js.Options(); { // the same rules as in package jetstream
 	case o.Domain != "":
 		e.api = "$JS." + o.Domain + ".API."
-		e.to = e.api
+		e.publishPrefix = e.api
 	case o.APIPrefix != "":
 		e.api = strings.TrimSuffix(o.APIPrefix, ".") + "."
-		e.to = e.api
+		e.publishPrefix = e.api
 	}
 	return e
 }
@@ -47,20 +47,23 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 // subject returns the subject of a key.
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// nobody is the value of a new key. It has no epoch, so lowestEpoch supplies the epoch. A new key
-// never contains a lease. Otherwise a writer could find no key, pause while other writers create,
-// use and remove the key, and then create the key with an old token.
-var nobody = observe.Kept{}
+// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies the epoch. A new
+// key never contains a lease. Otherwise a client could grant an old token in these steps:
+//
+//  1. The client finds that the key does not exist.
+//  2. Other clients create the key, grant tokens, and delete the key.
+//  3. The first client creates the key with an old token.
+var emptyValue = observe.Kept{}
 
 // Load reads the key from the leader of the stream. If the key does not exist, Load creates it.
 //
-// A server that has lost its leadership still answers until it notices the loss. Load therefore
-// confirms that a value is current before it returns the value. The creation of a key needs no
-// confirmation.
+// A server that is no longer the leader still answers reads until it notices that it has lost the
+// leadership. Load therefore confirms that a value is current before it returns the value. The
+// creation of a key needs no confirmation.
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
 	err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
 		if m.absent() {
-			found, err = e.put(ctx, m.key, m.revision, nobody)
+			found, err = e.put(ctx, m.key, m.revision, emptyValue)
 		} else if found, err = e.entry(m); err == nil {
 			err = e.confirm(ctx, m.key, m.revision)
 		}
@@ -86,26 +89,37 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.put(ctx, encode(name), revision, next)
 }
 
-// readCurrent reads a key and calls f with the message. The function f returns [lease.ErrConflict]
-// if the message was not current. Then readCurrent reads the key again.
+// readCurrent reads a key and calls f with the message. The function f must return
+// [lease.ErrConflict] if the message may be out of date. Then readCurrent reads the key again.
 func (e *engine) readCurrent(ctx context.Context, key string, f func(message) error) error {
-	ctx, cancel := e.bounded(ctx)
+	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
-	for stale := 0; ; {
+	var conflict error // the last conflict
+	for n := 1; ; n++ {
 		m, err := e.read(ctx, key)
 		if err == nil {
 			err = f(m)
 		}
-		if errors.Is(err, lease.ErrConflict) {
-			stale++
-			err = pause(ctx, stale)
-		} else if err == nil || stale == 0 || ctx.Err() == nil {
-			return err
+		if !errors.Is(err, lease.ErrConflict) {
+			return e.addConflict(ctx, key, err, conflict)
 		}
-		if err != nil {
-			return fmt.Errorf("natslease: read key %q of bucket %q: %d answers were not current: %w; see that no server is cut off from the leader", key, e.bucket, stale, err)
+		conflict = err
+		if err := pause(ctx, n); err != nil {
+			return e.addConflict(ctx, key, err, conflict)
 		}
 	}
+}
+
+// addConflict adds the last conflict to the error of a read that was not finished when ctx ended.
+func (e *engine) addConflict(ctx context.Context, key string, err, conflict error) error {
+	if err == nil || conflict == nil || ctx.Err() == nil {
+		return err
+	}
+	why := "the last answer was not current; see that no server is cut off from the leader"
+	if errors.Is(conflict, errBusy) {
+		why = "the last answer could not be confirmed, because " + conflict.Error()
+	}
+	return fmt.Errorf("natslease: read key %q of bucket %q: %w; %s", key, e.bucket, err, why)
 }
 
 // A message is the last message under a key.
@@ -116,15 +130,12 @@ type message struct {
 	data     []byte
 }
 
-// Headers of the messages in a bucket.
+// The messages in a bucket have these headers.
 const (
 	operationHeader = "KV-Operation"       // set by a client: a delete or a purge
 	reasonHeader    = "Nats-Marker-Reason" // set by the server: a delete or a purge
 	writerHeader    = "Lease-Writer"       // set by put
 	writer          = "natslease"          // the value of writerHeader
-	lastConsumer    = "Nats-Last-Consumer" // in a heartbeat: the number of messages that the consumer has sent
-	statusHeader    = "Status"             // in a message that does not come from the stream
-	heartbeatStatus = "100"                // the status of a heartbeat
 )
 
 // absent reports whether the key does not exist. A deleted key does not exist.
@@ -133,7 +144,7 @@ func (m message) absent() bool {
 }
 
 // attemptTimeout is how long a client waits for the answer to a read-only request before it sends
-// the request again. No server answers a request that arrives while there is no leader.
+// the request again. No server answers a request that arrives while the stream has no leader.
 const attemptTimeout = time.Second
 
 // read returns the last message under a key. The answer comes from the leader of the stream. The
@@ -153,9 +164,9 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	return m, call.explain(err)
 }
 
-// sendRepeatedly calls send until a call returns without a timeout or ctx is done. It returns the
-// result of the last call. The request must be read-only, because it may be executed more than
-// once.
+// sendRepeatedly calls the function send. If the call times out, sendRepeatedly calls the function
+// again, until ctx is done. It returns the result of the last call. The request must be read-only,
+// because it may be executed more than once.
 func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -199,10 +210,10 @@ func parse(key string, answer []byte) (message, error) {
 }
 
 // confirm returns nil if the given revision of the key was current at some time during the call. If
-// that is not certain, it returns [lease.ErrConflict]. To find out, confirm writes to confirmKey,
-// on the condition that the given revision is still the last revision of the key. Only a leader
-// that a majority of servers follows can acknowledge the write, and such a leader has received
-// every earlier revision.
+// that is not certain, it returns [lease.ErrConflict]. To find out whether the revision is current,
+// confirm writes to the key confirmKey. The server accepts that write only if the given revision is
+// still the last revision of the key. Only a leader that a majority of servers follows can
+// acknowledge the write, and such a leader has received every earlier revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
@@ -215,25 +226,34 @@ func (e *engine) put(ctx context.Context, key string, revision uint64, next obse
 	if err != nil {
 		return observe.Entry{}, err
 	}
-	now, err := e.publish(ctx, "write", key, value, jetstream.WithExpectLastSequencePerSubject(revision))
+	written, err := e.publish(ctx, "write", key, value, jetstream.WithExpectLastSequencePerSubject(revision))
 	if err != nil {
 		return observe.Entry{}, err
 	}
-	return newEntry(next, now, true), nil
+	return newEntry(next, written, true), nil
 }
 
 // While the stream has no leader, no server receives a published message. The client then publishes
-// the message again, up to noLeaderTries times, with a pause of noLeaderWait.
+// the message again, up to noLeaderTries times, with a pause of noLeaderWait before each try.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
-// busyTries is how often a message is published again if NATS refuses it because another write of
-// the same key is in progress.
+// busyTries is the maximum number of times that a client repeats a message that NATS has refused.
+// NATS refuses a message while another write of the same key is in progress.
 const busyTries = 20
 
-// publish writes a value if the condition holds, and returns the revision of the value. If publish
-// returns [lease.ErrConflict], the value was certainly not written.
+// errBusy is the error of publish if NATS refused each try because another write of the same key was
+// in progress. Such an error is also a [lease.ErrConflict].
+var errBusy error = busyError{}
+
+type busyError struct{}
+
+func (busyError) Error() string { return "other writes of the key were in progress" }
+func (busyError) Unwrap() error { return lease.ErrConflict }
+
+// publish writes a value if the given condition holds, and returns the revision of the value. If
+// publish returns [lease.ErrConflict], the value was certainly not written.
 func (e *engine) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
-	subject := e.to + e.subject(key)
+	subject := e.publishPrefix + e.subject(key)
 	call := e.call(what, key, subject)
 	options := append(condition, jetstream.WithRetryWait(noLeaderWait), jetstream.WithRetryAttempts(noLeaderTries))
 	for busy := 0; ; busy++ {
@@ -251,7 +271,7 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 			return 0, lease.ErrConflict
 		case jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 			if busy == busyTries || pause(ctx, busy) != nil {
-				return 0, lease.ErrConflict
+				return 0, errBusy
 			}
 		default:
 			return 0, call.explain(err)
@@ -272,8 +292,8 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// bounded adds the default timeout of the client to a context that has no deadline.
-func (e *engine) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout adds the default timeout of the client to a context that has no deadline.
+func (e *engine) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
@@ -292,17 +312,17 @@ func (e *engine) entry(m message) (observe.Entry, error) {
 // newEntry returns the entry for a value and its revision. If the value was written by hand,
 // byStore is false.
 func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
-	if kept == nobody || !byStore {
+	if kept == emptyValue || !byStore {
 		kept.Record.Epoch = max(kept.Record.Epoch, lowestEpoch(revision))
 	}
 	return observe.Entry{Kept: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
 // lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has
-// this epoch. A value that was written by hand gets this epoch if its own epoch is lower.
+// this epoch. A value that was written by hand gets at least this epoch.
 //
-// Every grant has a revision that is higher than its epoch. The first grant has a higher revision
-// than the creation of its key, and each later grant raises the epoch by one and the revision by at
-// least one. If a key is deleted and created again, the lowest epoch of the new key is therefore
-// higher than all epochs of the old key.
+// Every grant has a revision that is higher than its epoch. A key that is created at revision r has
+// the epoch r-1. Its first grant has the epoch r and a revision above r. Each later grant raises
+// the epoch by one and the revision by at least one. If a key is deleted and created again, the
+// lowest epoch of the new key is therefore higher than all epochs of the old key.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

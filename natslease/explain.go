@@ -24,8 +24,8 @@ func (e *engine) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError()}
 }
 
-// explain wraps an error of NATS with the name of its key or bucket and with advice. If no retry
-// can succeed, the result is a [lease.PermanentError].
+// explain adds the name of the key or bucket to an error of NATS. If there is advice for the error,
+// explain adds the advice too. If no retry can succeed, the result is a [lease.PermanentError].
 func (c call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -48,18 +48,19 @@ func (c call) explain(err error) error {
 	return explained
 }
 
-// silent reports whether err means that no answer came in time.
-func silent(err error) bool {
+// isTimeout reports whether err means that no answer came in time.
+func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// missingPermission checks whether the request got no answer because the user has no permission for
-// it. If a permission is missing, it returns advice that names the permission, and the error that
-// the server reported. NATS reports a missing permission as an error of the connection, and does
-// not answer the request.
+// missingPermission finds out whether the request got no answer because the user has no permission
+// for it. If a permission is missing, missingPermission returns two values: advice that names the
+// permission, and the error that NATS reported. Otherwise it returns a nil violation. NATS does not
+// answer a request for which a permission is missing. Instead, NATS reports the missing permission
+// as an error of the connection.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
-	if !silent(err) || !errors.Is(last, nats.ErrPermissionViolation) {
+	if !isTimeout(err) || !errors.Is(last, nats.ErrPermissionViolation) {
 		return "", nil
 	}
 	_, text, _ := strings.Cut(last.Error(), "Permissions Violation for ")
@@ -74,7 +75,8 @@ func (c call) missingPermission(err error) (advice string, violation error) {
 	return "", nil
 }
 
-// inboxPrefix returns the prefix of the subjects on which the client receives answers.
+// inboxPrefix returns the prefix of the client's inbox subjects. The client receives answers on
+// these subjects.
 func inboxPrefix(nc *nats.Conn) string {
 	if nc.Opts.InboxPrefix != "" {
 		return nc.Opts.InboxPrefix + "."
@@ -84,7 +86,7 @@ func inboxPrefix(nc *nats.Conn) string {
 
 // permission returns the subject to which a user must be allowed to publish for this request.
 func (c call) permission() string {
-	if keys := c.to + c.engine.subject(""); strings.HasPrefix(c.subject, keys) {
+	if keys := c.publishPrefix + c.engine.subject(""); strings.HasPrefix(c.subject, keys) {
 		return keys + ">"
 	}
 	if strings.HasSuffix(c.subject, ".") { // the name of a consumer follows
@@ -94,7 +96,7 @@ func (c call) permission() string {
 }
 
 // advice returns a text that says how to fix the cause of an error. It also reports whether the
-// error is permanent, so that no retry can succeed.
+// error is permanent. After a permanent error, no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {
@@ -110,14 +112,14 @@ func (c call) advice(err error) (advice string, permanent bool) {
 		return "the connection was closed, and never comes back: see that the program does not close it, and connect with natslease.ConnectOptions", true
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected):
 		return fmt.Sprintf("there is no connection to %s just now: see that NATS can be reached", strings.Join(c.nc.Servers(), ", ")), false
-	case silent(err):
-		return c.unreachable(), false
+	case isTimeout(err):
+		return c.timeoutAdvice(), false
 	case errors.As(err, &refused) && (refused.ErrorCode == errStoreFailed || refused.ErrorCode == errInsufficientResources || refused.ErrorCode == errAccountResources):
 		return "the bucket, the account or the disk is full: raise the limit", false
 	case errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
 		return "the bucket's limit of a value's size is too small for a record: remove it", true
 	case errors.Is(err, jetstream.ErrMaximumConsumersLimit):
-		return "each watch and each list needs a consumer: raise the limit", false
+		return "each watch needs a consumer: raise the limit", false
 	}
 	return "", false
 }
@@ -129,15 +131,14 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// slow is the longest acceptable time until a client detects a silently dead connection. If a
-// client needs longer because of its ping interval, the error recommends the options of
-// ConnectOptions.
-const slow = 15 * time.Second
+// maxDetection is how long a client may need to detect a connection that died silently. If a client
+// needs longer because of its ping interval, the text of a timeout error recommends ConnectOptions.
+const maxDetection = 15 * time.Second
 
-// unreachable returns the advice for a request that got no answer in time.
-func (c call) unreachable() string {
+// timeoutAdvice returns the advice for a request that got no answer in time.
+func (c call) timeoutAdvice() string {
 	advice := fmt.Sprintf("no answer in time from %s: see that NATS can be reached, and that a majority of the bucket's servers is up", strings.Join(c.nc.Servers(), ", "))
-	if least := 2 * c.nc.Opts.PingInterval; least > slow {
+	if least := 2 * c.nc.Opts.PingInterval; least > maxDetection {
 		advice += fmt.Sprintf("; this client needs more than %v to notice that a connection died silently: connect with natslease.ConnectOptions", least)
 	}
 	return advice

@@ -11,8 +11,8 @@ import (
 // escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
 const escape = '='
 
-// confirmKey is the key that engine.confirm writes to. No lease has this key, because in the key of
-// a lease two hex digits follow every '='.
+// confirmKey is the key that engine.confirm writes to. No lease is stored under this key. In the
+// key of a lease, every '=' is followed by two hex digits.
 const confirmKey = "=confirm"
 
 // encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot is
@@ -22,17 +22,27 @@ const confirmKey = "=confirm"
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {
-		c := name[i]
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '/' ||
-			c == '_' && (i > 0 || !strings.HasPrefix(name, "_kv")) ||
-			c == '.' && i > 0 && i < len(name)-1 && name[i-1] != '.'
-		if plain {
-			key.WriteByte(c)
+		if isPlain(name, i) {
+			key.WriteByte(name[i])
 		} else {
-			fmt.Fprintf(&key, "%c%02X", escape, c)
+			fmt.Fprintf(&key, "%c%02X", escape, name[i])
 		}
 	}
 	return key.String()
+}
+
+// isPlain reports whether the byte name[i] stays as it is in the key.
+func isPlain(name string, i int) bool {
+	switch c := name[i]; c {
+	case '-', '/':
+		return true
+	case '_':
+		return i > 0 || !strings.HasPrefix(name, "_kv")
+	case '.':
+		return i > 0 && i < len(name)-1 && name[i-1] != '.'
+	default:
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
 }
 
 // decode returns the name whose key is the given one. It returns false if encode never returns that

@@ -16,23 +16,26 @@ import (
 
 // List returns the leases whose names begin with prefix, sorted by name. List first requests the
 // names from NATS. Then List reads the leases, up to 64 at the same time, and confirms each read as
-// Load does. Each lease takes two exchanges with NATS.
+// Load does. Each lease takes two round trips to NATS.
 //
-// The remaining time of a listed lease is an upper bound, because a Store starts to count when it
-// sees a lease for the first time. List may therefore report a lease as leased although its holder
-// is dead. List reports a lease as expired if it has not been renewed for its whole duration since
-// this Store first saw it. To find out which leases are still renewed, wait for the longest
-// duration and call List again.
+// A Store starts to count down the remaining time of a lease when it first sees the current version
+// of the lease. If this version was written long before the Store first saw it, the lease has less
+// time left than the Store counts. The remaining time that List reports is therefore an upper
+// bound, and List may report a lease as leased although its holder is dead. If the holder of a
+// lease is dead, List reports the lease as expired once this Store has counted the remaining time
+// down to zero. To find out which leases are still renewed, call List, wait for the longest
+// duration of the listed leases, and call List again.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// atOnce is the number of leases that a list reads at the same time.
+// atOnce is the maximum number of leases that List reads at the same time.
 const atOnce = 64
 
-// List reads all names and then yields their leases. It uses no consumer, because a consumer on a
-// server that lags behind delivers stale values. A consumer also delivers keys in the order of
-// their revisions, so it may never deliver a lease that is renewed all the time.
+// List reads all names and then yields their leases. List uses no NATS consumer, because a consumer
+// on a server that lags behind delivers stale values. A consumer also delivers keys in the order of
+// their revisions. Each renewal gives the key of a lease a higher revision. If a lease is always
+// renewed before the consumer reaches its revision, the consumer never delivers the lease.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		names, err := e.listNames(ctx, prefix)
@@ -88,10 +91,11 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 // listNames returns the sorted names of all keys that begin with prefix and that existed when
 // listNames was called.
 //
-// The request for the names may be answered by a server that lags behind. Therefore listNames first
-// writes a message, and rejects every answer from a server that has not received that message yet.
+// A server that lags behind the leader may answer the request for the names. Therefore listNames
+// first writes a message, and rejects every answer from a server that has not received that message
+// yet.
 func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {
-	ctx, cancel := e.bounded(ctx)
+	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
 	mark, err := e.publish(ctx, "list", confirmKey, nil)
 	if err != nil {

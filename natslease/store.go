@@ -24,20 +24,22 @@ type Options struct {
 	// [DefaultBucket].
 	Bucket string
 
-	// Limits bound the durations that an authority over this Store grants. If a record claims to
-	// have more than MaxDuration left, the Store assumes that MaxDuration was left when the Store
-	// first saw the record. All users of a bucket should set the same MaxDuration. Default: no
-	// limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record has more
+	// time left than the Limits allow, the Store counts down only the time that they allow. The
+	// countdown starts when the Store first sees the record. The Limits allow MaxDuration for a
+	// finite lease, whether or not it was broken, and MaxPeriod for an infinite lease that was
+	// broken. All users of a bucket should set the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift is the largest error e of a clock's rate. The clocks of all clients must run at
-	// rates between 1-e and 1+e, such as 0.999 and 1.001 for the default. Set it to the
-	// MaxClockDrift of the sessions. Default: 0.001.
+	// MaxClockDrift limits how much faster or slower than real time the clock of a client may run.
+	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. With the default,
+	// these are rates from 0.999 to 1.001. Set it to the MaxClockDrift of the sessions. Default:
+	// 0.001.
 	MaxClockDrift float64
 
 	// Names is the number of names that the Store remembers, in addition to the names that are
-	// being watched. Each name takes about 500 bytes. If the Store has forgotten a name, it counts
-	// the duration of that lease from the beginning when it sees the lease again. Default: 65,536.
+	// being watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten
+	// name again, it starts to count the duration of that lease from zero. Default: 65,536.
 	Names int
 }
 
@@ -54,12 +56,19 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 // [ConnectOptions]. New requests the configuration of the bucket from NATS.
 //
 // New returns a [*lease.FieldError] if js is nil or if an option is out of range. New returns a
-// [*lease.PermanentError] if the bucket does not exist or does not suit leases, or if the server is
-// older than 2.12. Any other error means that New could not get the configuration of the bucket. In
-// that case, call New again.
+// [*lease.PermanentError] in these cases:
+//
+//   - The bucket does not exist or does not suit leases.
+//   - The server is older than 2.12.
+//   - JetStream is not enabled.
+//   - The user has no permission to get the configuration.
+//   - The client has closed the connection and does not reconnect.
+//
+// Any other error means that New could not get the configuration of the bucket. In that case, call
+// New again.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
-		return nil, &lease.FieldError{Field: "New.js", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, lease.Missing("New.js")
 	}
 	if o == nil {
 		o = new(Options)
@@ -80,36 +89,38 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 }
 
 // Lease returns a Session that can hold the lease with the given name. Nil options mean the
-// defaults of a [session.Session].
+// defaults of a [session.Session]. Lease sends no request. It returns the errors of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It needs fewer round trips to NATS than an
-// authority from [lease.NewAuthority], which loads the record before every swap. A request starts
-// from the last record that the Store saw. Before the authority refuses a request, the authority
-// reads the record again.
+// Authority returns an authority over the Store. The returned authority needs fewer round trips to
+// NATS than lease.NewAuthority(s), which loads the record before every swap. A request starts from
+// the last record that the Store saw. Before the authority refuses a request, the authority reads
+// the record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record of the named lease, with the remaining time that this Store has counted.
-// Load reads the key from the leader of the bucket. Then Load writes to another key to confirm that
-// the answer of the leader was current. If the key does not exist, Load creates it.
+// Load returns the record of the named lease, with its remaining time. The Store counts the
+// remaining time with its own clock: see Time in the package documentation. Load reads the key from
+// the leader of the bucket. Then Load writes to another key to confirm that the answer of the
+// leader was current. If the key does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces the record of the named lease if its version is still old.Version. Swap stores the
-// remaining time of next as a duration. If Swap returns [lease.ErrConflict], the Snapshot is zero.
+// Swap replaces the record of the named lease with next, if the version of the lease is still
+// old.Version. Swap stores the remaining time of next as a duration. If Swap returns
+// [lease.ErrConflict], the Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
 // Watch returns a channel that signals changes of the key, as [lease.Watcher] describes. It creates
-// a NATS consumer in the memory of one server. If that server fails, the channel is closed within 5
-// s.
+// a NATS consumer in the memory of one server. If NATS does not confirm the consumer within 5 s,
+// Watch returns an error. If the server of the consumer fails, the channel is closed within 5 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

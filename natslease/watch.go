@@ -17,16 +17,23 @@ const (
 	// heartbeat is the interval at which an idle consumer sends a heartbeat.
 	heartbeat = 2 * time.Second
 
-	// maxSilence is the longest time without a message from the consumer. After that time the watch
-	// is closed.
+	// maxSilence is the longest time that a watch stays open without a message from its consumer.
 	maxSilence = 5 * time.Second
 
 	// keepUnused is how long a server keeps a consumer that has no subscriber.
 	keepUnused = 10 * time.Second
 )
 
-// Watch creates a consumer for the key and returns once NATS has confirmed it. The consumer lives
-// in the memory of one server. If that server fails, the watch is lost.
+// A consumer also sends messages that are not in the bucket, such as heartbeats. Those messages
+// have these headers.
+const (
+	statusHeader    = "Status"
+	heartbeatStatus = "100"                // the status of a heartbeat
+	lastConsumer    = "Nats-Last-Consumer" // in a heartbeat: the number of messages that the consumer has sent
+)
+
+// Watch creates a consumer for the key, and returns once NATS has confirmed the consumer. The
+// consumer lives in the memory of one server. If that server fails, the watch is lost.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
 	call := e.call("watch", key, e.api+"CONSUMER.CREATE."+e.stream+".")

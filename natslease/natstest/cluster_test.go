@@ -167,8 +167,8 @@ func TestStoppedServerWithOneReplica(t *testing.T) {
 }
 
 // A holder at a leader that is cut off stops believing before a contender at the majority takes
-// over, with a newer token. SPEC S8: the old leader answers for a while as if it still led. What it
-// answers is stale, and no load believes it.
+// over, with a newer token. SPEC S8: the old leader answers for a while as if it still led. Its
+// answers are stale, and no load believes them.
 func TestCutLeader(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -225,7 +225,7 @@ func epoch(t *testing.T, tok lease.Token) uint64 {
 	return n
 }
 
-// rawRead reads a key from whoever answers as the leader.
+// rawRead reads a key from the server that answers as the leader.
 func rawRead(js jetstream.JetStream, key string) (string, error) {
 	res, err := js.Conn().Request("$JS.API.STREAM.MSG.GET."+streamName, fmt.Appendf(nil, `{"last_by_subj":"$KV.leases.%s"}`, key), time.Second)
 	if err != nil {
@@ -305,22 +305,34 @@ func TestDirectReadFromALaggingReplica(t *testing.T) {
 // misled serves the API of JetStream under another prefix, and has its reads answered directly.
 func misled(t *testing.T, js jetstream.JetStream, direct func() (*nats.Msg, error)) {
 	t.Helper()
+	relay(t, js, "MISLED.", func(subject string, m *nats.Msg) bool {
+		if !strings.HasPrefix(subject, "STREAM.MSG.GET.") {
+			return false
+		}
+		read, err := direct()
+		if err != nil {
+			return true
+		}
+		sequence, _ := strconv.ParseUint(read.Header.Get("Nats-Sequence"), 10, 64)
+		answer, err := json.Marshal(map[string]any{"message": map[string]any{
+			"seq": sequence, "data": read.Data, "hdrs": []byte("NATS/1.0\r\nLease-Writer: " + read.Header.Get("Lease-Writer") + "\r\n\r\n"),
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+		_ = m.Respond(answer) // fails if the test has ended
+		return true
+	})
+}
+
+// relay serves the API of JetStream under another prefix. It passes on each message for which handle
+// returns false.
+func relay(t *testing.T, js jetstream.JetStream, prefix string, handle func(subject string, m *nats.Msg) bool) {
+	t.Helper()
 	nc := js.Conn()
-	sub, err := nc.Subscribe("MISLED.>", func(m *nats.Msg) {
-		subject := strings.TrimPrefix(m.Subject, "MISLED.")
-		if strings.HasPrefix(subject, "STREAM.MSG.GET.") {
-			read, err := direct()
-			if err != nil {
-				return
-			}
-			sequence, _ := strconv.ParseUint(read.Header.Get("Nats-Sequence"), 10, 64)
-			answer, err := json.Marshal(map[string]any{"message": map[string]any{
-				"seq": sequence, "data": read.Data, "hdrs": []byte("NATS/1.0\r\nLease-Writer: " + read.Header.Get("Lease-Writer") + "\r\n\r\n"),
-			}})
-			if err != nil {
-				t.Error(err)
-			}
-			_ = m.Respond(answer) // fails if the test has ended
+	sub, err := nc.Subscribe(prefix+">", func(m *nats.Msg) {
+		subject := strings.TrimPrefix(m.Subject, prefix)
+		if handle(subject, m) {
 			return
 		}
 		if !strings.HasPrefix(subject, "$KV.") {

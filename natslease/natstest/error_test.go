@@ -43,7 +43,7 @@ func soon(t *testing.T) context.Context {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	m, err := newMember(t.TempDir()) // which nobody starts
+	m, err := newMember(t.TempDir()) // a server that is never started
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +65,37 @@ func TestUnreachable(t *testing.T) {
 	js.Conn().Close()
 	_, err = natslease.New(soon(t), js, nil)
 	says(t, err, nats.ErrConnectionClosed, "natslease.ConnectOptions")
+}
+
+// NATS refuses all writes of a key because another write is in progress. The error of a read says so,
+// and does not recommend to look for a server that is cut off. The error of a Swap is a conflict,
+// because nothing was written.
+func TestBusyKey(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	snap, err := store(t, js, nil).Load(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay(t, js, "BUSY.", func(subject string, m *nats.Msg) bool {
+		if !strings.HasPrefix(subject, "$KV.") {
+			return false
+		}
+		_ = m.Respond(fmt.Appendf(nil, `{"error":{"code":400,"err_code":%d}}`, jetstream.JSErrCodeStreamWrongLastSequenceConstant))
+		return true
+	})
+	busy, err := jetstream.NewWithAPIPrefix(client(t, shared.url()).Conn(), "BUSY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store(t, busy, nil)
+	_, err = s.Load(soon(t), t.Name())
+	says(t, err, context.DeadlineExceeded, "other writes")
+	if err != nil && strings.Contains(err.Error(), "cut off") || lease.CodeOf(err) != 0 {
+		t.Errorf("Load returns %v", err)
+	}
+	_, err = s.Swap(t.Context(), t.Name(), snap, snap.Record)
+	says(t, err, lease.ErrConflict, "other writes")
 }
 
 // A watch of a name that is too long is refused. A server closes the connection of a client whose
@@ -186,7 +217,7 @@ func TestPermissions(t *testing.T) {
 	}
 	// everything does all that a Store can do.
 	everything := func(js jetstream.JetStream) error {
-		ctx := func() context.Context { // what is permitted must be answered within it
+		ctx := func() context.Context { // a permitted request must be answered within this time
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			t.Cleanup(cancel)
 			return ctx

@@ -55,7 +55,7 @@ func TestProcessesFindWhatIsWrong(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			endpoints := slices.Repeat([]string{shared.url()}, 3)
 			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed, Wrong: wrong})
-			const rounds = 60
+			const rounds = 200
 			faults := map[string]int{}
 			for range rounds {
 				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine

@@ -17,8 +17,8 @@ type proxy struct {
 	conns map[net.Conn]*atomic.Bool // true: what comes is dropped
 }
 
-// newProxy starts a proxy in front of an address. What clients exchange is read by the wire, unless
-// that is nil.
+// newProxy starts a proxy in front of an address. The wire w reads the messages in both directions,
+// unless w is nil.
 func newProxy(t testing.TB, to string, w *wire) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

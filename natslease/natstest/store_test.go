@@ -131,7 +131,8 @@ func TestExchanges(t *testing.T) {
 }
 
 // SPEC S2, S3: tokens are newer, and versions do not recur, through deletes and purges by hand and
-// the restoration of an old copy, whoever has seen what before.
+// the restoration of an old copy. This holds for a Store that remembers the lease and for a new
+// Store.
 func TestTokensOutliveTheKey(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())

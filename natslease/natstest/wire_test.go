@@ -45,7 +45,7 @@ func (w *wire) begin(key string, h *histories.History) {
 	w.subject, w.history, w.sent, w.read = "$KV.leases."+key, h, map[string]sent{}, map[uint64]lease.Record{}
 }
 
-// end keeps nothing more. What was not answered has an unknown outcome.
+// end keeps nothing more. A request without an answer has an unknown outcome.
 func (w *wire) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

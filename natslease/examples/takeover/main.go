@@ -82,7 +82,7 @@ func work(store *natslease.Store) error {
 
 // watch starts two copies and kills the first one.
 func watch() error {
-	first, err := start("first")
+	first, err := startCopy("first")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  holds it with token ", before)
-	second, err := start("second")
+	second, err := startCopy("second")
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,9 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// start starts a copy and returns once the copy waits for the lease.
-func start(name string) (*child, error) {
+// startCopy starts this program again, as another process. It returns when that process waits for
+// the lease.
+func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
