@@ -11,9 +11,10 @@ import (
 // ClientConfig returns a configuration for a [clientv3.Client] that holds leases. You may change
 // the configuration, but keep these settings:
 //
-//   - Keepalive. Without it, a client does not notice a connection that dies silently, for
-//     example in a firewall, and never recovers. With it, the client sends a ping every 10 s, which
-//     is the shortest interval that gRPC allows. The client gives up a connection if nothing is
+//   - Keepalive. Without it, a client does not notice a connection that dies silently, for example
+//     in a firewall, and never recovers. With it, the client sends a ping if it has received
+//     nothing for 10 s, which is the shortest interval that gRPC allows. It sends pings only while
+//     a request or a watch is under way. The client gives up a connection if nothing is
 //     acknowledged for DialKeepAliveTimeout.
 //   - A short back-off. By default, gRPC waits for a second after a connection broke. After each
 //     further failure it waits longer, up to two minutes. That is too long for a lease of 15 s.

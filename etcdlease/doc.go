@@ -4,15 +4,15 @@
 //	store, err := etcdlease.New(client, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority
-// for all other requests, such as breaking a lease with a grace period, acquiring an infinite
-// lease, or taking over by owner. Each request starts from the record that the Store observed last,
-// so a renewal is one exchange with etcd. With [lease.NewAuthority], a renewal is two exchanges.
-// Use one Store for the whole life of a client, because a new Store must first observe each lease
-// again.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority,
+// which carries out every kind of request. For example, an authority can break a lease with a grace
+// period, acquire an infinite lease, or take over a lease of the same owner. Each request starts
+// from the record that the Store observed last, so a renewal is one exchange with etcd. With
+// [lease.NewAuthority], a renewal is two exchanges. Use one Store for the whole life of a client,
+// because a new Store must first observe each lease again.
 //
-// [ClientConfig] sets the keepalive and the back-off that leases need. With the defaults of
-// clientv3, a client never recovers from a connection that died silently.
+// [ClientConfig] sets the keepalive and the back-off that a client needs to hold leases. With the
+// defaults of clientv3, a client never recovers from a connection that died silently.
 //
 // # Keys
 //
@@ -35,9 +35,9 @@
 // etcd has no clock that clients can read, and the clocks of clients differ. So a key does not
 // store when its lease ends. A key stores how much time its lease had left when the key was
 // written, rounded up to milliseconds. When a process first observes a version of a key, it starts
-// to count down the remaining time with its own monotonic clock. The clocks of the processes need
-// not show the right time, but they must run at nearly the same rate: see [Options.MaxClockDrift].
-// This has several consequences:
+// to count down the remaining time of the lease with its own monotonic clock. The clocks of the
+// processes need not show the right time, but they must run at nearly the same rate: see
+// [Options.MaxClockDrift]. This has several consequences:
 //
 //   - If a contender is waiting when a holder crashes, it takes over as soon as the duration is
 //     over. A contender that comes later first waits for a whole duration.
@@ -53,20 +53,23 @@
 //
 // # Tokens
 //
-// A token is newer than every token that was granted before under the same name, as long as the
-// cluster keeps its revisions. Tokens keep rising even if a key is deleted or restored from an old
-// copy. Tokens also keep rising if etcd restarts or changes its leader. Tokens rise because the
-// epoch of a grant is never below the revision at which its key was created.
+// As long as the cluster keeps its revisions, every new token of a lease is newer than all earlier
+// tokens of the same name. Tokens keep rising even if a key is deleted or restored from an old
+// copy. Tokens also keep rising if etcd restarts or changes its leader. The first epoch of a key
+// comes from the revision at which the key was created. All later revisions are greater than the
+// epochs of the key. So a key that is deleted and created again starts with a greater epoch.
 //
-// There are two exceptions. The first exception is "etcdctl snapshot restore", which takes the
-// cluster and its tokens back in time. To avoid that, call it with --bump-revision. The second
-// exception is a value that was written by hand over an existing key. The Store accepts the epoch
-// in a value that was written by hand, even if this epoch is lower than the epoch of the replaced
-// value. To free a lease, delete its key. Do not overwrite the key.
+// There are two exceptions. The first exception is "etcdutl snapshot restore". The restored keys
+// have old values and old epochs, so the same tokens can be granted again. To prevent repeated
+// tokens, restore with --bump-revision, so that the revision is above every revision of the old
+// cluster. After the restore, delete the keys of all leases, before any client uses a lease. The
+// second exception is that a person overwrites the value of an existing key by hand. The Store
+// accepts the epoch in a value that was written by hand, even if this epoch is lower than the epoch
+// of the replaced value. To free a lease, delete its key. Do not overwrite the key.
 //
 // # Exchanges
 //
 // An exchange is one request to etcd and its answer. A renewal, a release or a refusal is one
-// exchange. An acquire is one exchange if the Store has already observed the current version of the
-// key, and two exchanges otherwise. A waiter uses a watch and needs no exchanges.
+// exchange. An acquire takes one exchange if the Store has already observed the current version of
+// the key, and two exchanges otherwise. A waiter uses a watch and needs no exchanges.
 package etcdlease

@@ -20,10 +20,11 @@ type engine struct {
 	silence silenceLogger
 }
 
-// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. If an acquire
-// created the key together with its lease, a slow client could grant an old token. This would
-// happen if other clients created the key, granted tokens and deleted the key just before the slow
-// client creates it.
+// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. An acquire
+// must not create the key of a lease and grant the lease in the same write. Otherwise, a client
+// could find that the key does not exist, and then pause. Meanwhile, other clients could create the
+// key, grant tokens and delete the key. The write of the paused client would then still succeed,
+// and could grant an old token.
 var emptyValue = observe.Kept{}
 
 // Load reads the key. If the key does not exist, Load creates it.
@@ -47,14 +48,14 @@ func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*
 	return res, err
 }
 
-// Open is like Load, but it is one exchange even if the key does not exist. For etcd, it is a
-// write.
+// Open does the same as Load. If the key does not exist, Open sends one request to etcd and Load
+// sends two. For etcd, Open is a write.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	found, _, err := e.writeIf(ctx, e.prefix+name, 0, emptyValue)
 	return found, err
 }
 
-// Swap replaces the version old of the key by next. If the key was deleted, Swap returns
+// Swap replaces the version old of the key with next. If the key was deleted, Swap returns
 // [lease.ErrConflict] and an empty entry.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
@@ -68,9 +69,9 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return found, err
 }
 
-// writeIf writes a value if the key was last modified at the given revision. If the revision is 0,
-// writeIf writes the value if the key does not exist. It returns the current entry of the key, and
-// reports whether it wrote the value.
+// writeIf writes a value if the key was last modified at the given revision, or if that revision is
+// 0 and the key does not exist. It returns the current entry of the key, and reports whether it
+// wrote the value.
 func (e *engine) writeIf(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -111,8 +112,9 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	return e, nil
 }
 
-// firstEpoch returns the epoch of a new key that was created at the given revision. The epoch of a
-// key is always below the revision of its last write, because each grant raises the epoch by one
-// and the revision by at least one. So if a key is deleted and created again, its new first epoch
-// is above all its earlier epochs.
+// firstEpoch returns the epoch of a new key that was created at the given revision. The first epoch
+// of a key is below the revision that created the key. Each grant raises the epoch by one, and
+// raises the revision by one or more. So the epoch is always below the revision of the last write
+// of the key. The deletion and the creation of a key also raise the revision. So if a key is
+// deleted and created again, the first epoch of the new key is above every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

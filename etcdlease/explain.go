@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain wraps an error of etcd with the name of the key and with advice. If no retry can succeed,
-// explain marks the error with [lease.Permanent].
+// explain adds the name of the key, and advice for the user, to an error of etcd. If no retry can
+// succeed, explain marks the error with [lease.Permanent].
 func (e *engine) explain(what, key string, err error) error {
 	advice := e.advice(err)
 	if advice != "" {
@@ -28,8 +28,8 @@ func (e *engine) explain(what, key string, err error) error {
 	return explained
 }
 
-// permanentErrors lists the errors that every retry returns again, until the client uses another
-// user or the user gets another role.
+// permanentErrors lists the errors that no retry can remove. Before a retry, a person must correct
+// the user or the password of the client, or the roles of the user.
 var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {

@@ -12,17 +12,18 @@ import (
 )
 
 // List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
-// keys in each exchange, with linearizable reads. See [lease.Lister].
+// keys in each request to etcd, with linearizable reads. See [lease.Lister].
 //
-// List reports an upper bound of the time that a lease has left, because the Store counts this time
-// from its first observation of the lease. So if a holder has crashed, List reports its lease as
-// leased until this Store has observed the lease for its whole duration. To see which leases are
-// still being renewed, call List again after the longest duration of a lease.
+// List may report more time than a lease really has left, but never less. A Store counts the
+// remaining time of a lease from the moment when it first observes the lease. So if the holder of a
+// lease has crashed, List reports the lease as leased until this Store has observed it for its
+// whole duration. To see which leases are still being renewed, call List twice, and wait for the
+// longest duration of a lease in between.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
 
-// pageSize is the number of keys that List reads in one exchange.
+// pageSize is the number of keys that List reads in one request to etcd.
 const pageSize = 500
 
 // List reads the keys in order, page by page. It skips keys that are not valid names of leases.

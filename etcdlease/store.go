@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -25,19 +26,22 @@ type Options struct {
 	Prefix string
 
 	// Limits restricts the durations that an authority over this Store grants. If the value of a
-	// key says that its lease has more than MaxDuration left, the Store assumes that MaxDuration
-	// was left at its first observation of the key. So all users of a Prefix should have the same
-	// MaxDuration. Default: no limits.
+	// key gives a lease more time than the Limits permit, the Store counts down only the longest
+	// permitted time. The countdown starts when the Store first observes the value. The longest
+	// permitted time is MaxDuration for a finite lease, whether or not it was broken. For an
+	// infinite lease that was broken, the longest permitted time is MaxPeriod. So all users of a
+	// Prefix should have the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift is the largest error of the rate of a client's clock. Each clock must run at a
-	// rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions. Default:
-	// 0.001.
+	// MaxClockDrift bounds how much faster or slower than real time the clock of a client may run.
+	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for
+	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
 	// Names is the maximum number of names that the Store remembers. It does not include the names
-	// that are watched. Each name takes about 500 bytes. If the Store has forgotten a name, it
-	// counts the time of that lease anew from its next observation of the key. Default: 65,536.
+	// that are watched. Each name takes about 500 bytes. If the Store has forgotten the name of a
+	// lease, it starts the countdown of the lease again when it next observes the key. Default:
+	// 65,536.
 	Names int
 
 	// SilenceWarning is how long etcd may leave requests unanswered before the Store logs a
@@ -70,7 +74,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 		prefix = DefaultPrefix
 	}
 	if !utf8.ValidString(prefix) || strings.IndexByte(prefix, 0) >= 0 {
-		return nil, &lease.FieldError{Field: "Options.Prefix", Value: prefix, Bound: "must be valid UTF-8 without NUL", Code: lease.ErrOption}
+		return nil, &lease.FieldError{Field: "Options.Prefix", Value: strconv.Quote(prefix), Bound: "must be valid UTF-8 without NUL", Code: lease.ErrOption}
 	}
 	if o.SilenceWarning < 0 {
 		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
@@ -87,37 +91,40 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 }
 
 // Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session.
+// the default options of package session. Lease returns an error if name is malformed or an option
+// is out of range. The error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. The authority of a Store needs fewer exchanges
-// than an authority of [lease.NewAuthority], which loads the record before every swap. The
-// authority of a Store computes a new record from the record that the Store observed last. It never
-// refuses a request because of an outdated record.
+// Authority returns an authority over the Store. The returned authority sends fewer requests to
+// etcd than lease.NewAuthority(s), which loads the record before every swap. The authority computes
+// each new record from the record that the Store observed last. It never refuses a request because
+// of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record under name, with a linearizable read. The Store counts the time that the
-// lease has left from its first observation of the record. If the key does not exist, Load creates
-// it.
+// Load returns the record of the named lease, with a linearizable read. The key stores how much
+// time the lease had left when the key was written. The Store starts to count down this remaining
+// time when it first observes the current version of the key. If the key does not exist, Load
+// creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces old.Record by the record next, if the key has not changed since old was loaded. It
-// writes how much time the lease has left. If the key has changed, Swap returns [lease.ErrConflict]
-// and the current Snapshot. If the key was deleted, that Snapshot is zero.
+// Swap replaces old.Record with next, if the key has not changed since the snapshot old was loaded.
+// It writes how much time the lease has left. If the key has changed, Swap returns
+// [lease.ErrConflict] and the current Snapshot. If the key was deleted, that Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// watch is lost if etcd cancels it. A member of etcd cancels the watches of its clients when it is
-// cut off from the majority of the members. All watches of a client share one stream.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. Watch
+// returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels
+// it. A member of etcd cancels the watches of its clients when it is cut off from the majority of
+// the members. All watches of a client share one stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

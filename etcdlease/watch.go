@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// confirmTimeout is how long Watch waits until etcd has confirmed the watch.
+// confirmTimeout is the longest time that Watch waits for etcd to confirm the watch.
 const confirmTimeout = 5 * time.Second
 
 // Watch returns once etcd has confirmed the watch. After the confirmation, the client receives
@@ -15,8 +15,8 @@ const confirmTimeout = 5 * time.Second
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := context.WithCancel(ctx)
-	// A member of etcd that has lost its leader gets no new revisions, so WithRequireLeader makes
-	// it cancel the watch.
+	// A member of etcd that has lost its leader receives no new revisions. WithRequireLeader makes
+	// such a member cancel the watch.
 	events := e.client.Watch(clientv3.WithRequireLeader(watching), key, clientv3.WithCreatedNotify())
 	timer := time.NewTimer(confirmTimeout)
 	defer timer.Stop()
@@ -24,7 +24,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	select {
 	case first, open := <-events:
 		if err = first.Err(); err == nil && !open {
-			err = context.Cause(ctx)
+			err = ctx.Err()
 		}
 	case <-timer.C:
 	}

@@ -218,7 +218,7 @@ type proxy struct {
 	refuses atomic.Bool // new connections are closed at once
 
 	mu    sync.Mutex
-	conns map[net.Conn]*atomic.Bool // true: what comes is dropped
+	conns map[net.Conn]*atomic.Bool // true: the proxy drops the data that arrives
 }
 
 func newProxy(t *testing.T, to string) *proxy {

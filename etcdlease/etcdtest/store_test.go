@@ -79,8 +79,8 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// SPEC S3: tokens are newer through the deletion of the key and its restoration, whoever has
-// seen what before.
+// SPEC S3: tokens keep rising after the key is deleted or restored, for a Store with any earlier
+// observations.
 func TestTokensOutliveTheKey(t *testing.T) {
 	c := client(t, shared.Client)
 	key, ctx := "lease/"+t.Name(), t.Context()
@@ -147,7 +147,7 @@ func TestPrefix(t *testing.T) {
 	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
-// Contenders are woken: what they ask for does not depend on how long they wait.
+// Contenders are woken: the number of their requests does not depend on how long they wait.
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Client, m.option()), nil)
@@ -228,7 +228,7 @@ func eventually(t testing.TB, what string, f func(context.Context) error) {
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	t.Run("unreachable", func(t *testing.T) {
-		members, err := newMembers(t.TempDir(), 1) // which nobody starts
+		members, err := newMembers(t.TempDir(), 1) // the test does not start it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,6 +310,12 @@ func TestOptions(t *testing.T) {
 	} {
 		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+	var field *lease.FieldError
+	for prefix, quoted := range map[string]string{"a\x00b": `"a\x00b"`, "a\xffb": `"a\xffb"`} {
+		if _, err := etcdlease.New(c, &etcdlease.Options{Prefix: prefix}); !errors.As(err, &field) || field.Value != quoted {
+			t.Errorf("%q: the value is not quoted: %v", prefix, err)
 		}
 	}
 }

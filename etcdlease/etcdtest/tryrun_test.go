@@ -24,8 +24,8 @@ func once(t *testing.T, process func() lease.Authority, f func(context.Context, 
 	return ran, errors.Join(err, s.Close(context.Background()))
 }
 
-// After a crash a fresh process that tries once waits until the lease has run out, as it counts, and
-// does the work. None is refused: nobody has renewed the lease. SPEC H1, N1.
+// After a crash a fresh process that tries once waits until the lease has run out, as it counts,
+// and does the work. None is refused, because no holder has renewed the lease. SPEC H1, N1.
 func TestTryRunAfterACrash(t *testing.T) {
 	t.Parallel()
 	process := newProcess(t)

@@ -116,7 +116,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startCopy starts a copy of this program, and returns once the copy waits for the lease.
+// startCopy starts this program again, as another process. It returns when that process waits for
+// the lease.
 func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
