@@ -9,8 +9,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// breakIn breaks the lease after the period p. If the answer reports no remaining time although p is
-// not zero, breakIn reads the blob to find out whether the lease is still breaking.
+// breakIn sends a break with the period p. If the service's answer to the break reports a remaining
+// time, the lease is breaking. If the answer reports no remaining time, and the period p is given and
+// less than a second, the lease is broken. In every other case, breakIn reads the blob to find out
+// whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -44,12 +46,12 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease may stay locked after a
-// break. The argument answered is the remaining time that the service reported in its answer to the
-// break, in seconds. The service documents this remaining time as approximate. The service drops
-// fractions of a second, and the emulator Azurite rounds them. If the break had a period, the lease
-// stays locked for at most that period.
-func lockedBounds(answered int32, p lease.Period) (least, most time.Duration) {
-	t := time.Duration(answered) * time.Second
+// break. In its answer to the break, the service reported leaseTime seconds as the remaining time of
+// the lease. The documentation says that this remaining time is approximate. The service truncates
+// the remaining time to whole seconds, and the emulator Azurite rounds it. If the break had a period,
+// the lease stays locked for at most that period.
+func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
+	t := time.Duration(leaseTime) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
 	if period, given := p.Get(); given {
 		most = min(most, whole(period))
@@ -58,23 +60,28 @@ func lockedBounds(answered int32, p lease.Period) (least, most time.Duration) {
 }
 
 // remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was
-// broken. The service reports the remaining time only in the answer to a break. To learn the remaining
-// time, remainingAfterBreak sends another break with the longest allowed period. A second break with
-// that period never shortens the lease, because the remaining time is at most that period.
+// broken. The service reports the remaining time only in the answer to a break. To learn the
+// remaining time, remainingAfterBreak sends another break with the longest allowed period. A break
+// shortens a lease only if the break period is shorter than the remaining time of the lease. The
+// remaining time never exceeds the longest allowed break period. So the second break shortens
+// nothing.
 //
-// The lease was breaking under id a moment ago, but a new holder may have acquired the lease since.
-// When the new holder writes its token, the ETag of the blob changes, and the service refuses the
-// break. If the new holder has not written its token yet, the break applies to the lease of the new
-// holder, which then lasts for another minute at most, and the answer is not about the lease of id. So
-// remainingAfterBreak reads the blob once more. No holder can acquire a breaking lease. So if id is in
-// force after the answer, it was in force at the break.
+// The lease was breaking a moment ago, but a new holder may have acquired the lease since. If the new
+// holder has written its token, the ETag of the blob has changed, and the service refuses the second
+// break. If the new holder has not written its token yet, the service accepts the second break and
+// breaks the lease of the new holder. The lease of the new holder then ends within a minute. The
+// answer to the second break then reports the remaining time of the new holder's lease, and not of
+// the lease under id. To detect a new holder, remainingAfterBreak reads the blob again after the
+// answer has arrived. This read carries the lease ID id, so the read succeeds only while the lease is
+// in force under that ID. No holder can acquire a breaking lease. Therefore, if the read succeeds,
+// the lease was already in force under id at the time of the break.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
 		return lease.Result{}
 	}
 	longest := int32(limits.MaxPeriod / time.Second)
-	asked := time.Now()
+	sentAt := time.Now()
 	answer, err := client.BreakLease(o.ctx, &azl.BlobBreakOptions{BreakPeriod: &longest, ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	if err != nil || answer.LeaseTime == nil {
 		return lease.Result{}
@@ -82,15 +89,18 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 	if _, _, err := o.loadVersion(id); err != nil {
 		return lease.Result{}
 	}
-	least, most := o.breaks.addAnswer(o.name, digest(id), *answer.LeaseTime, asked)
+	least, most := o.breaks.addAnswer(o.name, digest(id), *answer.LeaseTime, sentAt)
 	return newResult(id, lease.Breaking, v.grant, least, most)
 }
 
-// A breakTimes remembers the remaining time that the service reported for each broken lease. The
-// service reports whole seconds, so two answers that are 0.1 s apart can differ by a second. Without
-// the earlier answers, a holder could lose up to a second of its grace period at each renewal. The
-// holder could also get a new warning of the same break at each renewal.
-type breakTimes struct {
+// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can
+// end. A breakTable computes the earliest and the latest end from the remaining times that the
+// service reported. The service reports remaining times in whole seconds, so two answers that are 0.1
+// s apart can differ by a second. Therefore a breakTable also uses the earlier answers. If a
+// breakTable used only the last answer of the service, each renewal could report an end of the lease
+// up to a second earlier than the renewal before. The holder would then lose up to a second of its
+// grace period, and would get another warning of the same break.
+type breakTable struct {
 	most int
 
 	mu sync.Mutex
@@ -104,19 +114,20 @@ type lockedTime struct {
 }
 
 // addAnswer returns the shortest and the longest time for which a broken lease may stay locked. The
-// argument seconds is the remaining time that the service reported, and asked is the time at which the
-// request was sent. If the new answer is consistent with earlier answers, addAnswer does not move the
-// known bounds to earlier times.
-func (b *breakTimes) addAnswer(name, holder string, seconds int32, asked time.Time) (least, most time.Duration) {
+// service reported leaseTime seconds as the remaining time of the lease. The request was sent at the
+// time sentAt. From the new answer, addAnswer computes the earliest and the latest end of the lease.
+// If the stored earliest or latest end is later than the computed one, addAnswer uses the stored one.
+// It ignores a stored time that the new answer contradicts.
+func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	least, most = lockedBounds(seconds, lease.Grace(limits.MaxPeriod))
-	t := lockedTime{holder, asked.Add(least), now.Add(most)}
+	least, most = lockedBounds(leaseTime, lease.Grace(limits.MaxPeriod))
+	t := lockedTime{holder, sentAt.Add(least), now.Add(most)}
 	if last, known := b.m[name]; known && last.holder == holder {
-		// The service drops fractions of a second, so the lease stays locked for at least the reported
-		// number of seconds.
-		if !last.least.After(asked.Add(time.Duration(seconds) * time.Second)) {
+		// The service truncates the remaining time to whole seconds, so the lease stays locked for at least
+		// the reported number of seconds.
+		if !last.least.After(sentAt.Add(time.Duration(leaseTime) * time.Second)) {
 			t.least = later(t.least, last.least)
 		}
 		if last.most.Before(t.most.Add(2 * time.Second)) {
@@ -130,7 +141,7 @@ func (b *breakTimes) addAnswer(name, holder string, seconds int32, asked time.Ti
 		b.m = map[string]lockedTime{}
 	}
 	b.m[name] = t
-	return max(0, t.least.Sub(asked)), t.most.Sub(now)
+	return max(0, t.least.Sub(sentAt)), t.most.Sub(now)
 }
 
 func later(a, b time.Time) time.Time {
@@ -141,7 +152,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // deleteEntry deletes the entry of a lease that was released or acquired again.
-func (b *breakTimes) deleteEntry(name string) {
+func (b *breakTable) deleteEntry(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.m, name)

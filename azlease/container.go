@@ -16,9 +16,9 @@ import (
 // Options are the settings of a [Container]. A nil *Options stands for the zero Options. If a field is
 // zero, its default applies.
 type Options struct {
-	// Names is the maximum number of names for which a Container remembers the last known metadata.
-	// Each name takes about 500 bytes. If a Container has forgotten a name, the next renewal or
-	// acquire of that name takes one more request to the service. Default: 65,536.
+	// Names is the maximum number of names for which a Container remembers the last known metadata. Each
+	// name takes about 500 bytes. If a Container has forgotten a name, the next renewal or acquire of
+	// that lease takes one more request to the service. Default: 65,536.
 	Names int
 }
 
@@ -31,7 +31,7 @@ const DefaultNames = 65_536
 type Container struct {
 	client *container.Client
 	known  versionCache
-	breaks breakTimes
+	breaks breakTable
 	floor  generationSource
 }
 
@@ -43,7 +43,7 @@ type Container struct {
 // out.
 func New(client *container.Client, o *Options) (*Container, error) {
 	if client == nil {
-		return nil, &lease.FieldError{Field: "New.client", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, lease.Missing("New.client")
 	}
 	if o == nil {
 		o = new(Options)
@@ -63,8 +63,9 @@ func New(client *container.Client, o *Options) (*Container, error) {
 //
 // The service grants leases of 15 to 60 seconds, and infinite leases. If the service does not grant
 // leases of o.Duration, Lease returns a [*lease.FieldError]. Lease also returns a [*lease.FieldError]
-// if o.TakeOver is set. A Session needs the lease ID in force to take over a lease, but the service
-// does not report lease IDs.
+// if [CheckName] rejects the name, or if o.TakeOver is set. To take over a lease, a Session needs the
+// current lease ID, but the service does not report lease IDs. Other errors are those of [session.New].
+// Lease sends no request.
 func (c *Container) Lease(name string, o *session.Options) (*session.Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -83,14 +84,14 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 // Authority returns c.
 func (c *Container) Authority() lease.Authority { return c }
 
-// Fence returns an access condition for a write to a blob. The service accepts the write only while
-// the lease of the blob is in force under id. It refuses any other write with status 412. The error
-// code of a refusal is LeaseLost, LeaseIdMismatchWithBlobOperation or
-// LeaseNotPresentWithBlobOperation.
+// Fence returns an access condition for a write to a blob. The service accepts a write with this
+// condition only while the lease of the blob is in force under the lease ID id. Otherwise the service
+// refuses the write with status 412. The error code of a refusal is LeaseLost,
+// LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
 //
-// While a Session holds the lease, its method ID returns the ID to pass to Fence. An upload replaces
-// the metadata of the blob, including the token of the current grant. The upload does not end the
-// lease. The next grant still gets a newer token; see [FloorBlob].
+// While a Session holds the lease, the method ID of the Session returns the ID to pass to Fence. An
+// upload replaces the metadata of the blob, including the token of the current grant. The upload does
+// not end the lease. The next grant still gets a newer token; see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}

@@ -7,20 +7,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do implements [lease.Authority]. Acquire, renew, change, release and break call the operation of the
-// service with the same name. A read gets the properties of the blob. A write stores the metadata of
-// the blob again without changes.
+// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, Do
+// calls the service's lease operation of the same name. For a read, Do gets the properties of the
+// blob. For a write, Do stores the metadata of the blob again without changes.
 //
-// The result of a grant contains the ID of the request. No result contains an ID that the request did
-// not have, because the service does not report lease IDs. The result of a read contains the state of
-// the lease. This result also contains the owner, the duration and the token of the last grant. A read
-// does not report the remaining time, so Until is the latest time at which the last grant can end.
+// The result of a grant contains the ID of the request. The service does not report lease IDs, so a
+// result contains an ID only if the request contained that ID. The result of a read contains the
+// state of the lease. The result of a read also contains the owner, the duration and the token of the
+// last grant. The service does not report the remaining time to a read, so the field Until of the
+// record is the latest time at which the last grant of azlease can end. If a client that does not use
+// azlease has leased the blob since the last grant, the lease can end after Until. The same holds for
+// a read between the two steps of a grant.
 //
 // The result of a refusal is empty, with one exception. If the service refuses to renew a breaking
-// lease, the result contains the remaining time, provided that the service reports it.
+// lease, the result contains the remaining time of the lease as far as the service reports it.
 //
-// The service counts time in whole seconds. Do drops fractions of a second in a duration or a break
-// period.
+// Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
+// seconds. The method Do drops fractions of a second from a duration and from a break period.
 func (c *Container) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := c.do(ctx, name, req)
 	if err != nil {
@@ -87,9 +90,10 @@ func heldResult(id lease.ID, g grant) lease.Result {
 	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// newResult returns a result whose record has the given state. If the state is locked, least and most
-// are the shortest and the longest time for which the lease may stay locked. The result has the time
-// of this machine, because the service reports its own time in whole seconds only.
+// newResult returns a result whose record has the given state. The parameters named least and most
+// hold the shortest and the longest time for which the lease may stay locked. If a lease in the given
+// state is not locked, newResult ignores these two parameters. The field Now of the result is the
+// time of this machine, because the service reports its own time in whole seconds only.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {

@@ -15,24 +15,29 @@
 // # What the service grants
 //
 // A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. If the
-// duration or the period of a request is out of range, the request is refused before it is sent.
-// Fractions of a second in a duration or a period are dropped.
+// duration or the period of a request is out of range, azlease refuses the request and sends nothing.
+// Fractions of a second in a lease duration or a break period are dropped.
 //
 // The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
-// list therefore return no lease ID. A read and a list return the state of the lease, and the owner,
-// the duration and the token of the last grant. For a leased blob, [lease.Result.MaxRemaining] is the
-// whole duration of the last grant. If a program without azlease has leased the blob since, or if a grant
-// is between its two steps, the lease can last longer than that, for up to a minute.
+// list therefore return no lease ID. A read and a list return the state of the lease, and three facts
+// about the last grant: the owner, the duration and the token. For a leased blob,
+// [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last longer
+// than MaxRemaining in two cases. In the first case, a program that does not use azlease has leased
+// the blob since the last grant. In the second case, a process has just acquired the lease, but has
+// not written its token yet. In both cases, the lease lasts for at most a minute if no process renews
+// the lease.
 //
-// A session.Session needs no reported lease ID or remaining time, because it knows its own ID and
-// measures time from its own requests. A Session over azlease cannot take over the lease of an earlier
-// process with the same owner. To take over the lease, the Session would have to know the lease ID of
-// that process. Container.Lease therefore refuses the option TakeOver.
+// A session.Session needs neither the lease ID nor the remaining time from the service. A Session
+// knows its own lease ID, and measures the time since its own requests. A Session over azlease cannot
+// take over the lease of an earlier process with the same owner. To take over the lease, the Session
+// would have to know the lease ID of the earlier process. Container.Lease therefore refuses the
+// option TakeOver.
 //
-// The service refuses to renew a breaking lease. A refused renewal still reports the remaining time,
-// so a Session can continue its work until the grace period ends. The service rounds the remaining
-// time down to whole seconds, and documents it as approximate. Because of the rounding, a Session may
-// lose up to two seconds of a grace period.
+// The service refuses to renew a breaking lease. When a renewal is refused, azlease still reports the
+// remaining time, so a Session can continue its work until the grace period ends. The service rounds
+// the remaining time down to whole seconds. The documentation of the service says that the remaining
+// time is approximate. Because of the rounding, a Session may lose up to two seconds of a grace
+// period.
 //
 // The service sends no notifications. A waiting process reads the lease every RenewInterval.
 //
@@ -45,20 +50,28 @@
 //	leaseduration  30s
 //	leaseholder    5b6f0d2a9c3e4f708192a3b4c5d6e7f8   a digest of the lease ID
 //
-// A grant takes two steps. The first step acquires the lease. The second step writes the next epoch to
-// the metadata. The service accepts the write of the epoch only while the lease is in force and the
-// blob has not changed since it was read. An acquire returns only after the second step. If the write
-// of the epoch fails, Do releases the lease and returns an error that means an unknown outcome.
-// Therefore no two grants have the same token. If the answer to a write is lost, a token may be
-// skipped. After the lease is acquired and before the epoch is written, a read returns the state
-// Leased with the owner and the token of the previous grant.
+// A grant takes two steps. The first step acquires the lease. The second step writes the next epoch
+// to the metadata. The service accepts the write of the epoch only while the lease is in force and
+// the blob has not changed since it was read. An acquire returns only after the second step.
+// Therefore no two grants have the same token. If the write of the epoch fails, Do releases the lease
+// and returns an error. The caller must then treat the outcome of the acquire as unknown. If the
+// answer to a write is lost, a token may be skipped. Between the two steps of a grant, a read returns
+// the state Leased with the owner and the token of the previous grant.
 //
-// An upload replaces the metadata of a blob, and a deletion removes it. Tokens continue to rise,
-// because the next grant then takes a number from another blob of the container, [FloorBlob].
+// An upload replaces the metadata of a blob, and a deletion removes the metadata. Tokens continue to
+// rise in both cases. The next grant gets a higher token than every earlier grant, because the new
+// token depends on a number that is stored in another blob of the container, [FloorBlob].
 //
-// A program should always use a lease ID with the same duration. If a process acquires a lease again
-// with a shorter duration while another process renews the lease under the same ID, the answer to the
-// renewal may contain the longer duration. A Session never changes the duration of an ID.
+// Each process should acquire leases under lease IDs of its own, as a Session does. If two processes
+// acquire a lease under the same ID, they share that lease. If the second process cannot write its
+// epoch, Do checks whether the blob still has the token of the first process. If the blob has this
+// token, Do does not release the lease. If an upload has removed the token of the first process, Do
+// may release the lease, although the first process still relies on the lease.
+//
+// A program should always use the same duration when it acquires a lease under the same lease ID.
+// Suppose that one of two processes with the same ID acquires the lease again with a shorter
+// duration. If the other process renews the lease at that time, the result of the renewal may contain
+// the old, longer duration. A Session never changes the duration of an ID.
 //
 // # When the promises do not hold
 //
@@ -74,8 +87,8 @@
 // # Fence
 //
 // Data in the leased blob itself needs no guard besides the lease. If a write carries a lease ID, the
-// service accepts it only while the lease is in force under that ID. It refuses any other write with
-// status 412:
+// service accepts the write only while the lease is in force under that ID. Otherwise the service
+// refuses the write with status 412:
 //
 //	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
 //
@@ -84,16 +97,18 @@
 // # Requests to the service
 //
 // A renewal takes one request to the service. After each write of the blob, the next renewal takes
-// two. A release, a refusal and a read take one request each. An acquire takes two requests if this
-// process wrote the last token of the name. Otherwise an acquire takes three. If an upload has replaced
-// the metadata, it takes up to two more. The first acquire of a name takes six. A list takes one request
-// for each page of up to 5,000 blobs.
+// two. A release, a read and a refused operation take one request each, with one exception. A renewal
+// that is refused after a break takes two requests if the lease is broken, and up to four if the
+// lease is breaking. An acquire takes two requests if this process wrote the last token of the name.
+// Otherwise an acquire takes three. If an upload has replaced the metadata, an acquire takes up to
+// five requests. The first acquire of a name takes six. A list takes one request for each page of up
+// to 5,000 blobs.
 //
 // # What was tested, and what was not
 //
-// The tests run against blobtest, the double of the service in this repository. They also run against
-// the emulator Azurite 3.37.0. The tests do not run against the service itself, because the test
-// machines cannot reach the service. The behavior of the service was taken from these sources:
+// The tests run against blobtest, the test double of the service in this repository. They also run
+// against the emulator Azurite 3.37.0. The tests do not run against the service itself, because the
+// test machines cannot reach the service. The behavior of the service was taken from these sources:
 //
 //   - The document Lease Blob describes the operations and their outcomes in each state, the durations
 //     and the periods. It says that a lease operation changes neither ETag nor Last-Modified. It also
@@ -108,6 +123,7 @@
 //   - The document Create a service SAS and the table of RBAC actions list the permissions.
 //
 // None of these sources confirms that the service evaluates conditional headers on every lease
-// operation in the same way as the emulators. Package azlease sends conditional headers when it breaks
-// a lease again to learn the remaining time, and when it releases a lease after a failed grant.
+// operation in the same way as the emulators. Package azlease sends conditional headers with two
+// lease operations. The first operation is a break that azlease sends to learn the remaining time of
+// a breaking lease. The second operation is the release of a lease whose token could not be written.
 package azlease

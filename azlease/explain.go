@@ -13,15 +13,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A failure wraps an error of the SDK with a text of its own. A failure unwraps to the error of the
-// SDK, so bloberror.HasCode also works on a failure.
-type failure struct {
+// An sdkError wraps an error of the SDK and replaces its text. The method Unwrap returns the wrapped
+// error, so bloberror.HasCode also works on an sdkError.
+type sdkError struct {
 	text string
 	err  error
 }
 
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.err }
+func (e *sdkError) Error() string { return e.text }
+func (e *sdkError) Unwrap() error { return e.err }
 
 // advice maps error codes of the service to advice for the user. A retry cannot fix these errors.
 var advice = map[string]string{
@@ -53,8 +53,8 @@ var advice = map[string]string{
 const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
 
 // explain returns an error that names the failed operation and its blob, and says how to fix the
-// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. Errors of the
-// context and errors with a [lease.Code] are returned unchanged.
+// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. It returns
+// errors of the context and errors with a [lease.Code] unchanged.
 func explain(what, address string, err error) error {
 	address, _, _ = strings.Cut(address, "?") // the query may contain a signature, which must not be logged
 	var answer *azcore.ResponseError
@@ -66,17 +66,17 @@ func explain(what, address string, err error) error {
 		if lease.CodeOf(err) != 0 {
 			return err
 		}
-		return &failure{fmt.Sprintf("azlease: %s %s: no answer: %s; check the address of the account, the network and the firewall of the account", what, address, withoutQuery(err)), err}
+		return &sdkError{fmt.Sprintf("azlease: %s %s: no answer: %s; check the address of the account, the network and the firewall of the account", what, address, withoutQuery(err)), err}
 	}
 	text := fmt.Sprintf("azlease: %s %s: the service answered %d %s", what, address, answer.StatusCode, answer.ErrorCode)
 	do, permanent := advice[answer.ErrorCode]
 	switch {
 	case permanent:
-		return lease.Permanent(&failure{text + ": " + do, err})
+		return lease.Permanent(&sdkError{text + ": " + do, err})
 	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
-		return lease.Permanent(&failure{text + ": " + needs, err})
+		return lease.Permanent(&sdkError{text + ": " + needs, err})
 	}
-	return &failure{text, err}
+	return &sdkError{text, err}
 }
 
 // withoutQuery returns the text of err. If err is a [*url.Error], the text omits the query of the URL,
@@ -90,9 +90,10 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// withoutRefusal returns err without its Code if that Code is a refusal. It is used for the second
-// request of an operation. A refusal of the second request is not a refusal of the operation, because
-// the service has already carried out the first request.
+// If the [lease.Code] of err is a refusal, withoutRefusal returns an error with the same text but
+// without a Code. Otherwise withoutRefusal returns err. It is used for the second request of an
+// operation. If the service refuses the second request of an operation, Do must not report a refusal,
+// because the service has already carried out the first request.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

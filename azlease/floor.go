@@ -7,22 +7,27 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the name of a blob in each container. Because of this blob, fencing tokens continue to
+// FloorBlob is the name of a blob in each container. Because of FloorBlob, fencing tokens continue to
 // rise even if the metadata of a lease is lost. The metadata of FloorBlob holds the generation, which
-// is a number that only rises. A lease has no epoch if its blob is new or if an upload has replaced
-// the metadata of its blob. The next grant of a lease without an epoch takes a new generation. Its
-// epoch is the new generation times 1<<32, plus 1.
+// is a number that only rises. The epoch of a grant is a generation times 1<<32, plus the number of
+// the grant in that generation. A grant takes a new generation in two cases:
 //
-// A grant takes a generation only after it has read the blob and found no epoch. The grant writes its
-// epoch only if the blob has not changed since the grant read it. Therefore the new epoch is higher
-// than every earlier epoch of the lease.
+//   - The metadata has no epoch, because the blob is new or because an upload has replaced the metadata.
+//   - The last grant has the last number of its generation.
+//
+// After an upload, the Container may still remember an earlier epoch of the lease. But another
+// process may have written a higher epoch before the upload. Therefore the grant takes a new
+// generation even if the Container remembers an epoch.
+//
+// A grant takes a generation only after it has learned the ETag of the blob. The grant writes its epoch
+// only if the blob still has that ETag. Therefore the new epoch is higher than every earlier epoch of
+// the lease.
 //
 // Do not delete this blob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
 // lease start over.
@@ -34,10 +39,11 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource takes generations from the floor blob. While one caller takes a generation, later
-// callers wait, and then share the next generation. A process that acquires a thousand new names
-// therefore takes only a few generations. Different names may share a generation. Two grants of one
-// name never get the same epoch, because each write is conditional on the ETag of the blob.
+// A generationSource takes generations from the floor blob. While one caller takes a generation, all
+// later callers wait. One of the waiting callers then takes the next generation, and the other
+// waiting callers share that generation. A process that acquires a thousand new names at the same
+// time therefore takes only a few generations. Different names may share a generation. Two grants of
+// one name never get the same epoch, because each write is conditional on the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
 	slot   chan struct{} // holds a value while a caller takes a generation
@@ -94,9 +100,7 @@ func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) 
 			generation++
 			_, err = f.client.SetMetadata(ctx, floorMetadata(generation), &blob.SetMetadataOptions{AccessConditions: ifMatch(*props.ETag)})
 		} else if serviceCode(err) == codeBlobNotFound {
-			any := azcore.ETagAny
-			_, err = f.client.Upload(ctx, empty(), &blockblob.UploadOptions{Metadata: floorMetadata(generation), AccessConditions: &blob.AccessConditions{
-				ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
+			_, err = f.client.Upload(ctx, empty(), &blockblob.UploadOptions{Metadata: floorMetadata(generation), AccessConditions: ifNew()})
 		}
 		switch code := serviceCode(err); {
 		case err == nil:

@@ -16,13 +16,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxTries is how often a step is attempted if other clients keep changing the blob.
+// maxTries is the maximum number of attempts at a step that fails because another client has changed
+// the blob.
 const maxTries = 5
 
 // acquire acquires the lease and then writes a new token to the blob under that lease. If the token
-// cannot be written, acquire releases the lease and returns an error that means an unknown outcome. If
-// the last token was granted to the same ID, acquire does not release the lease, because the holder
-// may rely on that grant.
+// cannot be written, acquire releases the lease and returns an error. The caller must then treat the
+// outcome as unknown.
+//
+// There is one exception. If the last token was granted to the ID of this request, a process may
+// already have held the lease under that ID before the request. Such a process may rely on the lease,
+// so acquire does not release the lease. The answer of the service does not show whether the lease
+// was held before, so acquire looks at the last token. If an upload has removed the last token and
+// the Container does not remember the token, acquire releases the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -43,14 +49,14 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	if err != nil {
 		return lease.Result{}, o.errorOf(req.Action, err)
 	}
-	again := o.known.get(o.name).grantedTo(req.Proposed) // the ID may have been in force before the request
+	mayBeHeld := o.known.get(o.name).grantedTo(req.Proposed)
 	g, err = o.issueGrant(etagOf(answer.ETag), req.Proposed, func(last grant) (grant, error) {
-		again = again || last.grantedTo(req.Proposed)
+		mayBeHeld = mayBeHeld || last.grantedTo(req.Proposed)
 		return g, nil
 	})
 	if err != nil {
-		if !again {
-			o.undo(client, req.Proposed)
+		if !mayBeHeld {
+			o.undo(client, req.Proposed, g.epoch)
 		}
 		return lease.Result{}, withoutRefusal(err)
 	}
@@ -58,16 +64,20 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	return heldResult(req.Proposed, g), nil
 }
 
-// undo releases a lease that was acquired but has no token. If the context has ended, it does nothing.
-// The release may arrive late, after the holder has acquired the lease again under the same ID. Such a
-// late release has no effect, because it is conditional on an ETag that the later acquire has changed.
-// If the release fails, the holder can still release the lease by its ID. Otherwise a finite lease
-// expires.
-func (o operation) undo(client *azl.BlobClient, id lease.ID) {
+// undo releases a lease that was acquired but has no token. If the context has ended, it does
+// nothing. The release may arrive late, after the holder has acquired the lease again under the same
+// ID. Such a late release has no effect, because it is conditional on an ETag that the later acquire
+// has changed. If the release by undo fails, the holder can still release the lease under the same
+// ID. Otherwise a finite lease expires.
+//
+// The parameter named epoch holds the epoch that acquire tried to write, or 0 if acquire tried to
+// write none. If the blob has a token that was granted to id with a different epoch, another request
+// wrote that token. In that case, undo does not release the lease.
+func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return
 	}
-	if v, _, _ := o.loadVersion(id); v.etag != "" { // loadVersion returns the ETag even if the metadata is corrupt
+	if v, _, _ := o.loadVersion(id); v.etag != "" && (v.epoch == epoch || !v.grantedTo(id)) {
 		_, _ = client.ReleaseLease(o.ctx, &azl.BlobReleaseOptions{ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	}
 }
@@ -84,9 +94,7 @@ func empty() io.ReadSeekCloser { return streaming.NopCloser(strings.NewReader(""
 
 // create creates an empty blob if the blob does not exist.
 func (o operation) create() error {
-	any := azcore.ETagAny
-	answer, err := o.client.NewBlockBlobClient(o.name).Upload(o.ctx, empty(), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
-		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
+	answer, err := o.client.NewBlockBlobClient(o.name).Upload(o.ctx, empty(), &blockblob.UploadOptions{AccessConditions: ifNew()})
 	if err == nil {
 		o.known.put(o.name, version{etag: etagOf(answer.ETag)})
 	}
@@ -96,36 +104,33 @@ func (o operation) create() error {
 	return err
 }
 
-// errUpToDate reports that the metadata of the blob needs no change.
-var errUpToDate = errors.New("up to date")
-
-// issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease must
-// be in force under id. The function makeGrant makes the new grant from the last one. If makeGrant
-// returns errUpToDate, issueGrant keeps and returns the last grant. The write is conditional on the
-// lease and on the ETag that was read, so two grants never get the same epoch. If the answer to a
-// write is lost, an epoch may be skipped.
-func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (g grant, err error) {
-	v := o.known.get(o.name)
+// issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease
+// must be in force under id. The parameter named etag holds the ETag from the answer to the lease
+// operation, or "". The function issueGrant passes the last grant to makeGrant, and adds the epoch to
+// the new grant that makeGrant returns. If makeGrant returns the last grant unchanged, issueGrant
+// writes nothing and returns that grant.
+//
+// The service accepts the write only under two conditions. The lease must be in force under id. The
+// blob must still have the ETag that belongs to the last grant. If another client has changed the
+// blob, issueGrant reads the blob and calls makeGrant again. So two grants never get the same epoch.
+// If the write fails for any other reason, the outcome is unknown, and issueGrant returns the grant
+// together with the error. In that case an epoch may be skipped.
+func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (grant, error) {
 	for range maxTries {
-		if v.etag != etag || etag == "" {
-			if v, _, err = o.loadVersion(id); err != nil {
-				return grant{}, err
-			}
-		}
-		if g, err = makeGrant(v.grant); err == errUpToDate {
-			o.known.put(o.name, v)
-			return v.grant, nil
-		}
+		v, err := o.versionAt(etag, id)
 		if err != nil {
 			return grant{}, err
 		}
-		g.epoch = v.epoch + 1
-		if v.epoch == 0 || v.lost || g.epoch>>generationBits != v.epoch>>generationBits {
-			generation, err := o.floor.takeGeneration(o.ctx)
-			if err != nil {
-				return grant{}, explain("take a generation from", o.floor.client.URL(), err)
-			}
-			g.epoch = generation<<generationBits + 1
+		g, err := makeGrant(v.grant)
+		if err != nil {
+			return grant{}, err
+		}
+		if g == v.grant {
+			o.known.put(o.name, v)
+			return g, nil
+		}
+		if g.epoch, err = o.nextEpoch(v); err != nil {
+			return grant{}, err
 		}
 		v.grant, v.lost = g, false
 		if v.etag, err = o.storeMetadata(v, id); err == nil {
@@ -133,11 +138,29 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 			return g, nil
 		}
 		if serviceCode(err) != codeConditionNotMet {
-			return grant{}, o.errorOf(lease.ActionWrite, err)
+			return g, o.errorOf(lease.ActionWrite, err)
 		}
-		etag = ""
+		etag = "" // the blob has changed, so the next attempt reads it
 	}
 	return grant{}, o.busyError()
+}
+
+// nextEpoch returns the epoch of the grant after version v. Usually that is the epoch of v plus 1. In
+// three cases, nextEpoch takes a new generation and returns its first epoch:
+//
+//   - The version v has no epoch.
+//   - An upload or a deletion has removed a grant that may be newer than the grant of v.
+//   - The generation of v has no epoch left.
+func (o operation) nextEpoch(v version) (uint64, error) {
+	next := v.epoch + 1
+	if v.epoch > 0 && !v.lost && next>>generationBits == v.epoch>>generationBits {
+		return next, nil
+	}
+	generation, err := o.floor.takeGeneration(o.ctx)
+	if err != nil {
+		return 0, explain("take a generation from", o.floor.client.URL(), err)
+	}
+	return generation<<generationBits + 1, nil
 }
 
 // busyError returns the error for a blob that other clients changed during every attempt.
@@ -145,8 +168,25 @@ func (o operation) busyError() error {
 	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, maxTries)
 }
 
+// versionAt returns the version of the blob with the given ETag. If the Container does not remember
+// that version, or if etag is "", versionAt reads the blob under the lease ID id. If the metadata has
+// no grant but the Container remembers one, an upload or a deletion has removed the grant from the
+// metadata. The version then has the remembered grant.
+func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
+	known := o.known.get(o.name)
+	if etag != "" && known.etag == etag {
+		return known, nil
+	}
+	v, _, err := o.loadVersion(id)
+	if err == nil && v.epoch == 0 && known.epoch > 0 {
+		v.grant, v.lost = known.grant, true
+	}
+	return v, err
+}
+
 // loadVersion reads the properties of the blob. If id is not zero, the read succeeds only while the
-// lease is in force under id.
+// lease is in force under that lease ID. If the metadata is corrupt, loadVersion returns an error
+// together with a version that has the ETag of the blob.
 func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse, error) {
 	var options blob.GetPropertiesOptions
 	if !id.IsZero() {
@@ -164,7 +204,8 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 }
 
 // storeMetadata writes the metadata of v if the blob still has the ETag of v. If id is not zero, the
-// lease must also be in force under id. The result is the new ETag, or the error of the SDK.
+// lease must also be in force under that lease ID. The result is the new ETag, or the error of the
+// SDK.
 func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
@@ -188,11 +229,18 @@ func etagOf(etag *azcore.ETag) azcore.ETag {
 	return *etag
 }
 
+// ifMatch returns an access condition that is met if the blob has the given ETag.
 func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// changeID gives the lease a new ID and then issues a token to that ID. An earlier request whose
+// ifNew returns the condition that the blob does not exist.
+func ifNew() *blob.AccessConditions {
+	all := azcore.ETagAny
+	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &all}}
+}
+
+// changeID gives the lease a new ID and then writes a new token for that ID. An earlier request whose
 // answer was lost may already have set the new ID. If the new ID already has a token, changeID keeps
 // that token.
 func (o operation) changeID(req lease.Request) (lease.Result, error) {
@@ -204,14 +252,10 @@ func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	if err != nil {
 		return lease.Result{}, o.errorOf(req.Action, err)
 	}
-	before := o.known.get(o.name).grant
 	g, err := o.issueGrant(etagOf(answer.ETag), req.Proposed, func(last grant) (grant, error) {
-		if last.epoch == 0 {
-			last = before // an upload has replaced the metadata
-		}
 		switch {
 		case last.grantedTo(req.Proposed):
-			return last, errUpToDate
+			return last, nil
 		case !last.grantedTo(req.ID):
 			return last, errNoToken
 		}

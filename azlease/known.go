@@ -8,19 +8,20 @@ import (
 
 // A version is the metadata of a blob together with the ETag of the blob. Every write of the blob
 // changes the ETag. Lease operations do not change the ETag, but their answers contain it. If an
-// answer contains the ETag of a version, the blob still has the metadata of that version.
+// answer of the service contains the ETag of a version, the blob still has the metadata of that
+// version.
 type version struct {
 	etag azcore.ETag
 	metadata
 
-	// lost is true if an upload has removed the grant from the metadata. Another process may have
-	// written a newer epoch for the same ID before the upload.
+	// If lost is true, an upload or a deletion has removed the grant from the metadata. Before the
+	// upload or deletion, another process may have written a newer epoch.
 	lost bool
 }
 
-// A versionCache remembers the last known version of each name. It saves the request that would read
-// that version again. A remembered version is used only if the service confirms that the blob still
-// has the ETag of that version.
+// A versionCache maps the names of blobs to their last known versions. It saves the request that
+// would read a version again. A remembered version is used only if the service confirms that the blob
+// still has the ETag of that version.
 type versionCache struct {
 	most int
 
@@ -28,7 +29,7 @@ type versionCache struct {
 	m  map[string]version
 }
 
-// get returns the last known version of name, or the zero version.
+// get returns the last known version of the named blob, or the zero version if there is none.
 func (k *versionCache) get(name string) version {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,8 +12,10 @@ import (
 
 // List implements [lease.Lister]. List returns an entry for every blob that is leased now, or that
 // azlease has leased before. Each entry has the data that a read returns. An entry therefore has no
-// lease ID, and its Until is the latest time at which the last grant can end. The service sends the
-// list in pages of up to 5,000 blobs, and each page takes one request.
+// lease ID. The field Until of a record in the list is the latest time at which the last grant of
+// azlease can end. If a client that does not use azlease has leased the blob since that grant, the
+// lease can end after Until; see [Container.Do]. The service sends the list in pages of up to 5,000
+// blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -46,7 +48,7 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	}
 }
 
-// errNoBlobs is the error for a page that is not a list of blobs.
+// errNoBlobs is the error for an answer that does not contain a list of blobs.
 var errNoBlobs = errors.New("the answer has no list of blobs")
 
 // entry returns the entry for a blob. If the blob is not a lease, the entry has an empty name.

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// These metadata names hold the data of a lease that the service itself does not store. The names have
-// no underscore, because some proxies drop headers whose names contain an underscore.
+// The metadata under these names contains the data of a lease that the service itself does not store.
+// The names have no underscore, because some proxies drop headers whose names contain an underscore.
 const (
 	metaEpoch    = "leaseepoch"    // of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
@@ -40,15 +40,15 @@ func digest(id lease.ID) string {
 // grantedTo reports whether g was granted to id.
 func (g grant) grantedTo(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
-// metadata is the metadata of a blob. The metadata contains the last grant, and the entries of other
+// metadata is the metadata of a blob. It contains the last grant of azlease, and the entries of other
 // programs.
 type metadata struct {
 	grant
 	others map[string]*string
 }
 
-// readMetadata parses the metadata of a blob. The case of names is ignored, because net/http changes
-// the case.
+// readMetadata parses the metadata of a blob. It ignores the case of metadata names, because net/http
+// changes the case.
 func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	var ours = map[string]string{}
 	for key, value := range all {
@@ -68,7 +68,7 @@ func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 		return m, nil
 	}
 	corrupt := func(key, bound string) error {
-		return fmt.Errorf("azlease: the metadata of blob %q: %w; remove the names %s, %s, %s and %s from it, and the next grant makes them anew",
+		return fmt.Errorf("azlease: the metadata of blob %q: %w; remove the names %s, %s, %s and %s from it, and the next grant writes them again",
 			name, &lease.FieldError{Field: key, Value: strconv.Quote(ours[key]), Bound: bound, Code: lease.ErrCorrupt},
 			metaEpoch, metaHolder, metaOwner, metaDuration)
 	}

@@ -16,8 +16,8 @@ const (
 	codeContainerNotFound = "ContainerNotFound"
 )
 
-// refusalCodes maps error codes of the service to Codes. It has the error codes that depend on the
-// state of the lease.
+// refusalCodes maps error codes of the service to Codes. The map has only the error codes that depend
+// on the state of the lease.
 var refusalCodes = map[string]lease.Code{
 	"LeaseAlreadyPresent":                lease.ErrHeldByOther,
 	"LeaseIsBreakingAndCannotBeAcquired": lease.ErrBreaking,
@@ -31,8 +31,9 @@ var refusalCodes = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrOver,
 }
 
-// codesWithoutBlob maps each action to the Code of its refusal if the blob does not exist. A lease
-// without a blob was never granted.
+// codesWithoutBlob maps actions to Codes. If the blob does not exist, Do refuses an action with the
+// Code that this map has for the action. But Do grants a read or a write that has no lease ID. A
+// lease without a blob was never granted.
 var codesWithoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,
@@ -51,8 +52,8 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusalOf returns the Code for the answer of the service to an action, or 0 if the answer is not a
-// refusal.
+// refusalOf returns the Code for an error that the service returned for the action a, or 0 if the
+// error is not a refusal.
 func refusalOf(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {

@@ -21,16 +21,9 @@ func (o operation) renew(id lease.ID) (lease.Result, error) {
 		}
 		return lease.Result{}, err
 	}
-	v := o.known.get(o.name)
-	if etag := etagOf(answer.ETag); v.etag != etag || etag == "" {
-		seen, _, err := o.loadVersion(id)
-		if err != nil {
-			return lease.Result{}, withoutRefusal(err)
-		}
-		if seen.epoch == 0 && v.grantedTo(id) {
-			seen.grant, seen.lost = v.grant, true // an upload has replaced the metadata
-		}
-		v = seen
+	v, err := o.versionAt(etagOf(answer.ETag), id)
+	if err != nil {
+		return lease.Result{}, withoutRefusal(err)
 	}
 	if !v.grantedTo(id) {
 		return lease.Result{}, errNoToken

@@ -6,7 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// read reads the blob. If id is not zero, the read succeeds only while the lease is in force under id.
+// read reads the blob. If id is not zero, the read succeeds only while the lease is in force under
+// that lease ID.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.loadVersion(id)
 	switch {
@@ -26,8 +27,9 @@ var states = map[azl.StateType]lease.State{
 	azl.StateTypeBroken:    lease.Broken,
 }
 
-// propertiesResult returns the result for the properties of a blob. The properties do not contain the
-// remaining time.
+// propertiesResult makes a result from the lease properties of a blob. The parameter named state
+// holds the state of the lease, and the parameter named kind says whether the lease is infinite. The
+// properties do not contain the remaining time.
 func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) lease.Result {
 	s := lease.Available
 	if state != nil {
@@ -44,8 +46,9 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
-// write stores the metadata of the blob again without changes. If id is not zero, the write succeeds
-// only while the lease is in force under id.
+// write implements [lease.ActionWrite]. The method reads the metadata of the blob and stores the same
+// metadata again. If id is not zero, the write succeeds only while the lease is in force under that
+// lease ID.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range maxTries {
 		v, props, err := o.loadVersion(id)

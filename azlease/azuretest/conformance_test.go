@@ -36,8 +36,8 @@ func TestAuthorityConformance(t *testing.T) {
 	}, o)
 }
 
-// What is left of a break is told in whole seconds, so the rules of the end of a break are those of
-// TestBreakWithGrace.
+// The service reports the remaining time of a break in whole seconds, so TestBreakWithGrace, and not
+// this test, checks the rules of the end of a break.
 func TestLeaseConformance(t *testing.T) {
 	o := suiteOptions()
 	o.Authority = func(t testing.TB) lease.Authority {

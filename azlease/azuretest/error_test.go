@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // nobody answers here
+	l.Close() // no server answers at this address
 	unreachable := "http://" + l.Addr().String() + "/" + blobtest.DefaultAccount + "/" + box
 	good := client(t, d.url(), d.transport())
 	elsewhere := client(t, strings.TrimSuffix(d.url(), box)+"elsewhere", d.transport())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 type trip func(*http.Request) (*http.Response, error)
@@ -23,7 +24,7 @@ type trip func(*http.Request) (*http.Response, error)
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 func (f trip) Do(r *http.Request) (*http.Response, error)        { return f(r) }
 
-// No error has the signature of the client, whatever ended the request.
+// No error contains the signature of the client, for any cause of the failure.
 func TestNoErrorHasTheSignature(t *testing.T) {
 	d := newDouble(t, nil)
 	signed, err := client(t, d.url(), d.transport()).GetSASURL(sas.ContainerPermissions{Read: true, Write: true, List: true}, time.Now().Add(time.Hour), nil)
@@ -129,7 +130,7 @@ type readCloser struct{ *strings.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// What is left of a successor's lease is never told to the holder before it.
+// The remaining time of a new holder's lease is never reported to the previous holder.
 func TestTimeLeftIsNotThatOfASuccessor(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -174,6 +175,42 @@ func TestFailedAcquireEndsNoLease(t *testing.T) {
 	}
 	if r := d.current("job"); !r.State.Locked() {
 		t.Errorf("the lease that was granted before is %v", r)
+	}
+}
+
+// A process acquires a lease under an ID that another process holds, and cannot read the blob after that.
+// The failed acquire does not end the lease of the other process.
+func TestFailedReadEndsNoLease(t *testing.T) {
+	d := newDouble(t, nil)
+	must(t, open(t, client(t, d.url(), d.transport())), "job", acquire(idA, time.Minute))
+	way := faulty(t, d.transport(), leasefault.Nth(1, lease.ActionRead, leasefault.FailRequest))
+	if _, err := open(t, client(t, d.url(), way)).Do(t.Context(), "job", acquire(idA, time.Minute)); !errors.Is(err, leasefault.ErrInjected) {
+		t.Fatalf("%v, want an unknown outcome", err)
+	}
+	if r := d.current("job"); !r.State.Locked() {
+		t.Errorf("the lease that was granted before is %v", r)
+	}
+}
+
+// A change is repeated after an upload has removed the token of its first grant. The answer has that
+// token, the new ID can be renewed, and the next grant has a newer token.
+func TestRepeatedChangeAfterUpload(t *testing.T) {
+	d := newDouble(t, nil)
+	sdk := client(t, d.url(), d.transport())
+	leases := open(t, sdk)
+	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
+	must(t, leases, "job", acquire(idA, time.Minute))
+	want := must(t, leases, "job", change).Record
+	upload(t, sdk, "job", idB)
+	for _, req := range []lease.Request{change, renew(idB), change} {
+		got := must(t, leases, "job", req).Record
+		if got.ID != idB || got.Epoch != want.Epoch || got.Duration != want.Duration || got.Owner != want.Owner {
+			t.Errorf("%v: %+v, want the grant %+v", req.Action, got, want)
+		}
+	}
+	must(t, leases, "job", release(idB))
+	if next := must(t, leases, "job", acquire(idA, time.Minute)).Record; next.Epoch <= want.Epoch {
+		t.Errorf("token %d after %d", next.Epoch, want.Epoch)
 	}
 }
 

@@ -197,7 +197,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// What the service cannot do is refused when the holder is made.
+// Lease refuses options that the service does not support.
 func TestLeaseOptions(t *testing.T) {
 	leases, _ := newLeases(t)
 	for field, o := range map[string]*session.Options{

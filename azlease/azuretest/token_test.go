@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/fencedlease/lease"
@@ -165,6 +166,31 @@ func TestTokensNeverFall(t *testing.T) {
 	}
 }
 
+// The grant after the last number of a generation takes a new generation.
+func TestLastTokenOfAGeneration(t *testing.T) {
+	d := newDouble(t, nil)
+	sdk := client(t, d.url(), d.transport())
+	must(t, open(t, sdk), "job", acquire(idA, time.Minute))
+	props, err := sdk.NewBlobClient("job").GetProperties(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range props.Metadata {
+		if strings.EqualFold(key, "leaseepoch") {
+			last := fmt.Sprint(uint64(1<<33 - 2))
+			props.Metadata[key] = &last
+		}
+	}
+	if _, err := sdk.NewBlobClient("job").SetMetadata(t.Context(), props.Metadata, &blob.SetMetadataOptions{AccessConditions: azlease.Fence(idA)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []uint64{1<<33 - 1, 1<<33 + 1, 1<<33 + 2} {
+		if got := must(t, open(t, sdk), "job", acquire(idA, time.Minute)).Record.Epoch; got != want {
+			t.Errorf("epoch %d, want %d", got, want)
+		}
+	}
+}
+
 // Acquires of many new names at once take few generations from the floor blob, and all have a token.
 func TestFloorIsShared(t *testing.T) {
 	d := newDouble(t, nil)
@@ -202,8 +228,8 @@ func TestTokenThatCannotBeWritten(t *testing.T) {
 	must(t, leases, "job", acquire(idB, time.Minute))
 }
 
-// The metadata says who holds the lease, in words for people, and does not disclose the ID. What others
-// have put there stays.
+// The metadata says who holds the lease, in words for people, and does not disclose the ID. The
+// entries of other programs stay in the metadata.
 func TestMetadata(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())

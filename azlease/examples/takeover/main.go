@@ -1,6 +1,6 @@
-// Takeover runs two copies of itself that compete for the lease of one blob. It kills the copy that
-// holds the lease, and shows how the other copy takes over with a newer token. The program creates the
-// container if the container does not exist.
+// Takeover runs two copies of itself that compete for the lease of one blob. The program kills the
+// copy that holds the lease, and shows how the other copy acquires the lease with a newer token. The
+// program creates the container if the container does not exist.
 //
 //	go run ./examples/takeover
 package main
@@ -77,7 +77,7 @@ func watch() error {
 	if _, err := client.Create(context.Background(), nil); err != nil && !bloberror.HasCode(err, bloberror.ContainerAlreadyExists) {
 		return err
 	}
-	first, err := start("first")
+	first, err := startCopy("first")
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  holds it with token ", before)
-	second, err := start("second")
+	second, err := startCopy("second")
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,9 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// start starts a copy of the program and returns when the copy begins to wait for the lease.
-func start(name string) (*child, error) {
+// startCopy starts this program again, as another process. It returns when that process waits for
+// the lease.
+func startCopy(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
