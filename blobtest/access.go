@@ -39,9 +39,9 @@ var (
 	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
 )
 
-// admit authorizes the request. If the request is not authorized, admit returns a failure with the
-// reason. A shared access signature is accepted if it grants at least one of the permissions in
-// op.permissions.
+// admit authorizes the request. If the request is not authorized, admit returns a *failure that
+// states the reason. A shared access signature is accepted if it grants at least one of the
+// permissions in op.permissions.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -56,7 +56,8 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns a copy of errAuthentication whose body contains detail as the reason.
+// unauthenticated returns a copy of errAuthentication. The body of the copy contains the string
+// detail as the reason.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

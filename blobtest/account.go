@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// getServiceProperties serves Get Blob Service Properties. The answer contains the settings of a new
+// getServiceProperties serves Get Blob Service Properties. It answers with the settings of a new
 // account and the CORS rules of the server.
 func getServiceProperties(c *call) (*reply, error) {
 	b := startXML()
@@ -44,8 +44,8 @@ func (u *CORSRule) writeXML(b *bytes.Buffer) {
 	b.WriteString("</CorsRule>")
 }
 
-// getAccountInformation serves Get Account Information. The request may name any container or blob,
-// even one that does not exist.
+// getAccountInformation serves Get Account Information. A request for Get Account Information may
+// name any container or blob, even one that does not exist.
 func getAccountInformation(*call) (*reply, error) {
 	rep := newReply(http.StatusOK)
 	rep.header.Set("x-ms-sku-name", "Standard_LRS")

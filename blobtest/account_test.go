@@ -76,7 +76,7 @@ func TestAccountInformation(t *testing.T) {
 			}
 		}
 	}
-	// A shared access signature of the resource is enough, whatever it permits.
+	// Any shared access signature of the resource is enough. Its permissions do not matter.
 	signed, _ := signedClient(t)
 	const question = "?restype=account&comp=properties&"
 	ofAccount := func(srt string) string { return accountSignature(t, "sv", today, "ss", "b", "srt", srt, "sp", "l") }

@@ -5,9 +5,11 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// newAuthority returns an in-memory authority that has the limits of the Blob service. The authority
-// reads the clock once for each request. So it decides, commits and answers a request at one time.
+// newAuthority returns an in-memory authority that enforces the limits of the Blob service. The
+// authority reads the clock once for each request. So it decides, commits and answers a request at
+// one time.
 func newAuthority(clock *Clock) lease.Authority {
-	// The service never forgets a lease ID, so this authority keeps records longer than any test runs.
+	// The Blob service never forgets a lease ID, so this authority keeps records longer than any test
+	// runs.
 	return memory.New(&memory.Options{Clock: clock, Limits: lease.AzureLimits, Retention: century}).Authority()
 }

@@ -24,7 +24,8 @@ func (c *call) readBody() ([]byte, error) {
 	if err := c.reserve(n); err != nil {
 		return nil, err
 	}
-	// The context cannot interrupt a read of the body, so the connection gets a read deadline.
+	// A context cannot interrupt a read of the request body, so readBody sets a read deadline on the
+	// connection.
 	deadline, _ := c.ctx.Deadline()
 	_ = c.conn.SetReadDeadline(deadline) // in a test the connection may not support deadlines
 	var b bytes.Buffer
@@ -75,7 +76,7 @@ func (c *call) checkCRC64(data []byte) error {
 	return nil
 }
 
-// rejectBody returns a failure if the request has a body that is not empty.
+// rejectBody returns a failure if the body of the request is not empty.
 func (c *call) rejectBody() error {
 	if c.r.ContentLength != 0 && c.r.Body != nil && c.r.Body != http.NoBody {
 		var one [1]byte

@@ -56,9 +56,9 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	return c
 }
 
-// reserve makes sure that at least n bytes of the quota are reserved for the call. The bytes in
-// c.reserved are released after the answer. A call that stores n bytes must subtract n from
-// c.reserved, so that these bytes stay reserved.
+// reserve makes sure that at least n bytes of the quota are reserved for the request. After the
+// answer, the bytes in c.reserved become free for other requests. Code that stores n bytes must
+// therefore subtract n from c.reserved.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -78,7 +78,7 @@ type reply struct {
 func newReply(status int) *reply { return &reply{status: status, header: http.Header{}} }
 
 // locate parses the address of the resource. The path is /account/container/blob. If the first label
-// of the host names the account, the path is /container/blob.
+// of the host name is the account, the path is /container/blob.
 func (c *call) locate() error {
 	path := c.r.URL.Path
 	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery {
@@ -151,9 +151,9 @@ func (c *call) locateSnapshot() (err error) {
 }
 
 // checkContainerName returns an error if the name of a container is not valid. A name must have "3
-// through 63 characters". The characters must be lower-case letters, digits and dashes. A dash must be
-// between two letters or digits. If both the length and a character are invalid, the error reports the
-// length.
+// through 63 characters". All characters of a container name must be lower-case letters, digits or
+// dashes. A dash must be between two letters or digits. If both the length and a character are
+// invalid, the error reports the length.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
 		return errNameLength
@@ -174,8 +174,9 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets the version of the service that the request selects. It looks for the version
-// first in the header x-ms-version, then in the parameter api-version and then in the parameter sv.
+// chooseVersion sets c.version to the version of the service that the request names. It looks for the
+// version in the header x-ms-version, then in the query parameter api-version and then in the query
+// parameter sv.
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -209,8 +210,8 @@ const (
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime sets the deadline of the request. The time limit is the shorter of [Options.Timeout] and
-// the query parameter timeout. The query parameter is "expressed in seconds".
+// limitTime sets the deadline of the request. The time limit of a request is the shorter of
+// [Options.Timeout] and the query parameter timeout. The query parameter is "expressed in seconds".
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {

@@ -28,12 +28,12 @@ type waiter struct {
 	ch chan time.Time
 }
 
-// NewClock returns a clock that stands still at the time start until the test moves it.
+// NewClock returns a clock that shows the time start and stands still until the test moves it.
 func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
-// NewFastClock returns a clock that begins at start and runs rate times as fast as real time. At rate
-// 60, the clock moves a minute in each real second. At rate 0, the clock stands still. A negative rate
-// and NaN count as 0.
+// NewFastClock returns a clock that begins at the time start and runs rate times as fast as real
+// time. At rate 60, the clock moves a minute in each real second. At rate 0, the clock stands still.
+// A negative rate and NaN count as 0.
 func NewFastClock(start time.Time, rate float64) *Clock {
 	start = start.Round(0).UTC()
 	if math.IsNaN(rate) {
@@ -69,9 +69,9 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d. Before it returns, Advance sends the time to every channel of
-// [Clock.After] that is due. A negative d counts as 0, because the clock of an authority must never
-// run backward.
+// Advance moves the clock forward by d. Before it returns, Advance sends the new time to every
+// channel from [Clock.After] whose duration has passed. A negative d counts as 0, because the clock
+// of an authority must never run backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.waiters = rest
 }
 
-// After returns a channel with capacity 1. The channel receives the time when the clock has moved
-// forward by at least d.
+// After returns a channel with capacity 1. When the clock has moved forward by at least d, the clock
+// sends its current time to the channel.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// The timer fires a little late on purpose, because nothing would wake the waiter after an
-		// early timer.
+		// The timer fires one millisecond late on purpose. If the timer fired before the time w.at, Advance
+		// would send nothing to the channel. There is no second timer that would call Advance later.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

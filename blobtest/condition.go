@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// conditions holds the conditional headers of a request, or those for the source of a copy.
+// conditions holds either the conditional headers of a request, or the conditional headers that a
+// copy request has for its source.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
@@ -110,9 +111,10 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If q.all is
-// set and the request has both conditions, it is enough that one of them holds. The documentation
-// says: "If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
+// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a
+// request has both If-None-Match and If-Modified-Since and q.all is set, it is enough that one of the
+// two conditions holds. If q.all is not set, If-Modified-Since is ignored. The documentation says:
+// "If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {
@@ -140,7 +142,7 @@ func (q *conditions) checkRead(etag string, modified time.Time) error {
 	return nil
 }
 
-// missingReadError returns the failure of a read whose blob does not exist.
+// missingReadError returns the failure for a read of a blob that does not exist.
 func (q *conditions) missingReadError() error {
 	if slices.Contains(q.noneMatch, "*") {
 		return errUnsatisfiable
@@ -148,7 +150,7 @@ func (q *conditions) missingReadError() error {
 	return q.missingError()
 }
 
-// missingError returns the failure of a write or a lease operation whose blob does not exist.
+// missingError returns the failure for a write or a lease operation on a blob that does not exist.
 func (q *conditions) missingError() error {
 	if q.match != nil {
 		return errCondition

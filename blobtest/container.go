@@ -49,7 +49,8 @@ func (c *call) create(attrs *attributes) error {
 }
 
 // publicAccess parses the header x-ms-blob-public-access, whose value is "container", "blob" or "".
-// The server stores and returns the value of this header, but never allows public access.
+// The server stores the value of this header and returns it, but never allows public access to a
+// container.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {
@@ -67,7 +68,7 @@ func getContainer(c *call) (*reply, error) {
 	leave()
 	rep := newReply(http.StatusOK)
 	c.describe(rep, f.etag, f.modified)
-	f.metadata.write(rep.header)
+	f.metadata.setHeaders(rep.header)
 	if c.query.Get("comp") == "" {
 		c.addLease(rep, res.Record)
 		rep.header.Set("x-ms-has-immutability-policy", "false")
@@ -117,8 +118,8 @@ func deleteContainer(c *call) (*reply, error) {
 	return newReply(http.StatusAccepted), nil
 }
 
-// enterContainer locks the container, evaluates the conditions and checks the lease. If the returned
-// error is nil, the caller must call leave to unlock the container.
+// enterContainer locks the container, evaluates the conditional headers and checks the lease of the
+// container. If the returned error is nil, the caller must call leave to unlock the container.
 func (c *call) enterContainer(use lease.Action) (f findResult, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {
@@ -155,8 +156,8 @@ func (a *account) addContainer(name string, b *container) {
 	a.containers[name] = b
 }
 
-// removeContainer removes a container and returns the size of the container. The size is 0 if the
-// container does not exist.
+// removeContainer removes a container and returns its size in bytes. The size is 0 if the container
+// does not exist.
 func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,7 +20,7 @@ type copyInfo struct {
 	completed time.Time
 }
 
-func (k *copyInfo) write(h http.Header) {
+func (k *copyInfo) setHeaders(h http.Header) {
 	if k == nil {
 		return
 	}
@@ -31,14 +31,14 @@ func (k *copyInfo) write(h http.Header) {
 	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
 }
 
-// copyBlob serves the operations Copy Blob and Copy Blob From URL. The second operation has the header
-// x-ms-requires-sync. The source must be in the same account. The server reads the source and writes
-// the destination before it answers the request. In the service, a Copy Blob may continue after the
-// answer. Therefore a lease on its destination must be infinite.
+// copyBlob serves the operations Copy Blob and Copy Blob From URL. The second operation has the
+// header x-ms-requires-sync. The source must be in the same account. The server reads the source of a
+// copy and writes the destination before it answers the request. In the service, a Copy Blob may
+// continue after the answer. Therefore a lease on its destination must be infinite.
 //
-// Before version 2012-02-12, the lease of the destination may have any duration. The destination then
-// does not describe the copy. Before version 2012-02-12, "a successful operation returns status code
-// 201 (Created)".
+// Before version 2012-02-12, the lease of a copy's destination may have any duration. The destination
+// then does not describe the copy. Before version 2012-02-12, "a successful operation returns status
+// code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))

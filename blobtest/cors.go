@@ -41,7 +41,7 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	header.Set("Vary", "Origin")
 	for i := range h.o.CORS {
 		if u := &h.o.CORS[i]; u.matches(origin, r.Method) {
-			u.write(header, origin)
+			u.setHeaders(header, origin)
 			if len(u.ExposedHeaders) > 0 {
 				header.Set("Access-Control-Expose-Headers", strings.Join(u.ExposedHeaders, ","))
 			}
@@ -50,10 +50,10 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// write sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials.
+// setHeaders sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials.
 // Access-Control-Allow-Origin "returns the value of the origin request header in case of a match".
 // Access-Control-Allow-Credentials "will be set to true" if the rule "does not allow all origins".
-func (u *CORSRule) write(header http.Header, origin string) {
+func (u *CORSRule) setHeaders(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
 		return
@@ -86,7 +86,7 @@ func (c *call) preflight() (*reply, error) {
 			continue
 		}
 		rep := newReply(http.StatusOK)
-		u.write(rep.header, origin)
+		u.setHeaders(rep.header, origin)
 		rep.header.Set("Access-Control-Allow-Methods", method)
 		if len(headers) > 0 {
 			rep.header.Set("Access-Control-Allow-Headers", strings.Join(headers, ","))

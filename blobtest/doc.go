@@ -1,6 +1,6 @@
 // Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
-// clients of any language connect to it over HTTP. A test moves the clock forward instead of waiting
-// until a lease of 15 seconds expires.
+// clients of any language connect to it over HTTP. A test does not wait until a lease of 15 seconds
+// expires, but moves the clock of the server forward.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -17,17 +17,17 @@
 // # Leases
 //
 // A [lease.Authority] grants the leases. NewServer creates an authority in memory, or uses an
-// authority of your own. Your authority may be wrapped to inject faults. The server translates each
-// request of a client and sends it to the authority. The server answers with the status codes and
-// error codes of the service. The authority alone decides whether a lease is granted, and whether a
-// read or a write is admitted.
+// authority of your own. Your authority may be wrapped to inject faults. For each request of a
+// client, the server sends a request to the authority. The server translates the result into the
+// status codes and error codes of the Blob service. The authority alone decides whether a lease is
+// granted, and whether a read or a write is admitted.
 //
-// For each blob, the server checks the lease and changes the content in one step. No other request to
-// the server can come between the check and the change. However, a program that calls the authority
-// directly can change the lease at any time.
+// When a client writes to a blob, the server checks the lease and changes the content in one step. No
+// other request to the server can come between the check of the lease and the change of the content.
+// However, a program that calls the authority directly can change the lease at any time.
 //
-// Each request has a single time. If the server created the authority itself, the decision about a
-// request and the answer to it have the same time.
+// Each request has a single time. If the server created the authority itself, the authority's decision
+// and the header Date of the answer use the same time.
 //
 // # What is served
 //
@@ -43,12 +43,12 @@
 // Shared Key Lite, and the shared access signatures of accounts and services. The server stores and
 // returns the access tier of a blob and the public access of a container, but neither has an effect.
 //
-// The server refuses all other requests with the error codes that the service uses for unsupported
-// features. The server does not support append and page blobs, tags, access policies, batches, or
-// changes to the properties of the account.
+// The server refuses unsupported requests with the error codes that the service itself uses for
+// unsupported features. The server does not support append and page blobs, tags, access policies,
+// batches, or changes to the properties of the account.
 //
-// The first segment of the path names the account, as in the emulator. The account can also be the
-// first label of the host, as in the service, if ".blob." follows that label.
+// The first segment of the path of a URL names the account, as in the storage emulator. The account
+// can also be the first label of the host, as in the service, if ".blob." follows that label.
 // http://127.0.0.1:10000/name/box and http://name.blob.localhost:10000/box are the same container.
 //
 // # Differences from the service

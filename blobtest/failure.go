@@ -10,8 +10,8 @@ import (
 )
 
 // A failure is the answer to a request that fails. Its status, error code and text are those of the
-// service. The field text is both the reason phrase of the response and the message in its body.
-// Failures are shared and never changed. The method with returns a changed copy.
+// service. The field named text holds the reason phrase of the response, which is also the message in
+// the body. Failures are shared and never changed. The method with returns a changed copy.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -97,13 +97,15 @@ func badHeader(r *http.Request, name string) *failure {
 // noHeader returns the failure for a missing header.
 func noHeader(name string) *failure { return errMissingHeader.with("HeaderName", name) }
 
-// badQuery returns a copy of f that contains the name and the value of a query parameter.
+// badQuery returns a copy of f that also contains the name and the value of an invalid query
+// parameter.
 func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers err. An expired deadline is answered as a timeout. Any
-// other error is answered as an internal error, because the outcome of the request is unknown.
+// failureOf returns the failure that answers err. If err is an expired deadline, failureOf returns a
+// timeout. If err is neither a *failure nor an expired deadline, failureOf returns an internal error,
+// because the outcome of the request is unknown.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -129,7 +131,7 @@ func (f *failure) xmlBody(requestID string, now time.Time) []byte {
 	return b.Bytes()
 }
 
-// sevenDigits is the format of times in XML and in the names of snapshots.
+// sevenDigits is the time format that the service uses in XML and in the names of snapshots.
 const sevenDigits = "2006-01-02T15:04:05.0000000Z"
 
 func element(b *bytes.Buffer, name, value string) {
@@ -138,9 +140,9 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// writeText writes value and escapes the characters that XML reserves. Line breaks are not escaped,
-// because the service does not escape them in messages. A character that XML does not allow becomes
-// U+FFFD.
+// writeText writes the string value and escapes the characters that XML reserves. Line breaks are not
+// escaped, because the service does not escape them in error messages. A character that XML does not
+// allow becomes U+FFFD.
 func writeText(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// gates holds a lock, called a gate, for each resource in use. A request holds the gate from its check
-// of the lease until its change of the resource, so that no other request comes between the two. While
-// a request holds a gate, it may wait for the authority. A gate is a channel and not a mutex, so that
-// a request can stop waiting for the gate when its context ends. A name takes memory only while
-// requests use it.
+// gates holds a lock, called a gate, for each resource in use. A request holds the gate of a resource
+// from the check of the lease until the change of the resource. No other request can come between the
+// check and the change. While a request holds a gate, it may wait for an answer of the authority. A
+// gate is a channel and not a mutex, so that a request can stop waiting for the gate when the context
+// of the request ends. A name takes memory only while requests use it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate
@@ -20,8 +20,8 @@ type gate struct {
 	users int           // requests that hold the gate or wait for it
 }
 
-// enter waits until no other request holds the gate of the name. If the returned error is nil, the
-// caller must call leave once.
+// enter waits until no other request holds the gate of the named resource, and then takes the gate.
+// If the returned error is nil, the caller must call leave once to give the gate back.
 func (g *gates) enter(ctx context.Context, name string) (leave func(), err error) {
 	t := g.join(name)
 	select {

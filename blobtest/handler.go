@@ -32,10 +32,11 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler returns a Handler whose leases are granted by auth, which may inject faults. If auth is
-// nil, the Handler creates an authority in memory with the limits of the service. That authority runs
-// on [Options.Clock]. If an option is not valid, the error is a [*lease.FieldError]. NewHandler also
-// returns an error if one of [Options.Containers] cannot be created.
+// NewHandler returns a Handler that uses the authority auth to grant leases. The authority may inject
+// faults. If auth is nil, the Handler creates an authority in memory with the limits of the service.
+// That authority runs on [Options.Clock]. If an option is not valid, NewHandler returns a
+// [*lease.FieldError]. NewHandler also returns an error if one of [Options.Containers] cannot be
+// created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -116,8 +117,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the log line of a request. If the status is 500 or more, the line also contains the
-// error, because the answer to the client does not contain it.
+// log writes the log line of a request. If the status is 500 or more, the log line also contains the
+// error, because the client does not get the error.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -253,9 +254,9 @@ func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// requestTime returns the time of the request. If the Handler created the authority, requestTime
-// returns the time of the authority's last answer. Otherwise, or if the authority has not been called,
-// it returns the current time of the clock.
+// requestTime returns the time of the request. If the Handler created the authority, and an answer of
+// the authority to this request contained a time, requestTime returns the last such time. In all
+// other cases, the first call of requestTime reads the clock, and later calls return the same time.
 func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -263,8 +264,8 @@ func (c *call) requestTime() time.Time {
 	return c.now
 }
 
-// do sends a request to the authority. If the authority refuses the request, do returns the refusal as
-// a failure.
+// do sends a request to the authority. If the authority refuses the request, the returned error is a
+// *failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
 	res, err := c.askAuthority(req)
@@ -277,9 +278,10 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns a failure if the lease does not admit the read or the write, and nil otherwise.
-// It does not change the lease, because the request fails in any case. For example, a failed write
-// must not prevent the renewal of an expired lease.
+// wouldRefuse returns a failure if the lease does not admit the given read or write, and nil
+// otherwise. It is called for a request that fails anyway, and does not change the lease. The holder
+// of an expired lease can renew the lease until a write succeeds, so a write that fails must not
+// change the lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -291,8 +293,8 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// endOldLease ends any lease that an earlier resource of the same name has left, because a new
-// resource has no lease. The result is the time of the authority.
+// If an earlier resource of the same name had a lease, endOldLease ends that lease. A new resource
+// must begin without a lease. The result is the time of the authority.
 func (c *call) endOldLease() (time.Time, error) {
 	for range 3 { // repeats only if another request leases the name in between
 		res, err := c.askAuthority(lease.Request{Action: lease.ActionWrite})

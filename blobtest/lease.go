@@ -62,8 +62,9 @@ func leaseResource(c *call) (*reply, error) {
 }
 
 // startStopwatch returns a function that measures the time since startStopwatch was called. The
-// function measures on the server's clock and on the machine's clock, and returns the longer time. The
-// function reads both clocks, because an authority of the user may run on either of them.
+// function measures the time on the server's clock and on the machine's clock, and returns the longer
+// result. The reason is that NewHandler accepts any authority, and the authority may use either
+// clock.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
@@ -73,11 +74,11 @@ func (c *call) startStopwatch() (elapsed func() time.Duration) {
 // the break period and the remaining duration of the lease. The caller truncates the result to
 // seconds.
 //
-// The argument took is the time that the call of the authority took. If a part of the break period has
-// passed during that call, the result is still the full break period.
-func breakTime(req lease.Request, res lease.Result, took time.Duration) time.Duration {
+// The call to the authority took the duration callTime. If a part of the break period passed during
+// the call to the authority, breakTime still returns the full break period.
+func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
-	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+took >= period {
+	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
 		return period
 	}
 	return left
@@ -92,7 +93,7 @@ var leaseStatus = map[lease.Action]int{
 }
 
 // checkResource returns the entity tag of the resource and the time of its last change. It returns a
-// failure if the resource does not exist or a condition does not hold.
+// failure if the resource does not exist or if a condition of the request does not hold.
 func (c *call) checkResource(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
@@ -160,9 +161,10 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	return req, nil
 }
 
-// parseProposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for
-// acquire, required for change. [...] The Blob service returns 400 (Invalid request) if the proposed
-// lease ID is not in the correct format."
+// parseProposed parses the header x-ms-proposed-lease-id. The documentation says of
+// x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for acquire, required for change.
+// [...] The Blob service returns 400 (Invalid request) if the proposed lease ID is not in the correct
+// format."
 func (c *call) parseProposed(a lease.Action) (id lease.ID, err error) {
 	s := c.header(headerProposed)
 	switch {
@@ -177,9 +179,9 @@ func (c *call) parseProposed(a lease.Action) (id lease.ID, err error) {
 	return id, nil
 }
 
-// parseDuration parses the header x-ms-lease-duration: "only allowed and required on an acquire
-// operation. Specifies the duration of the lease, in seconds, or negative one (-1) for a lease that
-// never expires."
+// parseDuration parses the header x-ms-lease-duration. The documentation says of x-ms-lease-duration:
+// "only allowed and required on an acquire operation. Specifies the duration of the lease, in
+// seconds, or negative one (-1) for a lease that never expires."
 func (c *call) parseDuration(old bool) (time.Duration, error) {
 	s := c.header(headerDuration)
 	switch {
@@ -193,8 +195,8 @@ func (c *call) parseDuration(old bool) (time.Duration, error) {
 	return c.parseSeconds(headerDuration, s)
 }
 
-// parsePeriod parses the header x-ms-lease-break-period: "the proposed duration of seconds that the
-// lease should continue before it is broken, between 0 and 60 seconds."
+// parsePeriod parses the header x-ms-lease-break-period. The documentation says: "the proposed duration
+// of seconds that the lease should continue before it is broken, between 0 and 60 seconds."
 func (c *call) parsePeriod() (lease.Period, error) {
 	s := c.header(headerPeriod)
 	if s == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A leaseStep is one lease operation, or one use of the blob, and what it must answer.
+// A leaseStep is one lease operation, or one use of the blob, and the expected answer.
 type leaseStep struct {
 	wait   time.Duration // before the step
 	what   string        // a lease action, or put, copy or sync copy

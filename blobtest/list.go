@@ -35,8 +35,8 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
-// includeValues lists the allowed values of the parameter include. The values in the second line have
-// no effect, because the server does not store such data.
+// includeValues lists the allowed values of the query parameter include. The value "deleted" and the
+// values after it in the list have no effect, because the server does not store such data.
 var includeValues = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy", "system",
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions",
@@ -76,8 +76,8 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account. The URL names the account in the host or in the path, as
-// the URL of the request does.
+// endpoint returns the URL of the account. If the host of the request names the account, the host of
+// the returned URL names the account, too. Otherwise the path of the returned URL names the account.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {
@@ -146,7 +146,8 @@ func writeMetadata(b *bytes.Buffer, p page, m metadata) {
 	b.WriteString("</Metadata>")
 }
 
-// writeName writes a name. If XML does not allow a character of the name, the name is percent-encoded.
+// writeName writes a name. If XML does not allow a character of the name, writeName percent-encodes
+// the name.
 func writeName(b *bytes.Buffer, name string) {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == utf8.RuneError || r == 0xFFFE || r == 0xFFFF

@@ -34,16 +34,17 @@ type Options struct {
 	// server verifies neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable makes the server follow the table of outcomes in the documentation, which differs
-	// from the real service in three cases. The cases are a read of a leased blob, a write of a leased
-	// blob and a read of a breaking blob, each with a wrong lease ID. If PublishedTable is set, the
-	// server answers these three cases with 409. Default: 412, as the service answers.
+	// PublishedTable makes the server follow the documented table of outcomes in three cases in which
+	// the real service answers differently. The cases are requests with a wrong lease ID: a read of a
+	// leased blob, a write of a leased blob, and a read of a blob whose lease is breaking. The same
+	// three cases exist for containers. If PublishedTable is set, the server answers all of these
+	// requests with 409. Default: 412, as the service answers.
 	PublishedTable bool
 
-	// Clock is the server's clock. The server uses it for the times in its answers, and to check
+	// Clock is the server's clock. The server uses the Clock for the times in its answers, and to check
 	// whether a shared access signature has expired. If the server creates its own authority, that
 	// authority uses this Clock too. The Clock must show a time after the zero time. Default: a clock
-	// that stands still at the time at which the server was created.
+	// that shows the time when the server was created, and stands still.
 	Clock *Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19,
@@ -69,14 +70,15 @@ type Options struct {
 	//   - 4 KiB for every container and blob, 1 KiB for every content, 256 bytes for every block
 	//   - the bodies of requests in progress, so replacing a content needs space for both contents
 	//
-	// Leases do not count, because the authority stores them. A request that would exceed the limit is
-	// answered 507 InsufficientStorage. The service has no such limit and no such answer. Default: 1
-	// GiB, or MaxBlob if that is more.
+	// Leases do not count, because the authority stores them. If a request would exceed the limit, the
+	// server answers with the status 507 and the code InsufficientStorage. The service has no such
+	// limit and no such answer. Default: 1 GiB, or MaxBlob if that is more.
 	MaxTotal int64
 
-	// Timeout limits the time that the server takes to process a request, including the time to read
-	// its body. The query parameter timeout can shorten this limit, but not extend it. A client of a
-	// [Server] gets the same amount of time once more to read the answer. Default: 30 s.
+	// Timeout limits the time that the server takes to process a request, including the time to read its
+	// body. The query parameter timeout of a request can shorten this limit, but not extend it. After
+	// this limit, a [Server] gives the client the duration Timeout once more, to read the answer.
+	// Default: 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.

@@ -24,9 +24,9 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of the table that maps an action, the state of the lease and a Code to the
-// answer of the service. In the field name, * stands for Blob or Container. In the field text, *
-// stands for blob or container.
+// An outcome is a row of a table. The row says how the service answers if an action in a given state
+// of the lease is refused with a given [lease.Code]. In the field name, * stands for Blob or
+// Container. In the field text, * stands for blob or container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -86,14 +86,14 @@ func (o *outcome) matches(a lease.Action, s lease.State, c lease.Code) bool {
 		(o.code == 0 || o.code == c)
 }
 
-// outcomeOf returns the first row of the table that matches a refusal of the authority.
+// outcomeOf returns the first row of the table that matches the refused action, the state of the
+// lease and the Code of the refusal.
 func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
 	i := slices.IndexFunc(table, func(o outcome) bool { return o.matches(a, s, c) })
 	return table[i]
 }
 
-// toFailure returns the failure with which the server answers a request for a resource of the given
-// kind.
+// toFailure converts the outcome to the failure for a request about a resource of the given kind.
 func (o *outcome) toFailure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{

@@ -14,8 +14,8 @@ type properties struct {
 	md5                                                        []byte
 }
 
-// parseProperties parses the headers x-ms-blob-*. If fallback is set, the Content-Type of the request
-// replaces a missing x-ms-blob-content-type.
+// parseProperties parses the headers x-ms-blob-*. If fallback is true and the request has no header
+// x-ms-blob-content-type, parseProperties uses the header Content-Type.
 func (c *call) parseProperties(fallback bool) (*properties, error) {
 	p := &properties{
 		contentType:  c.header("x-ms-blob-content-type"),
@@ -40,8 +40,8 @@ func (c *call) parseProperties(fallback bool) (*properties, error) {
 	return p, nil
 }
 
-// write sets the headers of a read's answer.
-func (p *properties) write(h http.Header) {
+// setHeaders sets the headers in the answer to a read.
+func (p *properties) setHeaders(h http.Header) {
 	for name, v := range map[string]string{
 		"Content-Type": p.contentType, "Content-Encoding": p.encoding, "Content-Language": p.language,
 		"Content-Disposition": p.disposition, "Cache-Control": p.cacheControl,
@@ -93,9 +93,10 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// write sets the metadata headers of an answer. This method does not use [http.Header.Set], because
-// Set would capitalize the names. Some clients recognize the prefix x-ms-meta- only in lower case.
-func (m metadata) write(h http.Header) {
+// setHeaders sets the metadata headers of an answer. This method does not use [http.Header.Set],
+// because Set would capitalize the names. Some clients recognize the prefix x-ms-meta- only in lower
+// case.
+func (m metadata) setHeaders(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// putBlobOrCopy serves Put Blob and Copy Blob, because requests for both have the same method and
-// address.
+// putBlobOrCopy serves Put Blob and Copy Blob, because requests for these two operations have the
+// same method and URL.
 func putBlobOrCopy(c *call) (*reply, error) {
 	if c.header("x-ms-copy-source") != "" {
 		return copyBlob(c)
@@ -87,7 +87,7 @@ func (c *call) accessTier() (string, error) {
 
 // putContent stores v as the content of a blob, and creates the blob if it does not exist. It keeps
 // the snapshots of the blob. If amend is not nil, putContent calls amend after it has evaluated the
-// conditions. The function amend can change v and the answer, or return a failure.
+// conditional headers. The function passed as amend can change v and the answer, or return a failure.
 func (c *call) putContent(v *version, w write, status int, amend func(f findResult, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {

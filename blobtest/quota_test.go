@@ -44,7 +44,7 @@ func TestMaxTotal(t *testing.T) {
 				cl := newClient(t, blobtest.Options{MaxBody: 100, MaxBlob: 100, MaxTotal: int64(begun + c.takes - lacks)})
 				times := 1
 				if c.undo != "" && lacks == 0 {
-					times = 3 // what is deleted can be kept again
+					times = 3 // the quota of deleted data can be used again
 				}
 				for range times {
 					a := cl.do(c.method, c.target, c.h, c.body)

@@ -17,7 +17,7 @@ func getBlob(c *call) (*reply, error) {
 	}
 	size := r.data.size()
 	rep := newReply(http.StatusOK)
-	r.props.write(rep.header)
+	r.props.setHeaders(rep.header)
 	c.overrideHeaders(rep)
 	c.addVersion(rep, r)
 	rep.header.Set("Accept-Ranges", "bytes")
@@ -27,7 +27,7 @@ func getBlob(c *call) (*reply, error) {
 		rep.header.Set(headerTier, r.tier)
 	}
 	rep.header.Set("x-ms-creation-time", r.created.UTC().Format(http.TimeFormat))
-	r.copied.write(rep.header)
+	r.copied.setHeaders(rep.header)
 	if c.r.Method == http.MethodHead {
 		rep.header.Set("Content-Length", strconv.FormatInt(size, 10))
 		return rep, nil
@@ -67,7 +67,7 @@ func getBlob(c *call) (*reply, error) {
 // the time of the last change, the metadata and the state of the lease.
 func (c *call) addVersion(rep *reply, r reading) {
 	c.describe(rep, r.etag, r.modified)
-	r.metadata.write(rep.header)
+	r.metadata.setHeaders(rep.header)
 	if c.snapshot.IsZero() {
 		c.addLease(rep, r.record)
 	}

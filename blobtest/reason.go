@@ -14,17 +14,18 @@ import (
 
 // Package net/http has one reason phrase for each status code, but the service has one for each error
 // code. Therefore the server's connections replace the reason phrase when net/http writes a status
-// line. A connection can recognize the status line, because net/http writes one response at a time and
-// begins the first write of a response with that line.
+// line. Package net/http writes one response at a time to a connection, and the first write of a
+// response begins with the status line. So a connection can recognize the status line.
 
 type reasonKey struct{}
 
 // A connContext is the function type of [http.Server.ConnContext].
 type connContext = func(context.Context, net.Conn) context.Context
 
-// reasonContext returns a connContext that stores the connection in the context, where setReason finds
-// it. If inner is not nil, the connContext first calls inner with the connection that the listener
-// accepted. The context ends when the connection is closed.
+// reasonContext returns a connContext. The returned function stores the connection in the context,
+// where setReason finds the connection. If inner is not nil, the returned function first calls inner
+// with the connection that the original listener accepted. The context ends when the connection is
+// closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -44,8 +45,8 @@ func reasonContext(inner connContext) connContext {
 
 // outliveClient returns a context that does not end when the client hangs up. Like the service, the
 // server carries out a request even if the client has hung up. The context has the values and the
-// deadline of ctx. The contexts of net/http end when a client closes its side of the connection, even
-// if the client still waits for the answer.
+// deadline of ctx. Without outliveClient, net/http would cancel the context of a request as soon as the
+// client closes its side of the connection, even if the client still waits for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -97,8 +98,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// A reasonListener accepts connections whose reason phrases can be set. Each connection also remembers
-// how the client spells the names of metadata.
+// A reasonListener wraps each accepted connection, so that setReason can set the reason phrase of a
+// response. Each wrapped connection also remembers how the client spells the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {
@@ -106,12 +107,12 @@ func (l reasonListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reasonConn{Conn: c, spelling: spelling{answered: true, names: map[string]string{}}}, nil
+	return &reasonConn{Conn: c, spelling: spellingParser{answered: true, names: map[string]string{}}}, nil
 }
 
 type reasonConn struct {
 	net.Conn
-	spelling spelling
+	spelling spellingParser
 
 	open context.Context // until the connection is closed, or the server's context ends
 	end  context.CancelFunc
@@ -127,8 +128,8 @@ func (c *reasonConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection. The server does not call Close while a request is in progress, even if
-// the client hangs up.
+// Close closes the connection. If the client hangs up during a request, net/http calls Close only
+// after the request has ended.
 func (c *reasonConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()
@@ -150,8 +151,9 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takePhrase returns the phrase if line is the status line for which the phrase was set. It returns
-// each phrase only once. The result head is the line without its own reason phrase.
+// takePhrase returns the phrase that setReason stored for the next response. If the given line is not
+// a status line with the stored status, takePhrase keeps the phrase and returns false. Otherwise the
+// result head is the line without its own reason phrase. Each phrase is returned only once.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 )
 
 // Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again. A
-// blob that is created after Reset has no lease. Reset does not change the clock, and the tokens of
-// leases continue to rise. A concurrent request may be carried out before or after the reset. If Reset
-// returns an error, the reset may be incomplete.
+// blob that is created after Reset has no lease. Reset does not change the clock, and the fencing
+// tokens of the leases continue to rise. A concurrent request may be carried out before or after the
+// reset. If Reset returns an error, the reset may be incomplete.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.mustBeMade()
 	for _, a := range h.accounts {
@@ -29,7 +29,7 @@ func (h *Handler) Reset(ctx context.Context) error {
 	return h.createContainers(ctx)
 }
 
-// createContainers creates the containers of the options in every account.
+// In every account, createContainers creates the containers that the options name.
 func (h *Handler) createContainers(ctx context.Context) error {
 	for _, a := range h.accounts {
 		for _, name := range h.o.Containers {
@@ -44,7 +44,8 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall returns a call with which the Handler itself creates or deletes a container.
+// ownCall returns a call that does not come from a client. The Handler uses it to create or delete a
+// container.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An account holds containers. The mutex protects the map of containers and all data in the map. The
-// mutex is never locked during a call of the authority; see gates.
+// An account holds containers. The mutex protects the map of containers and all data in the map. A
+// request that waits for the authority does not hold the mutex. It holds a gate (see the type gates).
 type account struct {
 	name string
 	key  []byte
@@ -21,8 +21,8 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container exists until it is deleted. A new container with the same name is a different value, so
-// a late request for the deleted container cannot change the new one.
+// A container exists until it is deleted. A container that is created later under the same name is a
+// new value. So a late request for the deleted container cannot change the new container.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
@@ -117,8 +117,8 @@ func (f findResult) uncommittedVersion() *version {
 	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
 }
 
-// putEntry sets the entry of a blob, or removes the entry if e is nil. If b is no longer the container
-// with this name, putEntry does nothing and returns false.
+// putEntry sets the entry of a blob, or removes the entry if e is nil. If the container b was deleted
+// or replaced in the meantime, putEntry does nothing and returns false.
 func (a *account) putEntry(container string, b *container, blob string, e *entry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,9 +138,9 @@ func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name of the lease of a blob. If blob is empty, it returns the name of the
-// container's lease. The name is account/container/blob. If account/container/blob is too long for an
-// authority, a hash replaces the end of the name. No two resources share a name.
+// LeaseName returns the name of the lease of a blob. If blob is the empty string, LeaseName returns
+// the name of the container's lease. The name is account/container/blob. If the name has
+// [lease.MaxLabel] bytes or more, a hash replaces the end of the name. No two resources share a name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {

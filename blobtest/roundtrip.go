@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// RoundTrip implements [http.RoundTripper]. It answers a request without a network, so a test can use
-// an SDK client in a bubble of testing/synctest. In the bubble, a clock of [NewFastClock] with rate 1
-// runs with the time of the bubble:
+// RoundTrip implements [http.RoundTripper]. RoundTrip answers a request without a network, so a test
+// can use an SDK client in a bubble of testing/synctest. In the bubble, a clock of [NewFastClock]
+// with rate 1 runs with the time of the bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
-// If the path of the URL begins with the account, the host of the URL does not matter. If the context
-// of the request ends before the answer arrives, RoundTrip returns the error of the context. Even if
-// the client gives up, the Handler continues with the request for at most [Options.Timeout], as the
-// service does.
+// If the path of the URL begins with the account, the URL may have any host that does not itself name
+// an account. If the context of the request ends before the answer arrives, RoundTrip returns the
+// error of the context. Like the service, the Handler carries out a request even if the client gives
+// up, but for at most [Options.Timeout].
 //
 // RoundTrip returns the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -89,7 +89,7 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// toResponse returns the written answer as the response to the request r.
+// toResponse converts the written answer to the [http.Response] for the request r.
 func (w *answerWriter) toResponse(r *http.Request) *http.Response {
 	w.WriteHeader(http.StatusOK)
 	res := &http.Response{

@@ -19,8 +19,8 @@ type operation struct {
 	run          func(*call) (*reply, error)
 }
 
-// servedOperations lists the operations on accounts, containers and blobs. HEAD is served wherever GET
-// is served.
+// servedOperations lists the operations that the Handler serves on accounts, containers and blobs.
+// HEAD is served wherever GET is served.
 var servedOperations = []operation{
 	{http.MethodGet, kindService, "list", "l", "s", false, listContainers},
 	{http.MethodGet, kindSettings, "properties", "r", "s", false, getServiceProperties},
@@ -49,8 +49,8 @@ var servedOperations = []operation{
 }
 
 // route returns the operation of the request. If the Handler does not serve the operation, route
-// returns a failure. If the operation exists with other methods, the answer lists these methods in the
-// header Allow.
+// returns a failure. If the Handler serves the same address with other methods, the failure lists
+// these methods in the header Allow.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -77,9 +77,9 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters request features that the Handler does not serve. The Handler
-// refuses a request with such a header or parameter, because it would otherwise carry out only a part
-// of the request.
+// unservedHeaders and unservedParameters list the headers and query parameters of features that the
+// Handler does not support. The Handler refuses a request with one of these headers or parameters,
+// because the Handler could carry out only a part of such a request.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",

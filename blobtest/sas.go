@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// admitSignature verifies a shared access signature. The signature of an account has the fields ss and
-// srt. The signature of a service has the field sr. The times in a signature are compared with the
-// server's clock, so a test can let the signature expire.
+// admitSignature verifies a shared access signature. The signature of an account has the fields ss
+// and srt. The signature of a service has the field sr. The times in a signature are compared with
+// the server's clock, so a test can let a signature expire.
 func (c *call) admitSignature(op *operation) error {
 	q := c.query
 	for _, name := range []string{"si", "skoid", "sktid", "saoid", "suoid", "ses"} {
@@ -55,7 +55,7 @@ func (c *call) admitSignature(op *operation) error {
 	return nil
 }
 
-// These versions of the service added fields to the string that is signed.
+// These versions of the service added fields to the string that a client signs.
 const (
 	versionHeaders   lease.Version = 2013_08_15 // rscc and the like
 	versionSlashBlob lease.Version = 2015_02_21 // the resource begins with /blob
@@ -63,7 +63,7 @@ const (
 	versionResource  lease.Version = 2018_11_09 // sr and the snapshot
 	versionScope     lease.Version = 2020_12_06 // the encryption scope
 
-	// From version 2017-07-29 on, the permission to delete is enough to break a lease.
+	// From version 2017-07-29 on, the permission to delete a blob is enough to break its lease.
 	versionDeleteBreaks lease.Version = 2017_07_29
 )
 
@@ -125,7 +125,8 @@ func (c *call) overrideHeaders(rep *reply) {
 	}
 }
 
-// checkTimes checks the expiry time se of a signature, and the optional start time st.
+// checkTimes checks the field se, which holds the expiry time of a signature, and the optional field
+// st, which holds the start time.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()
 	end, err := parseISO(c.query.Get("se"))
@@ -195,7 +196,8 @@ func (c *call) checkAccountScope(op *operation) error {
 	return nil
 }
 
-// resourceType returns the letter that the field srt must contain for the operation.
+// resourceType returns the letter that the field srt of a signature must contain to permit the
+// operation.
 func (c *call) resourceType(op *operation) string {
 	switch {
 	case op.resourceType != "":
@@ -209,8 +211,8 @@ func (c *call) resourceType(op *operation) string {
 }
 
 // checkServiceScope checks the field sr of a signature, which names a kind of resource. The field sr
-// is c for a container and its blobs, b for a blob, and bs for a snapshot. On the container itself,
-// the signature of a container permits only List Blobs.
+// is c for a container and its blobs, b for a blob, and bs for a snapshot. The signature of a
+// container permits only one operation on the container itself, which is List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

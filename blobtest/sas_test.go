@@ -232,7 +232,8 @@ func TestSignatureOfACopySource(t *testing.T) {
 	}
 }
 
-// A key signs what was sent. Header names may have either order that clients use.
+// A key signs the headers and the path as the client sent them. Header names may have either order
+// that clients use.
 func TestSharedKeyText(t *testing.T) {
 	const (
 		date = "Thu, 26 Jan 2012 23:30:18 GMT"
@@ -243,7 +244,7 @@ func TestSharedKeyText(t *testing.T) {
 		version string
 		target  string
 		h       []string
-		text    string // what is signed after the method
+		text    string // the signed text after the method
 		lite    bool
 		status  int
 	}{

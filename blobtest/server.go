@@ -68,8 +68,8 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	return s, nil
 }
 
-// HTTPServer returns an [http.Server] that serves the Handler. The server limits the size of headers,
-// and has timeouts against slow clients.
+// HTTPServer returns an [http.Server] that serves the Handler. The returned server limits the size of
+// headers, and has timeouts against slow clients.
 func (h *Handler) HTTPServer() *http.Server {
 	h.mustBeMade()
 	return &http.Server{
@@ -84,8 +84,9 @@ func (h *Handler) HTTPServer() *http.Server {
 	}
 }
 
-// Serve accepts connections on l until s is closed or shut down, and then returns nil. Unlike the
-// method Serve of s, it does the following:
+// Serve accepts connections on l until s is closed or shut down, and then returns nil. If s.Serve
+// returns an error other than [http.ErrServerClosed], Serve returns that error. Unlike s.Serve, it
+// does the following:
 //
 //   - It answers with the reason phrases of the service.
 //   - It sends headers in the case that the service uses.
@@ -103,21 +104,21 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], its leases
-// also expire according to the new time. An authority that the server creates itself runs on
+// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], the new
+// time also decides which leases have expired. An authority that the server creates itself runs on
 // [Options.Clock].
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
-// Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is empty,
-// it returns the record of the container's lease. Lease changes nothing. After a blob is deleted, the
-// record of its lease stays until a new blob of that name is created.
+// Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is the
+// empty string, Lease returns the record of the container's lease. Lease changes nothing. After a
+// blob is deleted, the record of its lease stays until a new blob of that name is created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob in the account [Server.Account]. If blob is empty,
-// it returns the name of the container's lease.
+// LeaseName returns the name of the lease of a blob in the account [Server.Account]. If blob is the
+// empty string, LeaseName returns the name of the container's lease.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }

@@ -330,7 +330,7 @@ func (f authorityFunc) Do(ctx context.Context, name string, req lease.Request) (
 	return f(ctx, name, req)
 }
 
-// The connection of a client that does not send what it announced is closed after the timeout.
+// If a client does not send the whole request, its connection is closed after the timeout.
 func TestSlowClients(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: 50 * time.Millisecond})
 	for _, raw := range []string{

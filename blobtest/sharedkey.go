@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// admitSharedKey verifies the header Authorization. The header is "SharedKey account:signature" or
-// "SharedKeyLite account:signature". The age of the request is ignored, because the client does not
-// run on the server's clock.
+// admitSharedKey verifies the header Authorization. The value of the header Authorization is
+// "SharedKey account:signature" or "SharedKeyLite account:signature". The age of the request is
+// ignored, because the client does not run on the server's clock.
 func (c *call) admitSharedKey() error {
 	scheme, rest, ok := strings.Cut(c.header("Authorization"), " ")
 	name, sig, signed := strings.Cut(strings.TrimSpace(rest), ":")
@@ -104,8 +104,8 @@ func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	return b.String()
 }
 
-// canonicalResource returns the account, the path as the client sent it, and the query parameters.
-// Shared Key Lite signs only the parameter comp.
+// canonicalResource returns the part of the signed string that consists of the account, the path as
+// the client sent it, and the query parameters. Shared Key Lite signs only the parameter comp.
 func (c *call) canonicalResource(lite bool) string {
 	path, _, _ := strings.Cut(c.r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 { // absolute form

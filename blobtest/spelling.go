@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// A spelling remembers how the client spelled the names of metadata in a request. The server's
-// connections parse these names, because net/http does not keep the case of header names. The
-// documentation says: "Metadata names preserve the case with which they were created, but are
-// case-insensitive when set or read."
+// A spellingParser reads the bytes of a connection, and stores how the client spelled the names of
+// metadata in a request. The server needs this parser, because net/http does not keep the case of
+// header names. The documentation says: "Metadata names preserve the case with which they were
+// created, but are case-insensitive when set or read."
 //
-// A spelling parses the head of a request and then ignores all bytes until the request is answered.
-// The ignored bytes are the body of the request, or further requests that the client pipelined. The
-// server stores the metadata names of a pipelined request in lower case.
-type spelling struct {
+// A spellingParser parses the head of a request and then ignores all bytes until the request is
+// answered. The ignored bytes are the body of the request, or further requests that the client
+// pipelined. The server stores the metadata names of a pipelined request in lower case.
+type spellingParser struct {
 	mu       sync.Mutex
 	answered bool              // the next bytes belong to a head, or come before a head
 	left     int               // bytes that the head may still have; 0 before it begins
@@ -30,7 +30,7 @@ const (
 )
 
 // read parses the next bytes that the client sent.
-func (s *spelling) read(p []byte) {
+func (s *spellingParser) read(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.answered {
@@ -45,10 +45,11 @@ func (s *spelling) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. Before
-// the head of a request, keepPart stores only the last maxEnd bytes of a line, because the line may
-// belong to a body.
-func (s *spelling) keepPart(part []byte) {
+// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. A line
+// before the head of a request may belong to an earlier body and be very long. Of a line before a
+// head, keepPart stores only the last maxEnd bytes. The last maxEnd bytes show whether the line is
+// the first line of a head.
+func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
 		return
@@ -57,7 +58,7 @@ func (s *spelling) keepPart(part []byte) {
 	s.line = append(s.line[:0], s.line[max(0, len(s.line)-maxEnd):]...)
 }
 
-func (s *spelling) readLine(line []byte) {
+func (s *spellingParser) readLine(line []byte) {
 	if s.left == 0 {
 		if bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0")) {
 			s.left = maxHead
@@ -76,15 +77,15 @@ func (s *spelling) readLine(line []byte) {
 
 // beginAnswer must be called before each part of an answer is written. All bytes that the client sends
 // after a call of beginAnswer belong to another request.
-func (s *spelling) beginAnswer() {
+func (s *spellingParser) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered, s.left, s.line = true, 0, s.line[:0]
 	clear(s.names)
 }
 
-// spellingOf returns a metadata name as the client spelled it in the request. The argument name is in
-// lower case, and ctx is the context of the request.
+// spellingOf returns a metadata name as the client spelled it in the request. The caller passes the
+// name in lower case, and the context of the request.
 func spellingOf(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -100,8 +101,8 @@ func spellingOf(ctx context.Context, name string) string {
 
 // setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
 // ignores the case of header names, but a script that searches the output of curl does not. If a
-// program calls a Handler without a server, all names become canonical, because the program reads them
-// with [http.Header.Get].
+// program calls a Handler without a server, setHeaderCase changes all names to the canonical form of
+// net/http, so that the program can read the headers with [http.Header.Get].
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -15,9 +15,9 @@ type write struct {
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare checks everything that does not depend on the lease, and returns the change or a
-	// failure. If both prepare and the lease refuse the write, the client gets the refusal of the
-	// lease.
+	// prepare checks everything that does not depend on the lease, and returns the change or a failure.
+	// If prepare returns a failure and the lease does not admit the write either, the client learns only
+	// that the lease does not admit the write.
 	prepare func(f findResult) (plan, error)
 }
 
@@ -76,8 +76,9 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	return rep, nil
 }
 
-// admitCreation admits a new blob and returns the time of its creation. A new blob has no lease, so a
-// request with a lease ID is refused. Versions before 2013-08-15 ignore the lease ID.
+// admitCreation admits a request that creates a blob, and returns the time of the creation. A new
+// blob has no lease, so admitCreation refuses a request with a lease ID. Versions before 2013-08-15
+// ignore the lease ID.
 func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
 		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
@@ -149,8 +150,8 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	return r, cond.checkRead(r.etag, r.modified)
 }
 
-// admitSnapshot admits a request for a snapshot. A snapshot cannot be leased, so a request with a lease
-// ID is refused.
+// admitSnapshot admits a request for a snapshot. A snapshot cannot be leased, so admitSnapshot
+// refuses a request with a lease ID.
 func (c *call) admitSnapshot(use lease.Action) error {
 	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
 		return c.refused(use, lease.Result{}, err)

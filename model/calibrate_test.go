@@ -254,8 +254,8 @@ var brokenSteps = []struct {
 	}},
 }
 
-// TestReplayFindsBrokenAuthorities records authorities that are broken; the model can do
-// what the right one does and nothing of this.
+// TestReplayFindsBrokenAuthorities records the traces of broken authorities. For each of them, the
+// model must reject at least one of 20 traces.
 func TestReplayFindsBrokenAuthorities(t *testing.T) {
 	p := replayer(t)
 	for _, b := range brokenSteps {

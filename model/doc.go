@@ -13,29 +13,36 @@
 //	table.pml      a table of the transitions of machine.pml
 //	replay.pml     the replay of a recorded run
 //
-// The decisions of a single holder are not modelled, because the tests of package session already
-// run the code of a holder with every order of events. The models cover the authority over a store,
-// the drift of clocks over any length of time, the guard, and the published table.
+// The tests of package session already run the Go code of a holder through the possible orders of
+// its events, up to a maximum number of states. Therefore the models do not describe how a holder
+// decides. The models contain an authority that uses a store, clocks that drift for any length of
+// time, the guard of a resource, and the tables of outcomes in the documentation of Azure Blob
+// leases.
 //
-// Every search is complete within its bounds. Some models limit neither the time nor the number of
-// times that a lease is acquired. To keep the number of states finite, these models use relative
-// times, and reuse an ID when no part of the model refers to the ID any more. Each model also has
+// Every search is complete within its bounds. Some models have no limit on time, and no limit on
+// the number of acquisitions. To keep the number of states finite, these models use relative times,
+// and reuse a lease ID when no part of the model refers to that ID any more. Each model also has
 // switches that add known errors to the model. The tests require that the search finds a
 // counter-example for each known error.
 //
 // The code is compared with the models in two ways. First, TestTable compares each transition of
 // machine.pml with the result of lease.Step. Second, a [Recorder] records the steps of an authority
-// and its holders in a trace, and [Replayer.Replay] searches the model for a behaviour with the
-// same steps. The authority in a trace uses the clock of its store, and all holders use package
-// time. The resolution of a trace is one microsecond. A trace cannot contain requests of a protocol
-// version before 2012-02-12.
+// and its holders in a trace, and [Replayer.Replay] checks that the model can take the same steps.
+// In a trace, the times of the authority come from the clock of its store, and the times of all
+// holders come from package time. The resolution of a trace is one microsecond. A trace cannot
+// contain requests of a version of the Azure protocol before 2012-02-12.
 //
-// The simulator in internal/check can add twenty faults to a run. The model can replay runs with
-// thirteen of these faults without any [Departure]. A break without a grace period and a store
-// clock that is set forward need the departure [Excluded], because promise 2 excludes both faults.
-// A store whose leases start again after a restart and a store clock that is set back need the
-// departure [Lengthened]. The model rejects runs with the other three faults, because it does not
-// cover them:
+// The simulator in internal/check can add twenty kinds of faults to a run. The model can replay
+// runs with thirteen of these kinds of faults without any [Departure]. Four other kinds need a
+// departure:
+//
+//   - A break without a grace period needs [Excluded], because promise 2 does not cover it.
+//   - A store clock that is set forward needs [Excluded], for the same reason.
+//   - A restart of the store needs [Lengthened] if the full duration of each lease begins again,
+//     because the leases then last longer than granted.
+//   - A store clock that is set back needs [Lengthened], for the same reason.
+//
+// The model rejects runs with the other three kinds, because it does not cover them:
 //
 //   - a store that loses its memory, so that a token can be less than an earlier token (SPEC S3)
 //   - a load that returns an old record (SPEC S8)
@@ -44,14 +51,15 @@
 //
 // # Bounds
 //
-// The search of promise 1 uses 2 servers, 2 IDs and 3 grants. The search of promise 2 uses 2
-// holders and leases of 3 to 5 ticks. A clock may miss up to 2 of these ticks. At any time, 2 or 3
-// IDs are in use. An ID that is no longer in use may be drawn again as a new ID. The search of
-// promise 3 uses 3 holders of 2 sections each.
+// The search for violations of promise 1 covers 2 servers, 2 IDs and 3 grants. The search for
+// violations of promise 2 covers 2 holders and leases of 3 to 5 ticks. A clock may miss up to 2 of
+// these ticks. At any time, 2 or 3 IDs are in use. When a lease ID is no longer in use, the model
+// may use the same number again as a new ID. The search for violations of promise 3 covers 3
+// holders, and each of them changes the resource up to 2 times.
 //
-// In lease.pml all leases are finite. The searches of hand-over and take-over use 2 IDs, and with
-// the flag -long also 3 IDs. A holder that retries a hand-over with an unknown outcome sends the
-// same request twice.
+// In lease.pml all leases are finite. The searches for errors in hand-over and take-over use 2
+// lease IDs. The flag -long adds searches with 3 IDs. If the outcome of a hand-over is unknown and
+// the holder tries again, it sends the same request a second time.
 //
 // The flag -short leaves out five of the larger searches, all known errors of a model except the
 // first one, three of four replayed runs, and two of three false traces.

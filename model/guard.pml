@@ -2,7 +2,7 @@
  * Promise 3: after a write with a newer fencing token, no write with an older one is
  * accepted; and what holders read, change and write back under the guard is serial.
  *
- * Unconditional: the holders here never look at a clock, believe for ever in what they
+ * Unconditional: the holders here never look at a clock, never doubt a lease that they
  * were once granted, and stop for any time between any two of their steps. Leases end
  * whenever they like. Tokens are those of machine.pml.
  */

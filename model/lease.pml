@@ -7,15 +7,17 @@
  * that nothing remembers any more stands for a new one.
  *
  * The network is a set of requests that were sent. Any of them may be carried out at any
- * later time, any number of times, in any order, or never. What was sent under an ID is
- * forgotten when nobody uses the ID; that it may not be carried out needs no forgetting. An
- * answer belongs to the request that is under way, as with HTTP; it may be lost, or arrive at any time
- * until the holder gives the request up.
+ * later time, any number of times, in any order, or never. The model may forget the requests
+ * that were sent under an ID when no holder uses the ID. A lost request needs no step of its
+ * own, because the network need not carry it out. An answer belongs to the request that is
+ * under way, as with HTTP; it may be lost, or arrive at any time until the holder gives the
+ * request up.
  *
  * The clocks of the holders miss up to K ticks of the authority's within one lease.
  *
  * With CHANGES holders hand the lease over and take it over, both by a change to an ID under
- * which somebody then acquires. Who is taken over is dead, as whoever takes over asserts.
+ * which the new holder then acquires. A holder takes over only from a dead holder, because the
+ * caller of TakeOver asserts that the other holder is dead.
  *
  * Breaks come at any time, with every end that is not before what a holder believes or will
  * believe on an answer under way: what promise 2 excludes, and nothing more.
@@ -306,7 +308,7 @@ active proctype world() {
 #endif
 		fi
 	   }
-	:: atomic { LOCKED(r) ->	/* somebody breaks the lease */
+	:: atomic { LOCKED(r) ->	/* a client breaks the lease */
 		select(n : 0 .. D-1);
 		if
 		:: BREAKABLE(n) -> q.period = n
@@ -315,7 +317,7 @@ active proctype world() {
 		d_step { q.action = break_; step(r, q, code) };
 		rest()
 	   }
-	:: d_step { r.state == expired || r.state == broken ->	/* somebody uses the resource without an ID */
+	:: d_step { r.state == expired || r.state == broken ->	/* a client uses the resource without an ID */
 		q.action = write;
 		step(r, q, code);
 		rest()

@@ -55,12 +55,12 @@ typedef Request {
 
 #define LOCKED(r) (r.state == leased || r.state == breaking)
 
-inline nobody(r) {	/* the lease that nobody ever held */
+inline nobody(r) {	/* the lease that no client ever held */
 	r.state = available;
 	r.left = NEVER
 }
 
-/* "Duration expires": the row of the table that is nobody's request. */
+/* "Duration expires": the row of the table without a request. */
 inline at(r) {
 	if
 	:: r.left == 0 && r.state == leased -> r.state = expired; r.left = NEVER

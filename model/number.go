@@ -11,12 +11,13 @@ import (
 // Unit is the resolution of traces. A finite duration in a trace is at most 35 minutes.
 const Unit = time.Microsecond
 
-// ErrOtherDialect is returned for a trace with a request of a protocol version before 2012-02-12.
-// The model does not support these versions.
+// ErrOtherDialect reports that a recorded request has a protocol version before 2012-02-12. The
+// model does not support such versions.
 var ErrOtherDialect = errors.New("model: a request in the old dialect")
 
-// ErrUnit is returned for a trace with a duration that is not a multiple of [Unit], or that is too
-// long.
+// ErrUnit is returned if a trace cannot represent a duration. The Duration and the Period of a
+// request must be multiples of [Unit], and other times are truncated to units. Every finite
+// duration must be shorter than [Absent] units.
 var ErrUnit = errors.New("model: a duration that a trace cannot represent")
 
 // Names returns the names of all leases for which an event was recorded.
@@ -34,14 +35,16 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Trace returns the recorded events of one lease. The arguments rate and margin are the options
-// MaxClockDrift and Margin of the holders. A holder uses a lease of the duration D until
-// D(1-rate)/(1+rate) - margin after it sent the request. Trace returns an error, such as
-// [ErrOtherDialect] or [ErrUnit], if a trace cannot represent the events.
+// Trace returns the recorded events of one lease. Trace leaves out each load that led neither to a
+// decision nor to a swap. The parameters named rate and margin hold the options MaxClockDrift and
+// Margin of the holders. A holder that sends a request at the time T, and gets a lease of the
+// duration D, may use the lease until T + D(1-rate)/(1+rate) - margin. Trace returns an error, such
+// as [ErrOtherDialect] or [ErrUnit], if a trace cannot represent the events. Trace also returns an
+// error if a recorded swap does not belong to a recorded load.
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := numbering{ids: map[lease.ID]int{{}: 0}}
+	n := eventConverter{ids: map[lease.ID]int{{}: 0}}
 	t := Trace{Parts: int(2 * rate / (1 + rate) * 1e6), Margin: int(margin / Unit)}
 	for _, e := range r.events {
 		if e.name != name || e.kind == Load && e.swap == nil {
@@ -59,9 +62,9 @@ func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace
 	return t, nil
 }
 
-// A numbering converts the recorded events of one lease to numbers. It contains the state of that
-// conversion.
-type numbering struct {
+// An eventConverter converts the recorded events of one lease to values of the type Event, and
+// holds the state of this conversion.
+type eventConverter struct {
 	ids    map[lease.ID]int
 	slots  [8]*event // the loads whose swap has not been seen yet, by server
 	epoch  uint64    // the epoch of the first record
@@ -71,7 +74,7 @@ type numbering struct {
 	failed error
 }
 
-func (n *numbering) number(e *event) (Event, error) {
+func (n *eventConverter) number(e *event) (Event, error) {
 	v := Event{Kind: e.kind, Slot: e.holder, Alive: e.alive, Code: e.code, Passed: n.setClock(&n.at, e.at)}
 	if e.call != nil {
 		req := e.call.req
@@ -118,7 +121,7 @@ func (n *numbering) number(e *event) (Event, error) {
 	return v, n.failed
 }
 
-func (n *numbering) id(id lease.ID) int {
+func (n *eventConverter) id(id lease.ID) int {
 	i, ok := n.ids[id]
 	if !ok {
 		i = len(n.ids)
@@ -130,16 +133,17 @@ func (n *numbering) id(id lease.ID) int {
 	return i
 }
 
-// exactUnits converts d to units, like span, but fails if d is not a multiple of Unit. It is for
-// durations that the machine computes with.
-func (n *numbering) exactUnits(d time.Duration) int {
+// exactUnits converts d to units. If d is not a multiple of Unit, exactUnits sets n.failed. The
+// method span also converts a duration, but drops a fraction of a unit without an error. Use
+// exactUnits for the durations with which machine.pml computes.
+func (n *eventConverter) exactUnits(d time.Duration) int {
 	if d != lease.Infinite && d%Unit != 0 {
 		n.failed = fmt.Errorf("%w: %v", ErrUnit, d)
 	}
 	return n.span(d)
 }
 
-func (n *numbering) span(d time.Duration) int {
+func (n *eventConverter) span(d time.Duration) int {
 	if d == lease.Infinite {
 		return Never
 	}
@@ -150,8 +154,9 @@ func (n *numbering) span(d time.Duration) int {
 	return int(d / Unit)
 }
 
-// setClock sets the clock to t, and returns by how many units the clock has advanced.
-func (n *numbering) setClock(clock *time.Time, t time.Time) int {
+// setClock sets *clock to t, truncated to units. It returns the difference between the new time and
+// the old time of the clock, in units. If the clock was not set before, the difference is 0.
+func (n *eventConverter) setClock(clock *time.Time, t time.Time) int {
 	t = t.Round(0).Truncate(Unit)
 	if clock.IsZero() {
 		*clock = t
@@ -161,7 +166,7 @@ func (n *numbering) setClock(clock *time.Time, t time.Time) int {
 	return n.span(passed)
 }
 
-func (n *numbering) record(r lease.Record, now time.Time) Record {
+func (n *eventConverter) record(r lease.Record, now time.Time) Record {
 	if !n.begun {
 		n.begun, n.epoch = true, r.Epoch
 	}
@@ -173,7 +178,7 @@ func (n *numbering) record(r lease.Record, now time.Time) Record {
 	return v
 }
 
-func (n *numbering) free() int {
+func (n *eventConverter) free() int {
 	for i, l := range n.slots {
 		if l == nil {
 			return i

@@ -15,21 +15,23 @@ const (
 	Nobody  = -1 // the number of a caller that is not a holder
 )
 
-// A Recorder records the changes of a store and the actions of its holders. To record all changes
-// of the stored records, wrap the innermost store with [Recorder.Store]. To record the requests of
-// a holder and their answers, wrap the outermost authority with [Recorder.Authority]. The code
-// between these two wrappers is the code under test, such as an authority behind a network with
-// faults. That code must pass the context of a request on to the store.
+// A Recorder records the changes of a store and the actions of the holders that use the store. To
+// record all changes of the stored records, wrap the innermost store with [Recorder.Store]. To
+// record each acquire and each renewal of a holder, together with the answer, wrap the outermost
+// authority with [Recorder.Authority]. The code between these two wrappers is the code under test,
+// such as an authority behind a network with faults. The code under test must pass the context of a
+// request on to the store.
 //
 // The zero Recorder is ready to use. A Recorder is safe for concurrent use by multiple goroutines.
-// A Recorder makes one call of the store at a time, and calls of the store must not block.
+// A Recorder calls Load and Swap of its stores one at a time, and holds a mutex during the call.
+// Therefore Load and Swap must not block.
 type Recorder struct {
 	mu      sync.Mutex
 	events  []*event
 	holders [Holders]func() bool
 }
 
-// An event is a recorded step of a run. A numbering converts it to an Event.
+// An event is a recorded step of a run. An eventConverter converts it to an Event.
 type event struct {
 	kind   Kind
 	name   string
@@ -45,7 +47,7 @@ type event struct {
 	at     time.Time // the time of package time, which is the clock of all holders
 }
 
-// A call is one request, together with the loads of the record that were made for the request.
+// A call contains one request, and the Load events that the request caused.
 type call struct {
 	holder int
 	req    lease.Request
@@ -54,8 +56,8 @@ type call struct {
 
 type callKey struct{}
 
-// note appends an event to the recorded events. It also calls CheckAlive of every holder and stores
-// the results in the event. The caller must hold the mutex.
+// note appends an event to the recorded events. For each event, note also calls the method
+// CheckAlive of every holder, and stores the results in the event. The caller must hold the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {
 		if alive != nil && alive() {
@@ -67,15 +69,17 @@ func (r *Recorder) note(e *event) *event {
 	return e
 }
 
-// Sample calls CheckAlive of every holder and records the results as an event of the named lease.
+// Sample calls the method CheckAlive of every holder and records the results as an event of the
+// named lease.
 func (r *Recorder) Sample(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note(&event{kind: Sample, name: name})
 }
 
-// Holder registers l as holder number i of the named lease. It records every loss of l. At every
-// event, the Recorder also calls CheckAlive of l and records the result.
+// Holder registers l as holder number i of the named lease. The number i must be at least 0 and
+// less than [Holders]. The Recorder records every loss of l. Whenever the Recorder records an
+// event, it also calls l.CheckAlive and records the result.
 func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,11 +102,12 @@ func (r *Recorder) Released(i int, name string) {
 	r.note(&event{kind: Released, name: name, holder: i})
 }
 
-// Authority returns an authority that passes requests on to the authority a and records them with
-// their answers. The argument i is the number of the holder that sends the requests. If the caller
-// is not a holder, i must be [Nobody].
-func (r *Recorder) Authority(i int, a lease.Authority) lease.Authority {
-	return passon.Authority(&authority{r, i, a}, a)
+// Authority returns an authority that passes requests on to inner. Pass the number of the holder
+// that sends the requests as i. If the caller is not a holder, i must be [Nobody]. The returned
+// authority records each acquire and each renewal of a holder, together with the answer. For any
+// other request, the Recorder records only the loads and swaps in stores from [Recorder.Store].
+func (r *Recorder) Authority(i int, inner lease.Authority) lease.Authority {
+	return passon.Authority(&authority{r, i, inner}, inner)
 }
 
 type authority struct {
@@ -138,7 +143,10 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	return res, err
 }
 
-// Store returns a store that passes calls on to s and records every successful load and swap.
+// Store returns a store that passes calls on to s and records every successful swap. The returned
+// store records a successful load only if the load belongs to a request to an authority from
+// [Recorder.Authority]. If a swap fails with [lease.ErrConflict] and returns the current snapshot,
+// the returned store records that snapshot as a load.
 func (r *Recorder) Store(s lease.Store) lease.Store {
 	return passon.Store(&store{r, s}, s)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Replayer searches the model for behaviours that have the same events as a trace. A Replayer is
-// safe for concurrent use by multiple goroutines.
+// A Replayer checks whether the model can carry out the events of a trace. A Replayer is safe for
+// concurrent use by multiple goroutines.
 type Replayer struct{ dir, pan string }
 
 // A Departure is a kind of event that the model rejects by default. It can be allowed with an
@@ -17,18 +17,19 @@ type Replayer struct{ dir, pan string }
 type Departure string
 
 const (
-	// Excluded allows events for which promise 2 does not hold, such as a break that ends the lease
-	// early. With Excluded, CheckAlive may return true although the holder no longer has the lease.
+	// Excluded allows events that promise 2 does not cover, such as a break that ends the lease
+	// early. Promise 2 says that CheckAlive returns true only while the holder has the lease. The
+	// departure Excluded turns off the check of promise 2.
 	Excluded Departure = "EXCLUDED"
 
-	// Lengthened allows a store whose leases last longer than the duration that was granted. A lease
-	// lasts longer if its full duration starts again when the store restarts, or if the clock of the
-	// store is set back. Promise 2 is still checked in full.
+	// Lengthened allows a store whose leases last longer than the granted duration. A lease lasts
+	// longer than granted if the store restarts and the full duration begins again, or if the clock of
+	// the store is set back. Promise 2 is still checked in full.
 	Lengthened Departure = "LENGTHENS"
 )
 
-// NewReplayer returns a Replayer that allows the given departures. It compiles a verifier in the
-// directory dir, which must be empty.
+// NewReplayer returns a Replayer that also allows the given departures. NewReplayer compiles a
+// verifier in the directory dir, which must be empty.
 func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Replayer, error) {
 	var switches []string
 	for _, d := range departures {
@@ -38,7 +39,7 @@ func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Rep
 	return &Replayer{dir, pan}, err
 }
 
-// A RejectedError reports that no behaviour of the model has the events of a trace.
+// A RejectedError reports that the model cannot carry out all events of a trace.
 type RejectedError struct {
 	Done  int   // the number of events that the model can carry out
 	Event Event // the first event that the model cannot carry out
@@ -55,9 +56,9 @@ func (e *RejectedError) Error() string {
 	return b.String()
 }
 
-// Replay returns nil if the model has a behaviour with the events of the trace. If the model has no
-// such behaviour, Replay returns a [*RejectedError]. Any other error means that the search was not
-// complete.
+// Replay returns nil if the model can carry out all events of the trace in their order. If the
+// model cannot, Replay returns a [*RejectedError]. An error of any other type means that the replay
+// has no result, for example because the search was not complete.
 func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	dir, err := os.MkdirTemp(r.dir, "trace")
 	if err != nil {
@@ -68,8 +69,9 @@ func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	if err := os.WriteFile(file, []byte(t.String()), 0o600); err != nil {
 		return err
 	}
-	// The verifier reports an error if a behaviour reaches the end of the trace, which is what
-	// Replay looks for.
+	// The verifier reports an error if it finds a run of the model in which an assertion fails. The
+	// only assertion in replay.pml is assert(false), which the model reaches after the last event of
+	// the trace. So an error of the verifier means that the model can carry out the whole trace.
 	depth := fmt.Sprintf("-m%d", 10_000+500*len(t.Events))
 	out, err := run(ctx, dir, "env", "TRACE="+file, r.pan, "-E", "-w16", depth)
 	if err != nil {

@@ -1,6 +1,6 @@
 /*
  * Carries out what a real run did: the verifier reads a trace from the file named by the
- * environment variable TRACE and searches for a behaviour that does the same, with the
+ * environment variable TRACE and searches for a behavior that does the same, with the
  * authority of machine.pml and the belief of belief.pml. An event that the model cannot do
  * blocks. It prints how many events it could do.
  *
@@ -141,7 +141,7 @@ inline give(r) {
 
 inline no_belief(x) { h[x].bel = 0; h[x].holds = false; h[x].asks = false; h[x].age = NEVER; h[x].told = NEVER }
 
-/* Nobody believes more than the model does, and (promise 2) nobody believes wrongly. */
+/* No holder believes longer than in the model, and (promise 2) no holder believes wrongly. */
 inline beliefs() {
 	for (i : 0 .. HOLDERS-1) {
 		if

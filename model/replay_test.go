@@ -39,7 +39,7 @@ type account struct {
 	beyond         int // traces that the model does not cover: the old dialect, nanoseconds, millennia
 }
 
-// replay demands that the model can do what was recorded.
+// replay requires that the model can carry out the recorded events.
 func (a *account) replay(t *testing.T, p *Replayer, r *Recorder, rate float64, margin time.Duration) {
 	t.Helper()
 	for _, name := range r.Names() {
@@ -159,7 +159,7 @@ func TestReplayAuthority(t *testing.T) {
 	t.Logf("%d traces, %d events, from seed %d", a.traces, a.events, *seed)
 }
 
-// TestReplaySuite replays what the conformance suite did to an authority over memory.
+// TestReplaySuite replays the requests of the conformance suite to an authority over memory.
 func TestReplaySuite(t *testing.T) {
 	p, a := replayer(t), new(account)
 	var mu sync.Mutex
@@ -188,7 +188,7 @@ const (
 )
 
 // hold has three sessions contend for a lease over a network that loses, delays and repeats
-// requests, while somebody breaks it; they work, release and lose.
+// requests. A third party breaks the lease meanwhile. The sessions work, release the lease and lose it.
 func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authority) *Recorder {
 	const name = "held"
 	r := new(Recorder)
@@ -249,7 +249,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 				r.Released(i, name)
 			})
 		}
-		all.Go(func() { // breaks with grace: what they leave is not before what anybody believes
+		all.Go(func() { // breaks with so much grace that the lease outlasts the belief of every holder
 			third := r.Authority(Nobody, servers)
 			for ctx.Err() == nil {
 				time.Sleep(time.Duration(random() * float64(3*time.Minute)))

@@ -28,8 +28,8 @@ func (h recorded) Close(ctx context.Context) error {
 	return h.Holder.Close(ctx)
 }
 
-// anonymous is a recorded store to which somebody comes past every recorded authority, with
-// a request that is known: the third party that breaks leases.
+// anonymous wraps a recorded store for the third party that breaks leases. The third party calls the
+// store without a recorded authority, so anonymous adds the third party's request to the context.
 type anonymous struct {
 	lease.Store
 	call *call
@@ -52,11 +52,11 @@ func (s anonymous) Swap(ctx context.Context, name string, old lease.Snapshot, ne
 
 const simulatedName = "simulated"
 
-// How the faults are replayed that need anything special.
+// special lists the faults whose replay needs a departure or a period, or that the model rejects.
 var special = map[string]struct {
 	departure Departure
 	period    lease.Period // of the third party's breaks
-	outside   string       // why the model has no behaviour that does the same
+	outside   string       // why the model cannot do the same
 }{
 	"break at once":                {departure: Excluded, period: lease.Grace(0)},
 	"break with grace":             {period: lease.Grace(term)},
@@ -65,12 +65,12 @@ var special = map[string]struct {
 	"store restarted, term anew":   {departure: Lengthened},
 	"store restarted, memory lost": {departure: Excluded, outside: "tokens fall, which SPEC S3 excludes"},
 	"stale read":                   {outside: "a load tells the past, which SPEC S8 excludes"},
-	"hostile record":               {outside: "somebody writes into the store by hand; what becomes of it is SPEC A7"},
+	"hostile record":               {outside: "a person writes into the store by hand; SPEC A7 describes the result"},
 }
 
-// TestReplaySimulator replays what the sessions of the simulator did under every fault. A run
-// is rejected by a model that does not allow what befell it: under a fault that needs a
-// departure without it, and under the three that are outside the model in any case.
+// TestReplaySimulator replays the actions of the simulator's sessions under every fault. For each
+// fault that needs a departure, the model must reject at least one run without this departure. It must
+// also reject at least one run with each of the three faults that are outside the model.
 //
 // SPEC A5, H6, H9, H13, H15, H19.
 func TestReplaySimulator(t *testing.T) {

@@ -20,23 +20,25 @@ var sources embed.FS
 type search struct {
 	states int
 	depth  int
-	failed string // the assertion that a behaviour of the model violates; empty if there is none
+	failed string // the assertion that a behavior of the model violates; empty if there is none
 	out    string // the output of the verifier
 }
 
 // unpack writes all model files to dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
-// An effort contains the flags for a search of a certain size. If a search is expected to find an
-// error, it is so short that an optimized build would take longer than the search. The depth should
-// not be larger than needed, because the verifier clears memory in proportion to the depth before
-// the search.
-type effort struct{ optimize, depth, hash string }
+// searchFlags contains the flags of the compiler and of the verifier for a search. A search that is
+// expected to find an error takes less time than an optimized build of its verifier. Therefore this
+// verifier is built without optimization.
+//
+// The field depth limits the depth of the search. Before each search, the verifier clears memory in
+// proportion to the depth limit, so a limit that is much too large makes short searches slow.
+type searchFlags struct{ optimize, depth, hash string }
 
 var (
-	untilError = effort{"-O0", "-m1000000", "-w20"}
-	everyState = effort{"-O2", "-m5000000", "-w24"}
-	atLength   = effort{"-O2", "-m10000000", "-w24"}
+	untilError = searchFlags{"-O0", "-m1000000", "-w20"}
+	everyState = searchFlags{"-O2", "-m5000000", "-w24"}
+	atLength   = searchFlags{"-O2", "-m10000000", "-w24"}
 )
 
 // build generates and compiles the verifier of a model, and returns the path of the verifier. The
@@ -57,8 +59,9 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 }
 
 // verify searches the states of a model until an assertion is violated or all states have been
-// searched. It returns an error if the search was not complete and found no violation.
-func verify(ctx context.Context, dir string, e effort, file string, switches ...string) (search, error) {
+// searched. If the search ends in any other way, for example because the verifier left out states,
+// verify returns an error.
+func verify(ctx context.Context, dir string, e searchFlags, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {
 		return search{}, err

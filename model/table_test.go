@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The model's numbers for what has no number: an end that does not come, a period that is
-// not given, and the first epoch that cannot be written. As in table.pml.
+// The model uses these numbers for an end that never comes, for a period that is not given, and for
+// the first epoch that cannot be written. table.pml uses the same numbers.
 const (
 	never   = 255
 	absent  = never - 1

@@ -8,8 +8,9 @@ import (
 )
 
 // A Trace is a recorded run of one lease, as numbers that replay.pml can read. The first line of
-// its text contains the number of events, Parts and Margin. Every further line is one event. An
-// event consists of 17 integers, in the order of the fields of [Event].
+// the text of a Trace contains three integers: the number of events, the field Parts and the field
+// Margin. Every further line is one event. An event consists of 17 integers, in the order of the
+// fields of [Event].
 type Trace struct {
 	Parts  int     // the part of a duration that holders subtract for clock drift, in millionths
 	Margin int     // the time that holders subtract in addition, in units
@@ -37,7 +38,7 @@ const (
 	Absent = Never - 1 // the Period of a request without a period
 )
 
-// Unknown is the Code of an answer from which the holder cannot tell the outcome of the request.
+// Unknown is the Code of an answer that does not tell the holder the outcome of its request.
 const Unknown = -1
 
 // An Event is one step of a run. All times are in units. IDs are numbered in the order in which

@@ -21,9 +21,9 @@ type variant struct {
 type outcome int
 
 const (
-	holds         outcome = iota // no behaviour violates an assertion, and all were searched
-	errs                         // a known error: a behaviour violates one
-	reaches                      // not an error: shows that the model can do what it is about
+	holds         outcome = iota // no behavior violates an assertion, and all were searched
+	errs                         // a known error: a behavior violates one
+	reaches                      // not an error: shows that the model can reach the intended state
 	holdsInFull                  // holds, searched unless -short is set: it takes longer than ten seconds
 	holdsAtLength                // holds, searched with -long only
 )
@@ -93,9 +93,9 @@ var variants = []variant{
 	{"guard.pml", "CHANGE_KEEPS_TOKEN", "change to another ID under the same token", errs},
 }
 
-// TestVariants searches every model in full: the right ones hold, and every known error
-// has a behaviour that shows it. With -short it leaves out the largest of those that hold, and all
-// errors of a model but the first. With -v it prints what it found as a table.
+// TestVariants searches every model in full: the right ones hold, and every known error has a behavior
+// that shows it. With -short it leaves out the largest of those that hold, and all errors of a model
+// but the first. With -v it prints its results as a table.
 //
 // SPEC A2, H3, H4, H6, H8, H9, H13, H14, H15, H17, H19, G1, G2, G3, G6, M4, S1, S2.
 func TestVariants(t *testing.T) {

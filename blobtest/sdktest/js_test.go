@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A program is what the command prints.
+// A program contains the values that the running command printed.
 type program struct{ connection, clock, certificate string }
 
 // startProgram builds the command and runs it with a manual clock, as a user of another language does.

@@ -10,15 +10,17 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// These are the paths of the control endpoints. Control paths cannot collide with paths of the Blob
-// protocol, because the name of an account cannot begin with an underscore.
+// These are the paths of the control endpoints. A path of the Blob protocol begins with the name of
+// an account. This name cannot begin with an underscore, so no control path is a path of the Blob
+// protocol.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
 )
 
-// A control serves the control endpoints, and passes every other request on to the Handler. The
-// control endpoints need no signature, but refuse requests that a web page could send.
+// A control is an [http.Handler] that serves the control endpoints. It passes every other request on
+// to the [blobtest.Handler]. Requests to the control endpoints need no signature, but the endpoints
+// refuse requests that a web page could send.
 type control struct {
 	double  *blobtest.Handler
 	trusted func(host string) bool
@@ -33,8 +35,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A browser may send no Origin if a web page lets its own host name resolve to this machine,
-		// so the Host is checked too.
+		// A malicious web site can make its own host name resolve to this machine. For a page of that site,
+		// a request to this machine is then not cross-origin, so the browser may omit the header Origin.
+		// Therefore the Host is checked, too.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -43,9 +46,10 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveClock returns the time of the clock, and can move the clock. The answer is {"now":"..."}. A
-// POST moves the clock forward by the parameter advance, which is a duration such as 15s or 1m. If
-// advance would move the clock beyond its end, a POST moves the clock to its end and answers 400.
+// serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first
+// moves the clock forward by the query parameter advance, which is a duration such as 15s or 1m. If
+// the clock cannot show the new time, serveClock moves the clock to the last time that it can show
+// and answers 400.
 func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -67,7 +71,7 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// Encode fails only if the client is gone, so there is nobody to report the error to.
+	// Encode fails only if the client is gone, so the error cannot be reported.
 	_ = json.NewEncoder(w).Encode(struct {
 		Now time.Time `json:"now"`
 	}{clock.Now()})
@@ -88,9 +92,10 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 }
 
 // trustedHost returns a function that checks the header Host of a request. The function returns true
-// for names of this machine, and false for the host name of a web page. If other machines can reach
-// the listener, the function returns true for every Host, because this machine may have names that the
-// command does not know.
+// for an IP address, localhost, a name that ends in .localhost, and the host of addr. It returns
+// false for any other name, because a malicious web site can make its own host name resolve to this
+// machine. If other machines can reach the listener, the function returns true for every Host,
+// because this machine may have names that the command does not know.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

@@ -10,20 +10,21 @@
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// These two addresses need no signature, but a web page in a browser cannot use them. They refuse
-// requests with the header Origin. If the command listens only on the loopback interface, the two
-// addresses also check the header Host. The Host must be an IP address, localhost or the host of
-// -addr.
+// Requests to these two addresses need no signature, but a web page in a browser cannot send them.
+// The command refuses control requests with the header Origin. If the command listens only on the
+// loopback interface, it also refuses control requests with an unknown Host header. The Host header
+// must be an IP address, localhost, a name that ends in .localhost, or the host of -addr.
 //
 // Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
 // not. With -allow-anyone, requests need no signature, and the command does not verify bearer tokens.
 //
-// Some clients sign requests to the emulator's account in a way that the service does not accept. An
-// example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these requests 403.
-// These clients work with an account that has another name; see -account.
+// Some clients sign requests to the emulator's account in a way that the Blob service does not
+// accept. An example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these
+// requests 403. These clients work with every account whose name is not devstoreaccount1. Use the
+// flag -account to serve such an account.
 //
-// The header Date of an answer contains the time of the command's clock. Some clients, such as rclone,
-// warn if the Date differs from their own time.
+// The Date header of each answer shows the time of this command's clock. Some clients, such as
+// rclone, warn if the Date differs from their own time.
 //
 // With -tls the command makes a self-signed certificate and writes it to a file. The command prints
 // the name of the file, and removes the file when the command ends. The certificate covers localhost,
@@ -199,7 +200,7 @@ func usableAddress(addr string, bound net.Addr) string {
 	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// serve serves the double and its control endpoints until the context is done.
+// serve serves the test double and its control endpoints until the context is done.
 func serve(ctx context.Context, h *blobtest.Handler, l net.Listener, trusted func(host string) bool) error {
 	s := h.HTTPServer()
 	s.Handler = control{h, trusted}
@@ -234,8 +235,7 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints the addresses for clients. The connection strings are sorted by the names of their
-// accounts.
+// announce prints the addresses for clients. The connection strings are sorted by account name.
 func (s *settings) announce(out io.Writer, addr string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
