@@ -14,8 +14,9 @@
 //
 // Two weaknesses of the elector remain. A process that was suspended notices the end of its lease
 // only after it resumes. If LeaderElectionReleaseOnCancel is set, the elector releases the lease
-// before the work of the leader has stopped. A Lock fixes two other weaknesses. A Lock rejects an
-// answer of the authority that arrives too late, and never releases the lease of another elector.
+// before the work of the leader has stopped. A Lock fixes two other weaknesses. A Lock rejects
+// answers of the authority that arrive too late. A Lock never releases the lease of another
+// elector.
 //
 // A [Runnable] is the safe way. A Runnable runs a function while its Session holds the lease. Turn
 // off the leader election of the manager:
@@ -28,7 +29,9 @@
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
 // The context of the function is canceled before another process can acquire the lease, even if
-// answers are late or lost.
+// answers of the authority are late or lost. The context may be canceled too late if the process is
+// suspended, if a clock is stepped, if the store loses the record, or if a break is over before the
+// Session learns of it. In these cases, only the token protects the data from late writes.
 //
 // # Moving from client-go
 //

@@ -23,10 +23,11 @@ import (
 // resourcelock.Interface. Each elector needs its own Lock. Only one goroutine at a time may call
 // Create or Update. Any number of goroutines may call the other methods.
 //
-// The authority grants the lease to one elector at a time. It ends a lease that is not renewed
-// within the LeaseDuration. After each answer, an elector may lead for up to its RenewDeadline plus
-// its RetryPeriod. Update returns an error if the lease could end while the elector still leads. An
-// elector can only release a lease that the authority granted to its own Lock.
+// The authority grants the lease to one elector at a time. The authority ends a lease that is not
+// renewed within the LeaseDuration. After a successful request, an elector may continue to lead for
+// the sum of its RenewDeadline and its RetryPeriod. Update returns an error if the lease could end
+// while the elector still leads. An elector can release only a lease that the authority granted to
+// its own Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
@@ -58,7 +59,7 @@ type LockOptions struct {
 // if an option is negative.
 func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, error) {
 	if a == nil {
-		return nil, &lease.FieldError{Field: "NewLock.a", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+		return nil, lease.Missing("NewLock.a")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -70,19 +71,25 @@ func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, e
 	if o != nil {
 		c = *o
 	}
-	for field, value := range map[string]time.Duration{"RenewDeadline": c.RenewDeadline, "RetryPeriod": c.RetryPeriod} {
-		if value < 0 {
-			return nil, &lease.FieldError{Field: "LockOptions." + field, Value: value.String(), Bound: "must not be negative", Code: lease.ErrOption}
-		}
+	if c.RenewDeadline < 0 {
+		return nil, negative("LockOptions.RenewDeadline", c.RenewDeadline)
+	}
+	if c.RetryPeriod < 0 {
+		return nil, negative("LockOptions.RetryPeriod", c.RetryPeriod)
 	}
 	leadsFor := cmp.Or(c.RenewDeadline, 10*time.Second) + cmp.Or(c.RetryPeriod, 2*time.Second)
 	return &Lock{authority: a, name: name, identity: identity, leadsFor: leadsFor}, nil
 }
 
+func negative(field string, d time.Duration) error {
+	return &lease.FieldError{Field: field, Value: d.String(), Bound: "must not be negative", Code: lease.ErrOption}
+}
+
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// Get returns the lease as the record of an elector. If the lease is not locked, the record has no
-// holder. If a record has no holder, the elector tries to acquire the lease at once.
+// Get returns the lease as the record of an elector. The holder in the record is the owner of the
+// lease, or the ID of the lease if the owner is empty. If the lease is not locked, the record has
+// no holder. If a record has no holder, the elector tries to acquire the lease at once.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	res, err := lease.Inspect(ctx, l.authority, l.name)
 	if err != nil {
@@ -100,14 +107,26 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector notices a renewal only if the raw bytes change. So the raw bytes include the
-	// whole record of the authority, which every renewal changes.
-	raw, err := json.Marshal([]any{record, r})
+	// The elector compares the raw bytes with the bytes from its last call of Get. It notices a
+	// renewal only if the bytes differ. Every renewal changes the lease record of the authority, so
+	// the raw bytes contain that record.
+	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
 
+// An undisclosed is a record that may lack its ID. An authority such as azlease reports no lease ID
+// to a read. If a lease is in force, its lease.Record cannot be encoded without an ID.
+type undisclosed lease.Record
+
+// seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it fits into an
+// int of 32 bits. An elector multiplies the result by time.Second, and the product fits into a
+// time.Duration.
 func seconds(d time.Duration) int {
-	return int(min((d+time.Second-1)/time.Second, math.MaxInt32))
+	s := d / time.Second
+	if d%time.Second > 0 {
+		s++
+	}
+	return int(min(s, math.MaxInt32))
 }
 
 // Create is the same as Update, because an authority does not distinguish a new lease from a free
@@ -117,8 +136,10 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 // If the record names this elector as the holder, Update acquires or renews the lease. If the
-// record names no holder, Update releases the lease. If the authority refuses the request, Update
-// returns a conflict error of package k8s.io/apimachinery/pkg/api/errors.
+// record names no holder, Update releases the lease. If the authority refuses to grant or renew the
+// lease, Update returns a conflict error of package k8s.io/apimachinery/pkg/api/errors. If the
+// authority refuses the release, the lease has ended already, and Update returns nil. If the record
+// names another holder, Update returns an error and sends no request.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -126,17 +147,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	var err error
 	switch record.HolderIdentity {
 	case l.identity:
-		d := time.Duration(record.LeaseDurationSeconds) * time.Second
-		if g.released { // The release may arrive late, so nothing must be held under its ID.
-			if err = l.release(ctx, &g); err != nil {
-				break
-			}
-		}
-		if g.held && d == g.requested {
-			err = l.renew(ctx, g.id)
-		} else {
-			err = l.acquire(ctx, &g, d)
-		}
+		err = l.hold(ctx, &g, time.Duration(record.LeaseDurationSeconds)*time.Second)
 	case "":
 		err = l.release(ctx, &g)
 	default:
@@ -152,8 +163,22 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// acquire proposes an ID. If the outcome of an acquire is unknown, the next acquire proposes the
-// same ID. An authority that has granted an ID also grants a repeated acquire with the same ID.
+// hold acquires the lease. If the lease is held for the same duration, hold renews it.
+func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
+	if g.released { // The release may arrive late, so nothing must be held under its ID.
+		if err := l.release(ctx, g); err != nil {
+			return err
+		}
+	}
+	if g.held && d == g.requested {
+		return l.renew(ctx, g.id)
+	}
+	return l.acquire(ctx, g, d)
+}
+
+// acquire proposes an ID. If the outcome of the request is unknown, the next call of acquire
+// proposes the same ID. An authority that granted the first request also grants the second request,
+// because both requests propose the same ID.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
@@ -200,8 +225,8 @@ func (l *Lock) checkInTime(sent time.Time, res lease.Result) error {
 	return nil
 }
 
-// Token returns the fencing token of the last grant. Token returns the empty token if the last
-// request released the lease or was refused. Send the token with each write.
+// Token returns the fencing token of the last grant. Token returns the empty token before the first
+// grant, after a release and after a refusal. Send the token with each write.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()

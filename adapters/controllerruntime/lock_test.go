@@ -3,6 +3,7 @@ package controllerruntime_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -127,7 +128,7 @@ func TestLock(t *testing.T) {
 		theirs := resourcelock.LeaderElectionRecord{HolderIdentity: "second", LeaseDurationSeconds: 15}
 
 		if r, _, err := first.Get(ctx); err != nil || r.HolderIdentity != "" {
-			t.Errorf("a lease that nobody has held is %+v, %v", r, err)
+			t.Errorf("a lease that was never held is %+v, %v", r, err)
 		}
 		if err := first.Create(ctx, mine); !errors.Is(err, leasefault.ErrInjected) || first.Token() != "" {
 			t.Errorf("an answer that is lost: %v", err)
@@ -172,19 +173,103 @@ func TestLock(t *testing.T) {
 	})
 }
 
-func TestNewLock(t *testing.T) {
+// heldByOther returns an authority at which another program holds the lease.
+func heldByOther(t testing.TB, d time.Duration) lease.Authority {
+	t.Helper()
 	a := memory.New(nil).Authority()
-	for what, err := range map[string]error{
-		"NewLock.a":               second(controllerruntime.NewLock(nil, name, "x", nil)),
-		"Name":                    second(controllerruntime.NewLock(a, "", "x", nil)),
-		"Owner":                   second(controllerruntime.NewLock(a, name, "", nil)),
-		"LockOptions.RetryPeriod": second(controllerruntime.NewLock(a, name, "x", &controllerruntime.LockOptions{RetryPeriod: -1})),
-	} {
-		field := new(lease.FieldError)
-		if !errors.As(err, &field) || field.Field != what {
-			t.Errorf("%s: %v", what, err)
+	if _, err := a.Do(t.Context(), name, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{1}, Owner: "other", Duration: d}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// An elector does not try to acquire the lease while another program holds an infinite lease.
+func TestInfiniteLeaseBesideAnElector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := heldByOther(t, lease.Infinite)
+		var acquires atomic.Int32
+		counted := leasefault.Script(a, leasefault.Always(lease.ActionAcquire, leasefault.Before(func() { acquires.Add(1) })))
+		lock := newLock(t, counted, "elector")
+		record, _, err := lock.Get(t.Context())
+		if err != nil || record.LeaseDurationSeconds != math.MaxInt32 {
+			t.Errorf("Get returns %+v, %v", record, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*duration)
+		defer cancel()
+		elect(ctx, t, lock, false, func() { t.Error("the elector leads") }, func() {})
+		if n := acquires.Load(); n > 0 {
+			t.Errorf("the elector sends %d acquires", n)
+		}
+	})
+}
+
+// A record has whole seconds. Get rounds up, so that the lease does not appear to end too early.
+func TestRecordRoundsUp(t *testing.T) {
+	for d, want := range map[time.Duration]int{time.Second: 1, time.Second + 1: 2, 2*time.Second - 1: 2} {
+		a := heldByOther(t, d)
+		if record, _, err := newLock(t, a, "elector").Get(t.Context()); err != nil || record.LeaseDurationSeconds != want {
+			t.Errorf("Get returns %+v, %v for a lease of %v", record, err, d)
 		}
 	}
 }
 
+func TestNewLock(t *testing.T) {
+	a := memory.New(nil).Authority()
+	options := func(deadline, period time.Duration) *controllerruntime.LockOptions {
+		return &controllerruntime.LockOptions{RenewDeadline: deadline, RetryPeriod: period}
+	}
+	expectField(t, second(controllerruntime.NewLock(nil, name, "x", nil)), "NewLock.a", lease.ErrOption)
+	expectField(t, second(controllerruntime.NewLock(a, "", "x", nil)), "Name", lease.ErrName)
+	expectField(t, second(controllerruntime.NewLock(a, name, "", nil)), "Owner", lease.ErrOwner)
+	expectField(t, second(controllerruntime.NewLock(a, name, "x", options(0, -1))), "LockOptions.RetryPeriod", lease.ErrOption)
+	for range 20 { // the order of the checks does not change
+		expectField(t, second(controllerruntime.NewLock(a, name, "x", options(-1, -1))), "LockOptions.RenewDeadline", lease.ErrOption)
+	}
+}
+
+// expectField fails the test if err is not a *lease.FieldError with the given field and code.
+func expectField(t testing.TB, err error, field string, code lease.Code) {
+	t.Helper()
+	if e := new(lease.FieldError); !errors.As(err, &e) || e.Field != field || e.Code != code {
+		t.Errorf("the error is %v, and the wrong field is %s", err, field)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
+
+// hidingIDs reports no ID to a read, as azlease does.
+type hidingIDs struct{ lease.Authority }
+
+func (h hidingIDs) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := h.Authority.Do(ctx, name, req)
+	if req.Action == lease.ActionRead {
+		res.Record.ID = lease.ID{}
+	}
+	return res, err
+}
+
+// An elector takes over from one that has crashed, even if a read does not report the ID of the lease.
+func TestLockWithoutIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		led := make(chan string, 2)
+		var cut atomic.Bool
+		crashed := newLock(t, leasefault.Script(hidingIDs{store.Authority()}, leasefault.Always(leasefault.Any, leasefault.If(cut.Load, leasefault.FailRequest))), "first")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { elect(ctx, t, crashed, false, func() { led <- "first" }, func() {}) }()
+		<-led
+		cut.Store(true)
+		cancel()
+		synctest.Wait()
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Minute)
+		second := newLock(t, hidingIDs{store.Authority()}, "second")
+		go func() { elect(ctx, t, second, false, func() { led <- "second" }, func() {}) }()
+		select {
+		case <-led:
+		case <-ctx.Done():
+			t.Error("the second elector never leads")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

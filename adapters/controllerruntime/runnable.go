@@ -9,111 +9,116 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/session"
 )
 
 // A Runnable runs a function while it holds a lease. Add it to a manager whose own leader election
 // is off. A Runnable implements manager.Runnable and manager.LeaderElectionRunnable.
 //
-// The function gets a context and the fencing token of the lease. The context is canceled at least
-// one StopWindow of the Session before another process can acquire the lease. By default, a
-// Runnable that has lost its lease waits until it can acquire the lease again. The manager keeps
-// running while the Runnable waits.
+// The function gets a context and the fencing token of the lease. After the context is canceled, at
+// least the StopWindow of the Session passes before another process can acquire the lease. The
+// context may be canceled too late in four cases: a suspended process, a clock that is stepped, a
+// store that loses the record, and a break with a short grace period. A grace period is short if it
+// is shorter than RenewInterval, RequestTimeout and StopWindow together. In these cases, only the
+// fencing token protects the data from late writes.
+//
+// By default, a Runnable that has lost its lease waits until it can acquire the lease again. The
+// manager keeps running while the Runnable waits. If another process with the same owner took the
+// lease over, the Runnable does not wait, and ends.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error
 	o     session.RunOptions
 
-	mu      sync.Mutex
-	leads   bool
-	stopped time.Time // when the context of the function was canceled; zero if it was not
+	mu   sync.Mutex
+	work context.Context // the context of the function; nil if the function does not run
 }
 
 // NewRunnable returns a Runnable. The options are passed to session.Run, and nil means the
 // defaults. If the option Again is nil, a Runnable that has lost the lease waits until it can
-// acquire the lease again. Any other error of f ends the Runnable and the manager. The Runnable
-// closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the Session or the
-// function is nil.
+// acquire the lease again. It also waits for the lease again if f returns an error that matches
+// [fencing.ErrStale], because a guard may notice the loss of the lease first. If another process
+// with the same owner took the lease over ([lease.ErrTakenOver]), the Runnable and the manager end.
+// The Runnable and the manager also end if f returns any other error while the lease is held. The
+// Runnable closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the
+// Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
-	for field, missing := range map[string]bool{"NewRunnable.l": l == nil, "NewRunnable.f": f == nil} {
-		if missing {
-			return nil, &lease.FieldError{Field: field, Value: "nil", Bound: "must be given", Code: lease.ErrOption}
-		}
+	if l == nil {
+		return nil, lease.Missing("NewRunnable.l")
+	}
+	if f == nil {
+		return nil, lease.Missing("NewRunnable.f")
 	}
 	r := &Runnable{lease: l, f: f}
 	if o != nil {
 		r.o = *o
 	}
 	if r.o.Again == nil {
-		r.o.Again = func(err error) bool { return errors.Is(err, lease.ErrLost) }
+		r.o.Again = func(err error) bool { return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale) }
 	}
 	return r, nil
 }
 
 // Start waits for the lease and runs the function while the lease is held. If the lease is lost,
-// Start waits for the lease again, until ctx is done. Start returns only after the function has
-// returned and the lease was released. It must be called only once.
-func (r *Runnable) Start(ctx context.Context) error {
-	err := session.Run(ctx, r.lease, r.run, &r.o)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	closed := r.lease.Close(closing)
+// Start waits for the lease again, until ctx is done. After the function has returned, Start
+// releases the lease and closes the Session. Start waits for the release at most for the
+// ReleaseTimeout of the options, and for the closing of the Session at most 10 s. It returns the
+// error of session.Run joined with the error of session.Session.Close. If ctx has ended and the
+// error of session.Run matches ctx.Err(), Start returns only the error of session.Session.Close.
+// Start must be called only once.
+func (r *Runnable) Start(ctx context.Context) (err error) {
+	defer func() { // runs even if the function ends its goroutine
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		err = errors.Join(err, r.lease.Close(closing))
+	}()
+	err = session.Run(ctx, r.lease, r.run, &r.o)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // The manager stops in the normal way.
+		return nil // The manager stops in the normal way.
 	}
-	return errors.Join(err, closed)
+	return err
 }
 
 // closeTimeout is the timeout for closing the Session.
 const closeTimeout = 10 * time.Second
 
 func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
-	r.set(true, time.Time{})
-	defer r.set(false, time.Time{})
-	stop := context.AfterFunc(ctx, func() { r.noteCanceled() })
-	defer stop()
+	r.mu.Lock()
+	r.work = ctx
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.work = nil
+		r.mu.Unlock()
+	}()
 	return r.f(ctx, tok)
-}
-
-func (r *Runnable) set(leads bool, stopped time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.leads, r.stopped = leads, stopped
-}
-
-// noteCanceled records the time at which the context was canceled, if the function is still
-// running.
-func (r *Runnable) noteCanceled() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.leads {
-		r.stopped = time.Now()
-	}
 }
 
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if the function still
-// runs although its context was canceled and the lease is no longer held. Another process may then
-// work at the same time. A kubelet restarts the container when the check fails.
+// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if three conditions
+// are met: the context of the function was canceled, the function has not returned, and the lease
+// is no longer held. Another process may then work at the same time. A kubelet restarts the
+// container when the check fails.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.leads && !r.stopped.IsZero() && !r.lease.CheckAlive() {
-		return fmt.Errorf("controllerruntime: the function under lease %q was told to stop %v ago, and has not returned",
-			r.lease.Name(), time.Since(r.stopped).Round(time.Millisecond))
+	if r.work != nil && r.work.Err() != nil && !r.lease.CheckAlive() {
+		return fmt.Errorf("controllerruntime: the function under lease %q was told to stop, and has not returned: %w",
+			r.lease.Name(), context.Cause(r.work))
 	}
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error while the function does
-// not run under the lease. Use it if only the leader should receive requests. All other replicas
-// are then not ready.
+// Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error if the function does not
+// run, or if the context of the function has ended. Use it if only the leader should receive
+// requests. All other replicas are then not ready.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.leads || !r.stopped.IsZero() {
+	if r.work == nil || r.work.Err() != nil {
 		return fmt.Errorf("controllerruntime: lease %q is not held by this process", r.lease.Name())
 	}
 	return nil

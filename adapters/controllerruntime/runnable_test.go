@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,12 +165,36 @@ func TestNewRunnable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close(t.Context())
-	for _, err := range []error{
-		second(controllerruntime.NewRunnable(nil, func(context.Context, lease.Token) error { return nil }, nil)),
-		second(controllerruntime.NewRunnable(s, nil, nil)),
-	} {
-		if lease.CodeOf(err) != lease.ErrOption {
-			t.Error(err)
-		}
+	f := func(context.Context, lease.Token) error { return nil }
+	expectField(t, second(controllerruntime.NewRunnable(nil, f, nil)), "NewRunnable.l", lease.ErrOption)
+	expectField(t, second(controllerruntime.NewRunnable(s, nil, nil)), "NewRunnable.f", lease.ErrOption)
+	for range 20 { // the order of the checks does not change
+		expectField(t, second(controllerruntime.NewRunnable(nil, nil, nil)), "NewRunnable.l", lease.ErrOption)
 	}
+}
+
+// If the function ends its goroutine, Start still closes the Session.
+func TestStartClosesAfterGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := session.New(memory.New(nil).Authority(), "leader", &session.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := controllerruntime.NewRunnable(s, func(context.Context, lease.Token) error {
+			runtime.Goexit()
+			return nil
+		}, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = r.Start(t.Context())
+		}()
+		<-done
+		if ok, err := s.Acquire(t.Context()); ok || !errors.Is(err, lease.ErrClosed) {
+			t.Errorf("after Start, Acquire returned %v, %v", ok, err)
+		}
+	})
 }
