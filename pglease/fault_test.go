@@ -244,7 +244,8 @@ func TestNoUpdateIsLost(t *testing.T) {
 		a := store(t, p, nil).Authority()
 		all.Go(func() { c.work(ctx, p, a) })
 	}
-	for range rounds {
+	proves := func() bool { return c.counted.Load() > 0 && c.stale.Load() > 0 }
+	for round := 0; round < rounds || round < 10*rounds && !proves(); round++ { // more rounds on a busy machine
 		time.Sleep(time.Duration(500+r.IntN(700)) * time.Millisecond) // a real engine
 		harm(server, t, r)
 	}
@@ -262,7 +263,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	if c.bad.Load() > 0 {
 		t.Errorf("%d times a holder believed after another was granted the lease", c.bad.Load())
 	}
-	if c.counted.Load() == 0 || c.stale.Load() < 1 {
+	if !proves() {
 		t.Error("that proves nothing")
 	}
 }

@@ -47,17 +47,19 @@ func TestHistories(t *testing.T) {
 	})
 	t.Run("remembering", func(t *testing.T) {
 		first, exchanges, renewals := rand.Uint64(), 0, 0
-		for i := range runs {
-			seed := first + uint64(i)
-			h, n := remembering(t, seed, fmt.Sprint("remembering-", i), stores, 15, 6*time.Millisecond, 0)
+		// An engine that stalls lets leases end before they are renewed, so a run may have few renewals.
+		n := 0
+		for ; n < runs || renewals < runs && n < 10*runs; n++ {
+			seed := first + uint64(n)
+			h, renewed := remembering(t, seed, fmt.Sprint("remembering-", n), stores, 15, 6*time.Millisecond, 0)
 			if err := h.Check(histories.Options{OwnClock: true}); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			exchanges, renewals = exchanges+h.Len(), renewals+n
+			exchanges, renewals = exchanges+h.Len(), renewals+renewed
 		}
-		t.Logf("%d histories of %d exchanges are linearizable, with %d renewals in one", runs, exchanges, renewals)
+		t.Logf("%d histories of %d exchanges are linearizable, with %d renewals in one", n, exchanges, renewals)
 		if renewals < runs {
-			t.Error("that proves nothing")
+			t.Errorf("%d renewals prove nothing", renewals)
 		}
 	})
 }
