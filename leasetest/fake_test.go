@@ -419,7 +419,7 @@ func TestFakeMistakesPanic(t *testing.T) {
 		"Fake.NextAfter: d":           func() { f.NextAfter(-1, true, nil) },
 		"Fake.Break: period":          func() { f.Break(-1) },
 		`Fake.Lose: reason is "lost"`: func() { new(leasetest.Fake).Lose(lease.ErrLost) },
-		// A Session tells nobody of such a loss.
+		// A Session reports no such loss.
 		`Fake.Lose: reason is "stop-window"`: func() { new(leasetest.Fake).Lose(lease.ErrStopWindow) },
 		`Fake.Lose: reason is "released"`:    func() { new(leasetest.Fake).Lose(lease.ErrReleased) },
 		`Fake.Lose: reason is "Code(0)"`:     func() { new(leasetest.Fake).Lose(0) },

@@ -231,7 +231,7 @@ var storeFaults = []struct {
 	{"reopen", "loses its epoch", "released leased infinite breaking broken expired", storeBug{reopens: func(r *lease.Record) bool { r.Epoch = 1; return true }}},
 	{"reopen", "loses its owner", "released leased infinite breaking broken expired", storeBug{reopens: func(r *lease.Record) bool { r.Owner = ""; return true }}},
 	{"reopen", "loses its ID", "released leased infinite breaking broken expired", storeBug{reopens: func(r *lease.Record) bool { *r = lease.Record{Epoch: r.Epoch}; return true }}},
-	{"reopen", "begins its duration anew", "leased breaking", storeBug{reopens: func(r *lease.Record) bool { r.Until = r.Until.Add(time.Minute); return true }}},
+	{"reopen", "restarts its duration", "leased breaking", storeBug{reopens: func(r *lease.Record) bool { r.Until = r.Until.Add(time.Minute); return true }}},
 	{"reopen", "is over", "leased breaking", storeBug{reopens: func(r *lease.Record) bool { r.State, r.Until = lease.Broken, time.Time{}; return true }}},
 	{"reopen", "becomes finite", "infinite", storeBug{reopens: func(r *lease.Record) bool {
 		r.Duration, r.Until = time.Hour, time.Now().UTC().Round(0).Add(time.Hour)

@@ -459,7 +459,7 @@ func (a *plainAuthority) step(r lease.Record, req lease.Request, now time.Time) 
 		if next.State == lease.Leased && next.Duration == lease.Infinite {
 			next.Until = now.Add(5 * 365 * 24 * time.Hour)
 		}
-	case "a change starts the duration anew":
+	case "a change restarts the duration":
 		if req.Action == lease.ActionChange && next.Duration != lease.Infinite {
 			next.Until = now.Add(next.Duration)
 		}
@@ -495,11 +495,11 @@ func (a *plainAuthority) step(r lease.Record, req lease.Request, now time.Time) 
 		if req.Action == lease.ActionRenew && !was.Until.IsZero() {
 			next.Until = was.Until.Add(was.Duration)
 		}
-	case "tokens begin anew with a release":
+	case "tokens restart with a release":
 		if req.Action == lease.ActionRelease {
 			next.Epoch = 0
 		}
-	case "tokens begin anew with an ID":
+	case "tokens restart with an ID":
 		if req.Action == lease.ActionAcquire && was.ID != req.Proposed {
 			next.Epoch = 1
 		}

@@ -149,7 +149,7 @@ func (l *plainLease) renewed(h *plainHolding, a plainRenewal) bool {
 	shown := !a.res.Now.IsZero() && r.ID == h.id
 	l.lock()
 	target := l.held
-	if l.bug != "an answer reaches whoever holds" && target != h {
+	if l.bug != "an answer reaches any later holder" && target != h {
 		target = nil
 	}
 	l.unlock()
@@ -198,7 +198,7 @@ func (l *plainLease) late(h *plainHolding, answers <-chan plainRenewal) {
 	select {
 	case a := <-answers:
 		switch l.bug {
-		case "an answer reaches whoever holds":
+		case "an answer reaches any later holder":
 			l.renewed(h, a)
 		case "an answer prolongs whatever is held":
 			l.lock()

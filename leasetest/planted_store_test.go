@@ -83,7 +83,7 @@ func (s *plainStore) time() time.Time {
 		return s.now
 	case s.bug == "its clock stands still" && !s.now.IsZero():
 		return s.now
-	case s.bug == "its clock begins anew when it is opened" && !s.opened.IsZero():
+	case s.bug == "its clock restarts when it is opened" && !s.opened.IsZero():
 		return time.Unix(0, 0).UTC().Add(now.Sub(s.opened))
 	case s.bug == "its clock goes back" && s.swaps%2 == 1:
 		return now.Add(-time.Minute)
@@ -233,7 +233,7 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 	switch s.bug {
 	case "versions are hashes":
 		version = fmt.Sprint(next)
-	case "versions begin anew with a name":
+	case "versions restart with a name":
 		version = fmt.Sprint("swap-", next.Epoch-s.floor)
 		if next.Epoch == s.floor {
 			version += "-released"
@@ -306,7 +306,7 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	if ctx.Err() != nil && s.bug == "watches forever under a done context" {
 		return w.ch, nil
 	}
-	if s.bug == "drops signals that nobody waits for" {
+	if s.bug == "drops signals without a waiter" {
 		w.ch = make(chan struct{})
 	}
 	s.watches[name] = append(s.watches[name], w)
@@ -465,7 +465,7 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	if s.bug != "absence has one version" {
 		s.absent++
 	}
-	if s.bug == "versions begin anew after forgetting" {
+	if s.bug == "versions restart after forgetting" {
 		s.swaps = 0
 	}
 	return plainRetention
@@ -478,7 +478,7 @@ func (s *plainStore) reopen(testing.TB, lease.Store) lease.Store {
 		next.records = s.records
 	}
 	switch s.bug {
-	case "versions begin anew after reopening":
+	case "versions restart after reopening":
 	case "counts versions from those that it finds":
 		for _, r := range s.records {
 			var n int

@@ -15,8 +15,8 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 	reopens.options.Reopen = func(testing.TB, lease.Store) lease.Store { return nil }
 	alone := plainStores("")
 	alone.options.Another = func(testing.TB, lease.Store) lease.Store { return nil }
-	nobody := plainLeases("")
-	nobody.options.Authority = func(testing.TB) lease.Authority { return nil }
+	noAuthority := plainLeases("")
+	noAuthority.options.Authority = func(testing.TB) lease.Authority { return nil }
 	for _, c := range []struct {
 		by    string
 		suite *suite
@@ -28,7 +28,7 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 		{"Options.Another", alone, "S8/no-load-is-stale-for-another-client"},
 		{"newAuthority", &suite{rules: authorityRules, newAuthority: func(testing.TB) lease.Authority { return nil }}, "A4/answers-are-fresh"},
 		{"newLease", &suite{rules: leaseRules, newLease: func(testing.TB, Holder) lease.Lease { return nil }}, "H1/granted-is-held"},
-		{"Options.Authority", nobody, "H1/granted-is-held"},
+		{"Options.Authority", noAuthority, "H1/granted-is-held"},
 		{"newGuard", &suite{rules: guardRules, newGuard: func(testing.TB) Guard { return nil }}, "G4/equal-tokens-pass"},
 		{"newGuard", &suite{rules: guardRules, newGuard: func(testing.TB) Guard { return (*fencing.Guard)(nil) }}, "G4/equal-tokens-pass"},
 	} {

@@ -444,7 +444,7 @@ var reopenRules = []rule{
 		s.reopen()
 		s.listsLocks(s)
 	}},
-	{"S5/reopening-starts-no-duration-anew", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
+	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
 		s := p.store()
 		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 2*s.D))
 		s.pass(s.D)

@@ -262,7 +262,7 @@ func TestReplayFindsBrokenAuthorities(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			for n := range uint64(20) {
 				r := new(Recorder)
-				a := r.Authority(Nobody, broken{r.Store(memory.New(nil)), b.step})
+				a := r.Authority(NotAHolder, broken{r.Store(memory.New(nil)), b.step})
 				rng := rand.New(rand.NewPCG(*seed+n, 4))
 				for range 40 {
 					_, _ = a.Do(t.Context(), "broken", draw(rng))

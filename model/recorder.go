@@ -12,7 +12,7 @@ import (
 
 const (
 	Holders = 4  // the number of holders that a Recorder can distinguish
-	Nobody  = -1 // the number of a caller that is not a holder
+	NotAHolder  = -1 // the number of a caller that is not a holder
 )
 
 // A Recorder records the changes of a store and the actions of the holders that use the store. To
@@ -103,7 +103,7 @@ func (r *Recorder) Released(i int, name string) {
 }
 
 // Authority returns an authority that passes requests on to inner. Pass the number of the holder
-// that sends the requests as i. If the caller is not a holder, i must be [Nobody]. The returned
+// that sends the requests as i. If the caller is not a holder, i must be [NotAHolder]. The returned
 // authority records each acquire and each renewal of a holder, together with the answer. For any
 // other request, the Recorder records only the loads and swaps in stores from [Recorder.Store].
 func (r *Recorder) Authority(i int, inner lease.Authority) lease.Authority {
@@ -118,7 +118,7 @@ type authority struct {
 
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	c := &call{holder: a.holder, req: req}
-	believes := a.holder != Nobody && (req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew)
+	believes := a.holder != NotAHolder && (req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew)
 	if believes {
 		a.mu.Lock()
 		a.note(&event{kind: Sent, name: name, call: c, holder: a.holder})

@@ -97,7 +97,7 @@ func locked(seed uint64) func() float64 {
 func contend(t *testing.T, seed uint64) *Recorder {
 	r := new(Recorder)
 	synctest.Test(t, func(t *testing.T) {
-		a := r.Authority(Nobody, lease.NewAuthority(slow(r.Store(memory.New(nil)), locked(seed))))
+		a := r.Authority(NotAHolder, lease.NewAuthority(slow(r.Store(memory.New(nil)), locked(seed))))
 		var all sync.WaitGroup
 		for c := range 6 {
 			all.Go(func() {
@@ -169,7 +169,7 @@ func TestReplaySuite(t *testing.T) {
 		defer mu.Unlock()
 		r := new(Recorder)
 		recorders = append(recorders, r)
-		return r.Authority(Nobody, lease.NewAuthority(r.Store(memory.New(nil))))
+		return r.Authority(NotAHolder, lease.NewAuthority(r.Store(memory.New(nil))))
 	}, &leasetest.Options{Bubble: true})
 	for _, r := range recorders {
 		a.replay(t, p, r, 0, 0)
@@ -250,7 +250,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 			})
 		}
 		all.Go(func() { // breaks with so much grace that the lease outlasts the belief of every holder
-			third := r.Authority(Nobody, servers)
+			third := r.Authority(NotAHolder, servers)
 			for ctx.Err() == nil {
 				time.Sleep(time.Duration(random() * float64(3*time.Minute)))
 				_, _ = lease.Break(ctx, third, name, lease.Grace(term))

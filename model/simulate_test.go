@@ -62,7 +62,7 @@ var special = map[string]struct {
 	"break with grace":             {period: lease.Grace(term)},
 	"store clock forward":          {departure: Excluded},
 	"store clock backward":         {departure: Lengthened},
-	"store restarted, term anew":   {departure: Lengthened},
+	"store restarted, new term":    {departure: Lengthened},
 	"store restarted, memory lost": {departure: Excluded, outside: "tokens fall, which SPEC S3 excludes"},
 	"stale read":                   {outside: "a load tells the past, which SPEC S8 excludes"},
 	"hostile record":               {outside: "a person writes into the store by hand; SPEC A7 describes the result"},
@@ -131,7 +131,7 @@ func simulated(t *testing.T, seed uint64, f *simulate.Fault, p lease.Period) *Re
 		report := simulate.Run(t, simulate.Config{
 			Seed: seed, For: 10 * time.Minute, Faults: []*simulate.Fault{f},
 			Store: func(s lease.Store) lease.Store {
-				return anonymous{r.Store(s), &call{holder: Nobody, req: lease.Request{Action: lease.ActionBreak, Period: p}}}
+				return anonymous{r.Store(s), &call{holder: NotAHolder, req: lease.Request{Action: lease.ActionBreak, Period: p}}}
 			},
 			Authority: func(a lease.Authority) lease.Authority {
 				senders++

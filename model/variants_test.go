@@ -56,7 +56,7 @@ var variants = []variant{
 	{"lease.pml", "IDS=2 LENGTHENS", "a store whose leases last longer than it granted", holdsInFull},
 	{"lease.pml", "IDS=2 CHANGES", "hand-over, and take-over of the dead", holds},
 	{"lease.pml", "IDS=3 D=3 CHANGES", "the same with 3 IDs, duration 3", holdsAtLength},
-	{"lease.pml", "IDS=2 D=3 CHANGES TAKE_OVER_LIVING EXCUSED", "take-over of the living: whoever takes over believes rightly", holdsInFull},
+	{"lease.pml", "IDS=2 D=3 CHANGES TAKE_OVER_LIVING EXCUSED", "take-over of the living: the one that takes over believes rightly", holdsInFull},
 	{"lease.pml", "WITNESS", "belief in a lease that is breaking, with requests of a former incarnation on their way", reaches},
 	{"lease.pml", "IDS=2 CHANGES WITNESS_CHANGE", "belief in a lease that was handed over or taken over", reaches},
 	{"lease.pml", "FROM_ANSWER", "belief counted from the answer", errs},

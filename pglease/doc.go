@@ -34,7 +34,7 @@
 //
 // Do not write to lease_row, the table behind the view. An update that sets only the columns
 // "until", "version" or "changed" of lease_row runs no trigger. Without the trigger, the row gets
-// no new version, and nobody who waits for the lease is woken. Do not use "insert ... on conflict
+// no new version, and no waiter of the lease is woken. Do not use "insert ... on conflict
 // do update" on the view either, because this statement updates lease_row directly.
 //
 // To free a lease, delete its row. You may also delete rows that are not needed any more. Every

@@ -29,8 +29,8 @@ func TestEditIsOfTheRowThatWasSeen(t *testing.T) {
 		"a change":                     {toB, edit, conflict, "worker-1 2"},
 		"another edit":                 {"update lease set owner = 'worker-2'", edit, conflict, "worker-2 1"},
 		"a deletion":                   {"delete from lease", edit, conflict, ""},
-		"a change before a deletion of whoever has the ID": {toB, "delete from lease" + ofA, "", "worker-1 2"},
-		"a change before a deletion of the name":           {toB, "delete from lease where name = 'x'", "", ""},
+		"a change before a deletion of the row with the ID": {toB, "delete from lease" + ofA, "", "worker-1 2"},
+		"a change before a deletion of the name":            {toB, "delete from lease where name = 'x'", "", ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -182,7 +182,7 @@ func TestPlantedBugs(t *testing.T) {
 			})
 		}, nil},
 		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRelease} }},
-		{"renews whoever asks", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRenew} }},
+		{"renews for any ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRenew} }},
 		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority { return idle{a} }},
 		{"changes under the same token", func(s lease.Store) lease.Store { return unmarked{s} }, nil},
 		{"lengthens a lease by breaking it", func(s lease.Store) lease.Store { return lengthening{s} }, nil},
@@ -193,7 +193,7 @@ func TestPlantedBugs(t *testing.T) {
 			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		}},
 		{"takes one owner for another", nil, func(a lease.Authority) lease.Authority {
-			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "somebody" })
+			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "another" })
 		}},
 		{"shows the last holder of another lease", nil, func(a lease.Authority) lease.Authority {
 			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {

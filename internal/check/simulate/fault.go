@@ -48,7 +48,7 @@ var Faults = []*Fault{
 	{Name: "store restarted, memory lost", Excludes: belief | order, begin: once(func(w *world, _ *dice) {
 		w.restart[leasefault.LoseMemory]()
 	})},
-	{Name: "store restarted, term anew", begin: once(func(w *world, _ *dice) { w.restart[leasefault.ResetTerm]() })},
+	{Name: "store restarted, new term", begin: once(func(w *world, _ *dice) { w.restart[leasefault.ResetTerm]() })},
 	{Name: "store clock forward", Excludes: belief, begin: once(func(w *world, d *dice) {
 		w.clock.Step(d.upTo(2 * duration))
 	})},
