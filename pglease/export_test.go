@@ -4,13 +4,18 @@ import (
 	"context"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/remember"
 )
 
 // Through returns an authority as that of s, with a memory of its own, all of whose exchanges go
 // through what the two functions make of them: a renewal in one exchange is the Swap of the
 // second.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-	return authority{rememberingStore{through{exchanges(&s.rows), renewals(renewer{&s.rows}), s}, newMemory(defaultNames)}, nil}
+	limited := struct {
+		lease.Store
+		lease.Limiter
+	}{exchanges(&s.rows), s}
+	return urgentAuthority{remember.NewAuthority(limited, renewals(renewer{&s.rows}).Swap, remember.NewMemory(remember.DefaultNames, wasNotSent))}
 }
 
 // Mute makes s send no notifications, as if its process ended after each commit.
@@ -20,21 +25,7 @@ func (s *Store) Mute() { s.notifier.send = func(context.Context, string) error {
 func (s *Store) TogetherOnly() { s.renewals.most = 0 }
 
 // Remembered returns how many names s remembers.
-func (s *Store) Remembered() int {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
-	return len(s.memory.byName)
-}
-
-type through struct {
-	lease.Store
-	renewals lease.Store
-	lease.Limiter
-}
-
-func (e through) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	return e.renewals.Swap(ctx, name, old, next)
-}
+func (s *Store) Remembered() int { return s.memory.Len() }
 
 type renewer struct{ *rows }
 

@@ -58,12 +58,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // record that the Store wrote last for that lease. If the remembered record is out of date, the
 // authority loads the current record and decides again. It never refuses a request because of an
 // outdated record.
-func (s *Store) Authority() lease.Authority { return watchingAuthority{s.authority(), s} }
-
-type watchingAuthority struct {
-	authority
-	lease.Watcher
-}
+func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // A pgxDatabase is a database that uses a pgx pool. Its requests return when their context is done.
 type pgxDatabase struct{ pool *pgxpool.Pool }

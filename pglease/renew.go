@@ -54,7 +54,7 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{Record: next, Version: strconv.FormatInt(version+1, 10), Now: now}
 	}
 	now, err := s.renewals.submit(ctx, renewal{name, version, micros, end}, func(now time.Time) {
-		s.memory.note(name, renewed(now), nil)
+		s.memory.Note(name, renewed(now), nil)
 	})
 	if sqlState(err) == invalidDatetimeFormat {
 		return lease.Snapshot{}, lease.ErrConflict

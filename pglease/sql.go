@@ -40,7 +40,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 
 // Authority returns an authority over the store. Unlike the result of [Store.Authority], this
 // authority does not implement [lease.Watcher].
-func (s *SQLStore) Authority() lease.Authority { return s.authority() }
+func (s *SQLStore) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // Close blocks until the notifications of all releases and breaks have been sent. Load and Swap
 // still work after Close. Close does not close the database.

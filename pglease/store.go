@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
@@ -61,7 +62,7 @@ type rows struct {
 	db       database
 	gate     *gate
 	limits   lease.Limits
-	memory   *memory
+	memory   *remember.Memory
 	notifier notifier
 	renewals renewalSender
 	tasks    tasks.Group
@@ -100,7 +101,7 @@ func (s *rows) init(o *Options) error {
 	if o.Names < 0 {
 		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	s.limits, s.memory = o.Limits, newMemory(cmp.Or(o.Names, defaultNames))
+	s.limits, s.memory = o.Limits, remember.NewMemory(cmp.Or(o.Names, remember.DefaultNames), wasNotSent)
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
 	s.renewals.one, s.renewals.many, s.renewals.most = s.renewOne, s.renewMany, defaultRenewals
 	if s.gate != nil {

@@ -5,12 +5,19 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/remember"
 )
 
 // Through returns an authority as that of s, with a memory of its own, all of whose exchanges go
 // through what the two functions make of them: a renewal in one exchange is the Swap of the second.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-	return newAuthority(through{exchanges(s), renewals(renewer{s}), s, s, s}, newMemory(defaultNames))
+	whole := struct {
+		lease.Store
+		lease.Limiter
+		lease.Watcher
+		lease.Lister
+	}{exchanges(s), s, s, s}
+	return remember.NewAuthority(whole, renewals(renewer{s}).Swap, remember.NewMemory(remember.DefaultNames, nil))
 }
 
 // FloorKey returns the key of the floor of a name.
@@ -20,23 +27,7 @@ func (s *Store) FloorKey(name string) string { return s.floorKey(bucket(name)) }
 func (s *Store) Channel(name string) string { return s.channel(bucket(name)) }
 
 // Remembered returns how many names s remembers.
-func (s *Store) Remembered() int {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
-	return len(s.memory.byName)
-}
-
-type through struct {
-	lease.Store
-	renewals lease.Store
-	lease.Limiter
-	lease.Watcher
-	lease.Lister
-}
-
-func (e through) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	return e.renewals.Swap(ctx, name, old, next)
-}
+func (s *Store) Remembered() int { return s.memory.Len() }
 
 type renewer struct{ *Store }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -60,7 +61,7 @@ func (o *Options) complete() (Options, error) {
 		return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 	}
 	v.Prefix = cmp.Or(v.Prefix, "lease")
-	v.Names = cmp.Or(v.Names, defaultNames)
+	v.Names = cmp.Or(v.Names, remember.DefaultNames)
 	v.Keep = cmp.Or(v.Keep, time.Hour)
 	v.ReplicaTimeout = cmp.Or(v.ReplicaTimeout, time.Second)
 	switch {
@@ -84,7 +85,7 @@ func (o *Options) complete() (Options, error) {
 type Store struct {
 	options Options
 	servers servers
-	memory  *memory
+	memory  *remember.Memory
 	tasks   tasks.Group
 
 	turn  chan struct{} // a lock for making the listener and for subscribing
@@ -109,7 +110,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{options: options, memory: newMemory(options.Names), turn: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &Store{options: options, memory: remember.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{})}
 	if s.servers, err = newServers(client, options.AssumeNoEviction); err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // record that the Store wrote last for that lease. If the remembered record is out of date, the
 // authority loads the current record and decides again. It never refuses a request because of an
 // outdated record.
-func (s *Store) Authority() lease.Authority { return newAuthority(s, s.memory) }
+func (s *Store) Authority() lease.Authority { return remember.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }

@@ -1,0 +1,91 @@
+// Package remember makes the fast authority of a store on a server that has a clock. For each lease,
+// the authority remembers the record that it wrote last, and so saves the request that would load it.
+package remember
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+)
+
+// A Renewal replaces old.Record with next in one request to the server. The two records differ only in
+// Until, which the server computes from its own clock. A Renewal returns [lease.ErrConflict] if the
+// record has changed or the lease has ended.
+type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
+
+// NewAuthority returns an authority over s that returns the same results as the one that
+// [lease.NewAuthority] makes, with the same abilities, but sends fewer requests to the server. To
+// renew, change or release a lease, it computes the new record from the record in m, without loading
+// the current record first. This is safe for three reasons:
+//
+//   - The result of a change or a release does not depend on the time.
+//   - The server computes the end of a renewed lease from its own clock.
+//   - A write succeeds only if the record is unchanged and has not reached its end.
+//
+// The authority always loads the record before it refuses a request. It also loads the record
+// before it grants a request that needs no write. If a write conflicts, the authority loads the
+// record and decides again.
+func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
+	noting := store{s, m}
+	return passon.Authority(&authority{noting, lease.NewAuthority(passon.Store(noting, s)), renew}, lease.NewAuthority(s))
+}
+
+// An authority is used by its pointer, because callers may compare authorities, and a Renewal cannot
+// be compared.
+type authority struct {
+	store  store
+	loads  lease.Authority
+	renews Renewal
+}
+
+// Do carries out one request.
+func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	switch req.Action {
+	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
+		snap, err := a.tryRemembered(ctx, name, req)
+		switch {
+		case err == nil:
+			return lease.Result{Record: snap.Record, Now: snap.Now, MinRemaining: snap.Record.Remaining(snap.Now)}, nil
+		case !errors.Is(err, lease.ErrConflict):
+			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+		}
+	}
+	return a.loads.Do(ctx, name, req)
+}
+
+// tryRemembered applies req to the remembered record, and writes the new record with one request to
+// the server. It returns [lease.ErrConflict] if no record is remembered, if ctx is done, or if the
+// write fails with a conflict. It also returns [lease.ErrConflict] if, by the remembered record,
+// the authority would refuse req or would have nothing to write. Then the caller must load the
+// current record, because the remembered record may be out of date.
+func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
+	old, known := a.store.memory.recall(name)
+	if !known || ctx.Err() != nil {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	next, refusal := lease.Step(old.Record, req, old.Now)
+	if refusal != nil || next == old.Record && req.Action != lease.ActionRenew {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	if req.Action != lease.ActionRenew || next.Until.IsZero() {
+		return a.store.Swap(ctx, name, old, next)
+	}
+	snap, err := a.renews(ctx, name, old, next)
+	a.store.memory.Note(name, snap, err)
+	return snap, err
+}
+
+// A store notes the result of every swap.
+type store struct {
+	lease.Store
+	memory *Memory
+}
+
+// Swap calls Swap of the engine and notes the result.
+func (s store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	s.memory.Note(name, snap, err)
+	return snap, err
+}

@@ -1,0 +1,122 @@
+package remember_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/remember"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/memory"
+)
+
+// renewal renews as a server with a clock does: it counts the new end from its own time. It adds one to sent, unless that is nil.
+func renewal(s *memory.Store, sent *int) remember.Renewal {
+	return func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+		if sent != nil {
+			*sent++
+		}
+		now, err := s.Load(ctx, name)
+		if err != nil {
+			return lease.Snapshot{}, err
+		}
+		if now.Version != old.Version || !now.Now.Before(now.Record.Until) {
+			return lease.Snapshot{}, lease.ErrConflict
+		}
+		next.Until = now.Now.Add(next.Duration)
+		return s.Swap(ctx, name, now, next)
+	}
+}
+
+// SPEC M, A, S7, S10: an authority that remembers keeps the contract of every authority, also beside
+// another one that remembers other records.
+func TestConformance(t *testing.T) {
+	for what, names := range map[string]int{"remembers all": remember.DefaultNames, "remembers one": 1} {
+		t.Run(what, func(t *testing.T) {
+			var stores sync.Map // by authority
+			over := func(s *memory.Store) lease.Authority {
+				a := remember.NewAuthority(s, renewal(s, nil), remember.NewMemory(names, nil))
+				stores.Store(a, s)
+				return a
+			}
+			leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return over(memory.New(nil)) },
+				&leasetest.Options{Bubble: true, AnotherAuthority: func(t testing.TB, a lease.Authority) lease.Authority {
+					s, _ := stores.Load(a)
+					return over(s.(*memory.Store))
+				}})
+		})
+	}
+}
+
+// counted counts the loads and swaps of a store.
+type counted struct {
+	*memory.Store
+	loads, swaps int
+	err          error // of the next swap
+}
+
+func (c *counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	c.loads++
+	return c.Store.Load(ctx, name)
+}
+
+func (c *counted) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	c.swaps++
+	if err := c.err; err != nil {
+		c.err = nil
+		return lease.Snapshot{}, err
+	}
+	return c.Store.Swap(ctx, name, old, next)
+}
+
+var errUnsent = errors.New("not sent")
+
+// A renewal, a change and a release of a lease whose record is remembered take one request. A record
+// is forgotten after an error of a swap, unless the swap was certainly not sent.
+func TestRequestsAreSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counted{Store: memory.New(nil)}
+		var renewals int
+		m := remember.NewMemory(2, func(err error) bool { return errors.Is(err, errUnsent) })
+		a := remember.NewAuthority(c, renewal(c.Store, &renewals), m)
+		ctx, id, other := t.Context(), lease.ID{1}, lease.ID{2}
+		for i, step := range []struct {
+			req                        lease.Request
+			err                        error // of the first swap
+			loads, swaps, renews, kept int
+		}{
+			{lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Minute}, nil, 1, 1, 0, 1},
+			{lease.Request{Action: lease.ActionRenew, ID: id}, nil, 0, 0, 1, 1},
+			{lease.Request{Action: lease.ActionRenew, ID: other}, nil, 1, 0, 0, 1},
+			{lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, nil, 0, 1, 0, 1},
+			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: other}, nil, 1, 0, 0, 1},
+			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: id}, errUnsent, 0, 1, 0, 1},
+			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: id}, errors.New("no answer"), 0, 1, 0, 0},
+			{lease.Request{Action: lease.ActionRenew, ID: other}, nil, 1, 1, 0, 1},
+			{lease.Request{Action: lease.ActionRelease, ID: other}, nil, 0, 1, 0, 0},
+		} {
+			c.loads, c.swaps, c.err, renewals = 0, 0, step.err, 0
+			_, err := a.Do(ctx, "x", step.req)
+			if step.err != nil && !errors.Is(err, step.err) {
+				t.Errorf("step %d: %v, want %v", i, err, step.err)
+			}
+			if c.loads != step.loads || c.swaps != step.swaps || renewals != step.renews || m.Len() != step.kept {
+				t.Errorf("step %d, %v: %d loads, %d swaps, %d renewals, %d names remembered; want %d, %d, %d, %d",
+					i, step.req.Action, c.loads, c.swaps, renewals, m.Len(), step.loads, step.swaps, step.renews, step.kept)
+			}
+		}
+		for i := range 5 {
+			if _, err := a.Do(ctx, fmt.Sprint("name-", i), lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+			if want := min(i+1, 2); m.Len() != want {
+				t.Errorf("after %d names %d are remembered, want %d", i+1, m.Len(), want)
+			}
+		}
+	})
+}

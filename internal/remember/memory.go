@@ -1,0 +1,66 @@
+package remember
+
+import (
+	"sync"
+
+	"github.com/fencedlease/lease"
+)
+
+// DefaultNames is how many names a store remembers unless its options say otherwise.
+const DefaultNames = 1 << 16
+
+// A Memory stores the last committed record of each lease name, up to a maximum number of names. It
+// stores only records in the state Leased. A stored record may be out of date, so the server must
+// check every write that was computed from a stored record. A Memory is safe for concurrent use by
+// multiple goroutines.
+type Memory struct {
+	most   int
+	unsent func(error) bool
+
+	mu     sync.Mutex
+	byName map[string]lease.Snapshot
+}
+
+// NewMemory returns a Memory of at most the given number of names. The function unsent reports whether
+// an error of a swap proves that the swap was not sent. If unsent is nil, no error proves that.
+func NewMemory(most int, unsent func(error) bool) *Memory {
+	if unsent == nil {
+		unsent = func(error) bool { return false }
+	}
+	return &Memory{most: most, unsent: unsent, byName: map[string]lease.Snapshot{}}
+}
+
+// Len returns the number of names that m stores a record of.
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byName)
+}
+
+// Note stores the result of a swap. If there are too many names, Note forgets another name. If the
+// swap was not sent, Note changes nothing.
+func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
+	if m.unsent(err) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil || snap.Record.State != lease.Leased {
+		delete(m.byName, name)
+		return
+	}
+	if _, known := m.byName[name]; !known && len(m.byName) >= m.most {
+		for other := range m.byName {
+			delete(m.byName, other)
+			break
+		}
+	}
+	m.byName[name] = snap
+}
+
+func (m *Memory) recall(name string) (snap lease.Snapshot, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	snap, known = m.byName[name]
+	return snap, known
+}
