@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,5 +187,31 @@ func TestHandlersCloseEachOther(t *testing.T) {
 		}
 		n.keep(lease.ActionRenew, loseRequest)
 		<-done // of one; it has closed the other, which begins no handler any more unless it had
+	})
+}
+
+// Close waits for the hook that is told of a request that was given up, though the request has
+// returned meanwhile. SPEC H18.
+func TestCloseWaitsForTheHookOfWhatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		var hook atomic.Bool // is under way
+		h := n.open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) {
+			hook.Store(true)
+			time.Sleep(time.Minute)
+			hook.Store(false)
+		}}})
+		n.meet(lease.ActionAcquire, func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			time.Sleep(15 * time.Second) // given up after 10 s
+			return lease.Result{}, errNet
+		})
+		go func() { _, _ = h.Acquire(context.Background()) }()
+		time.Sleep(20 * time.Second)
+		if synctest.Wait(); !hook.Load() {
+			t.Fatal("the hook is not under way")
+		}
+		if err := h.Close(context.Background()); err != nil || hook.Load() {
+			t.Errorf("close: %v; the hook is under way: %v", err, hook.Load())
+		}
 	})
 }

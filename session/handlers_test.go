@@ -239,3 +239,45 @@ func TestLossComesAfterTheAcquire(t *testing.T) {
 type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// A nil handler is refused before a loss finds it.
+func TestNilHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := overMemory().open(t, nil)
+		defer func() {
+			if recover() == nil {
+				t.Error("taken")
+			}
+			h.acquire(t)
+		}()
+		h.OnLost(nil)
+	})
+}
+
+// A handler that is registered after U is not called for that loss, even if the Session has not
+// detected the loss yet. SPEC H16.
+func TestHandlerRegisteredAtU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := overMemory(), &frozen{now: time.Now()}
+		h := n.open(t, &session.Options{Clock: c})
+		h.acquire(t)
+		c.step(time.Hour)
+		told := false
+		h.OnLost(func(error) { told = true })
+		synctest.Wait()
+		h.lostOnce(t, lease.ErrExpired)
+		if told {
+			t.Error("told")
+		}
+	})
+}
+
+// frozen is a clock whose alarms never ring.
+type frozen struct {
+	now     time.Time
+	stepped atomic.Int64
+}
+
+func (c *frozen) Now() time.Time                       { return c.now.Add(time.Duration(c.stepped.Load())) }
+func (c *frozen) After(time.Duration) <-chan time.Time { return nil }
+func (c *frozen) step(d time.Duration)                 { c.stepped.Add(int64(d)) }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +115,29 @@ func TestWhileHeldBeforeHooks(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if held.Err() == nil {
 			t.Error("waits for the hook")
+		}
+	})
+}
+
+// If a hook ends its goroutine, as t.FailNow does, no call waits forever. SPEC H1.
+func TestHookThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Trace: &session.Trace{
+			Acquire:  func(session.AcquireInfo) { runtime.Goexit() },
+			Released: func(session.ReleaseInfo) { runtime.Goexit() },
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if ok, err := h.Acquire(ctx); !ok || err != nil {
+			t.Errorf("acquire: %v, %v", ok, err)
+		}
+		began := time.Now()
+		if err := h.Release(ctx); err != nil || time.Since(began) != 0 {
+			t.Errorf("release: %v after %v", err, time.Since(began))
+		}
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("the record is %+v", r)
 		}
 	})
 }

@@ -390,3 +390,26 @@ func TestLogOfUnsentRequest(t *testing.T) {
 		n.heal()
 	})
 }
+
+// A release that failed is logged as failed.
+func TestFailedReleaseIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		n := overMemory()
+		h := n.open(t, &session.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		h.acquire(t)
+		n.meet(lease.ActionRelease, failRequest)
+		if err := h.Release(t.Context()); !errors.Is(err, errNet) {
+			t.Errorf("release: %v", err)
+		}
+		synctest.Wait()
+		if text := log.String(); !strings.Contains(text, "release failed") || strings.Count(text, "\n") != 1 {
+			t.Errorf("logged: %q", text)
+		}
+		h.release(t)
+		synctest.Wait()
+		if text := log.String(); strings.Count(text, "\n") != 1 {
+			t.Errorf("logged: %q", text)
+		}
+	})
+}

@@ -168,3 +168,37 @@ func TestReleaseOfNilContext(t *testing.T) {
 		}
 	})
 }
+
+// A Session that New did not make says so, every time.
+func TestZeroSession(t *testing.T) {
+	var s session.Session
+	for what, call := range map[string]func(){
+		"Acquire":    func() { _, _ = s.Acquire(t.Context()) },
+		"Release":    func() { _ = s.Release(t.Context()) },
+		"Close":      func() { _ = s.Close(t.Context()) },
+		"Wait":       func() { _ = s.Wait(t.Context()) },
+		"OnLost":     func() { s.OnLost(func(error) {}) },
+		"ID":         func() { s.ID() },
+		"Owner":      func() { s.Owner() },
+		"Settle":     func() { _ = s.Settle(t.Context()) },
+		"TryAcquire": func() { _, _, _ = s.TryAcquire(t.Context()) },
+		"HandOver":   func() { _ = s.HandOver(t.Context(), lease.ID{9}) },
+		"WhileHeld":  func() { s.WhileHeld(t.Context()) },
+		"OnBreaking": func() { s.OnBreaking(func(time.Time) {}) },
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, "New did not make") {
+					t.Errorf("%s: %v", what, text)
+				}
+			}()
+			call()
+			t.Errorf("%s returned", what)
+		}()
+	}
+	_, held := s.Until()
+	_, confirmed := s.LastConfirmed()
+	if s.CheckAlive() || s.Token() != "" || s.Name() != "" || held || confirmed {
+		t.Error("alive")
+	}
+}

@@ -455,3 +455,20 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 		})
 	}
 }
+
+// An authority that never answers, not even when the context ends, has at most 64 reads under way.
+func TestQuestionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		n.keep(lease.ActionRead, n.hang)
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		for ctx.Err() == nil {
+			_ = h.Wait(ctx)
+		}
+		if most := n.together(lease.ActionRead); most > 64 || most < 2 {
+			t.Errorf("%d questions at once", most)
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,4 +270,43 @@ func TestWatchOfWhatSignalsLooks(t *testing.T) {
 			t.Errorf("told of %d breaks", told)
 		}
 	})
+}
+
+// A lost watch frees its resources at once.
+func TestLostWatchIsFreed(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &losing{Authority: lease.NewAuthority(memory.New(nil))}
+			n := over(w)
+			holder, other := n.open(t, &session.Options{Watch: holds}), n.open(t, nil)
+			holder.acquire(t)
+			if !holds {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				go func() { _ = other.Wait(ctx) }()
+			}
+			time.Sleep(30 * time.Minute)
+			synctest.Wait()
+			if w.begun.Load() < 10 || w.begun.Load()-w.ended.Load() > 1 {
+				t.Errorf("%d watches were begun, %d are freed", w.begun.Load(), w.ended.Load())
+			}
+			if err := holder.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// losing is an authority that loses every watch after a second.
+type losing struct {
+	lease.Authority
+	begun, ended atomic.Int32
+}
+
+func (l *losing) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	l.begun.Add(1)
+	context.AfterFunc(ctx, func() { l.ended.Add(1) })
+	c := make(chan struct{})
+	time.AfterFunc(time.Second, func() { close(c) })
+	return c, nil
 }
