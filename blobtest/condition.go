@@ -113,8 +113,9 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 
 // noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a
 // request has both If-None-Match and If-Modified-Since and q.all is set, it is enough that one of the
-// two conditions holds. If q.all is not set, If-Modified-Since is ignored. The documentation says:
-// "If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)".
+// two conditions holds. If q.all is not set, If-Modified-Since is ignored. The documentation of the
+// service writes the conditions of a request as a formula: "If-Match && If-Unmodified-Since &&
+// (If-None-Match || If-Modified-Since)".
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {

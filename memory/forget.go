@@ -19,10 +19,10 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry. It first replaces the absence, which is the entry that stands for all
-// unknown names. The new entry for all unknown names has at least the Epoch of the removed entry, so
-// that tokens never decrease. The new entry also has a new version, so that a Swap with a Snapshot of
-// the old absence returns a conflict.
+// forget removes the entry e. A shard has one entry, called the absence, that stands for every name
+// that the shard does not know. So that tokens never decrease, forget first replaces the absence by
+// one whose Epoch is at least that of e. The new absence has a new version, so that a Swap with a
+// Snapshot of the old absence returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()

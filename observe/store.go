@@ -216,9 +216,9 @@ func (s *Store) Note(name string, e Entry) {
 
 // see records the entry e, which a request of the Store has returned. The Store sent this request
 // at the elapsed time sentAt or later. The method see returns the Snapshot of the newest known
-// entry, which may be newer than e. If an entry newer than e was recorded before sentAt, the engine
-// has lost the newer entry, for example because the engine was restored from a backup. In that
-// case, the Store forgets the newer entry and records e. If fromList is true, the entry e comes
+// entry, which may be newer than e. But if the Store knew a newer entry already at sentAt, then the
+// engine no longer had that entry when it answered with e, for example because the engine was
+// restored from a backup. In that case, the Store forgets the newer entry and records e. If fromList is true, the entry e comes
 // from a list, and the Store does not forget another name to make room for the name of e.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)

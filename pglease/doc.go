@@ -98,9 +98,9 @@
 // [Options.Names] is the maximum number of records that the store remembers. The SQL statement
 // changes the row only if the row still has the remembered record and the lease has not ended. The
 // server counts the new end from its own time. If the row has changed or the lease has ended, the
-// store loads the row and decides again, which takes one or two more exchanges. The store also
-// loads the row and decides again if another transaction locks the row during a renewal. If the
-// duration of a lease is not a whole number of microseconds, every renewal is a load and a swap.
+// store loads the row and computes the record from it, which takes one or two more exchanges. It does
+// the same if another transaction has the row locked. If the duration of a lease is not a whole
+// number of microseconds, every renewal is a load and a swap.
 //
 // Before a pgx pool reuses a connection that was idle for a second, it pings the server, which is
 // one more exchange. To turn the ping off, set ShouldPing of the pool.

@@ -22,8 +22,8 @@ import (
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions that use the same mark run one after the other. A client that hangs inside a
-// transaction with a mark blocks all other clients that use the same mark. To bound the time that a
+// Transactions that use the same mark run one after the other. If a client hangs in such a
+// transaction, all other clients that use the same mark are blocked. To bound the time that a
 // transaction may hang, set idle_in_transaction_session_timeout.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}

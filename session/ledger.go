@@ -111,12 +111,12 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll marks every ID that may be in force as pending, so that the machine releases it. This
-// includes an ID that is being handed over.
+// releaseAll makes the machine release every ID under which the lease may be locked, by setting the
+// claim of that ID to pending. This includes an ID that is being handed over.
 //
 // If a settled ID is in doubt, a late request may still lock the lease under that ID. If the lease is
-// finite, it then ends by itself, so releaseAll leaves the settled IDs unmarked. If the lease is
-// infinite, every call of releaseAll also marks the settled IDs that are in doubt.
+// finite, it then ends by itself, so releaseAll does not release settled IDs again. If the lease is
+// infinite, every call of releaseAll also releases the settled IDs that are in doubt.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

@@ -108,8 +108,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		}
 	}
 	// The elector compares the raw bytes with the bytes from its last call of Get. It notices a
-	// renewal only if the bytes differ. Every renewal changes the lease record of the authority, so
-	// the raw bytes contain that record.
+	// renewal only if the bytes differ. The election record may be equal after a renewal, but the
+	// lease record of the authority is not. So the raw bytes are made from both.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
