@@ -429,6 +429,27 @@ var idRules = []rule{
 		a.acquireWithin(5, "after a loss")
 		a.requests.requireNewID(p, seen)
 	}},
+	{"H6/an-ID-that-was-told-has-one-incarnation", "an ID that the method ID has returned is not proposed again after its incarnation, however that ended", CanUseAuthority | hasHandOver, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		seen := map[lease.ID]bool{}
+		for n := range 4 {
+			told := a.giver().ID()
+			a.acquire()
+			a.requests.requireNewID(p, seen)
+			if !seen[told] {
+				p.Errorf("the method ID returned %v, and the next acquire proposed another ID", told)
+			}
+			if n%2 == 0 {
+				p.need(a.release(), "release")
+				continue
+			}
+			a.loseNth(n/2 + 1)
+			a.mend()
+			a.acquireWithin(5, "after a loss")
+			a.requests.requireNewID(p, seen)
+			p.need(a.release(), "release")
+		}
+	}},
 	{"H6/the-ID-of-a-broken-lease-is-retired", "the ID of an incarnation that was lost by a break is not proposed again", CanUseAuthority | CanBreak, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
@@ -599,6 +620,18 @@ var idRules = []rule{
 		a.acquire()
 		b.requireDenied("that another owner holds")
 		a.aliveFor(p.D, "after another owner tried")
+	}},
+	{"H8/take-over-spares-what-has-no-owner", "take-over takes nothing that has no owner", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		res, err := w.direct.Do(p.ctx, w.name, acquire(p.id(), p.D))
+		p.need(err, "acquire of a free lease without an owner")
+		a := w.join(Holder{Owner: "a", TakeOver: true})
+		if _, held, _ := a.tryAcquire(p.ctx); held { // an error is allowed: the owner may be hidden
+			p.Errorf("a lease without an owner was taken over")
+		}
+		if now := w.now(); now.ID != res.Record.ID || now.Epoch != res.Record.Epoch {
+			p.Errorf("after an acquire with take-over there is %v, and there was %v", now, res.Record)
+		}
 	}},
 	{"H8/owners-are-compared-exactly", "take-over takes nothing from an owner that differs in case, in spaces, in its Unicode form, or in invisible characters", CanTakeOver | CanChange, func(p *probe) {
 		n := 0

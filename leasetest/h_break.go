@@ -160,6 +160,35 @@ var breakRules = []rule{
 			a.requireLosses(1)
 		}
 	}},
+	{"H13/a-signal-during-a-renewal-is-answered", "a holder that watches its lease, and gets a signal while a renewal is in flight, asks within a tenth of an interval after the answer", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		const took = 12 // of a renewal, in parts of the duration
+		tenth := p.D / 30
+		for i := range 6 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			watched := &watchLog{Authority: w.direct}
+			w.direct = passon.Authority(watched, w.direct)
+			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.Always(lease.ActionRenew, leasefault.DelayAnswer(p.D/took)))
+			a.acquire()
+			renewals := func() int { return len(a.requests.sentOf(lease.ActionRenew)) }
+			for n := renewals(); renewals() == n && a.stillAlive(); {
+				p.pass(p.D / 500)
+			}
+			if watched.calls.Load() == 0 {
+				p.Skipf("the holder does not watch its lease")
+			}
+			lost := watched.lost.Load()
+			w.revoke(0)
+			p.pass(p.D/took + tenth)
+			if lost {
+				continue // the signal may have come while there was no watch
+			}
+			for end := time.Now().Add(p.D/took + tenth); a.Lease.CheckAlive() && time.Now().Before(end); {
+				p.pass(p.D / 500) // the next renewal may be on its way
+			}
+			a.dead("a tenth of an interval after the answer to a renewal that a signal overtook")
+		}
+	}},
 	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})

@@ -490,6 +490,11 @@ var heldRules = []rule{
 			}
 			p.pass(p.D / 100)
 		}
+		for _, r := range a.requests.sentOf(lease.ActionRelease) {
+			if r.at.Before(last.at.Add(p.D)) {
+				p.Errorf("a release was sent %v after the last renewal, and its context was not given back", r.at.Sub(last.at))
+			}
+		}
 		bound := last.at.Add(p.D) // no request may take longer
 		if deadline, ok := last.ctx.Deadline(); ok {
 			bound = deadline

@@ -91,6 +91,24 @@ var boundRules = []rule{
 		p.pass(2 * p.D)
 		a.acquireWithin(5, "after all requests have returned")
 	}},
+	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, nothing is sent, also if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
+		gate := p.gate()
+		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
+		a.acquire()
+		for range 12 {
+			p.pass(p.D / 2)
+			_, _, _ = a.tryAcquire(p.ctx)
+			if n := len(a.requests.sentOf(lease.ActionRenew)); n > 2 {
+				p.Fatalf("%d renewals were sent, and none has returned", n)
+			}
+		}
+		before := len(a.requests.sentOf(lease.ActionRenew))
+		gate.Open()
+		p.pass(2 * p.D)
+		if n := len(a.requests.sentOf(lease.ActionRenew)); n == before {
+			p.Errorf("the renewals have returned, and none was sent since")
+		}
+	}},
 	{"H3/every-undoing-has-a-bound", "the context of the release that undoes an acquire ends, though nothing answers, and the release is sent again", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.First(2, lease.ActionRelease, p.loseRequest))
@@ -443,6 +461,19 @@ var waitRules = []rule{
 			if n := len(waited); n != waits {
 				p.Fatalf("a %s of the waiting holder returned %v, and %d of its %d waits have ended", what, err, n, waits)
 			}
+		}
+	}},
+	{"H21/wait-after-close-returns", "a wait that is called after close returns at once, though another holds", hasWait | hasClose, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		a.acquire()
+		p.need(b.Lease.(closer).Close(p.ctx), "close")
+		ctx, cancel := context.WithTimeout(p.ctx, p.D)
+		defer cancel()
+		began := time.Now()
+		err := b.waiter().Wait(ctx)
+		if took := time.Since(began); took > p.Slack {
+			p.Errorf("a wait after close returned %v, after %v", err, took)
 		}
 	}},
 	{"H21/wait-ends-under-an-ID-whose-release-failed", "if the lease is locked under an ID of the holder whose release failed, a wait returns, because an acquire sends that release again; if this fails too, the acquire is an error", CanUseAuthority | hasWait, func(p *probe) {

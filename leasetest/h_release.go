@@ -110,6 +110,15 @@ var releaseRules = []rule{
 		w.requireFree("after a release that returned nil")
 		b.acquire()
 	}},
+	{"H17/a-conflict-is-no-release", "a release that the authority refused with a conflict has released nothing: Release returns an error, or sends the release again", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, func(context.Context, *leasefault.Call) error { return lease.ErrConflict }))
+		a.acquire()
+		if err := a.release(); err != nil {
+			p.need(a.release(), "release after a conflict")
+		}
+		w.requireFree("after a release that returned nil")
+	}},
 	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))

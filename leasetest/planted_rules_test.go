@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -146,6 +147,47 @@ var ruleBugs = []namedBug{
 			}
 		}
 	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
+	{"proposes the ID that it told again", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
+		return &sameID{Authority: over}
+	}), "H6/an-ID-that-was-told-has-one-incarnation"},
+	{"takes over what has no owner", sessionsOver("", func(over lease.Authority, h Holder) lease.Authority {
+		return takesFor(over, h.Owner, func(one, _ string) bool { return one == "" })
+	}), "H8/take-over-spares-what-has-no-owner"},
+	{"forgets signals during a renewal", sessionsOver("watches", func(over lease.Authority, _ Holder) lease.Authority {
+		return deafWhileRenewing(over)
+	}), "H13/a-signal-during-a-renewal-is-answered"},
+	{"takes a renewal that hangs for one that has returned", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
+		return leavesRenewals{over}
+	}), "H11/two-renewals-that-hang-stop-all-others"},
+	{"waits half a duration for its work", func() *suite {
+		s := buggySessions("")
+		inner := s.newLease
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			log := &lastProposed{Authority: h.Authority}
+			h.Authority = passon.Authority(log, h.Authority)
+			l := inner(t, h)
+			l.OnLost(func(error) {
+				if wait(t.Context(), h.Duration/2) == nil {
+					_, _ = h.Authority.Do(t.Context(), h.Name, release(*log.id.Load()))
+				}
+			})
+			return l
+		}
+		return s
+	}, "H20/a-loss-waits-no-longer-than-the-lease"},
+	{"takes a conflict for a release", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
+		return leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionRelease && lease.CodeOf(*err) == lease.ErrConflict {
+				*err = nil
+			}
+		})
+	}), "H17/a-conflict-is-no-release"},
+	{"waits after a close", func() *suite {
+		s := buggySessions("")
+		inner := s.newLease
+		s.newLease = func(t testing.TB, h Holder) lease.Lease { return waitsClosed{inner(t, h).(*buggySession).Session} }
+		return s
+	}, "H21/wait-after-close-returns"},
 	{"renews what is gone", cellNamed("holder/renew/takes a refusal for an error"), "H11/a-lease-that-is-gone-is-lost"},
 	{"ends a wait without an error", cellNamed("holder/Wait x idle/hides its error"), "H21/wait-ends-with-its-context"},
 	{"believes after close", cellNamed("holder/CheckAlive x closed/is true"), "H18/what-is-closed-stays-closed"},
@@ -179,6 +221,69 @@ func reopening(f func(r lease.Record, now time.Time) lease.Record) func() *suite
 		}
 		return s
 	}
+}
+
+// sessionsOver returns a suite over sessions, with the given bug of a buggySession, that use their
+// authority through wrap.
+func sessionsOver(bug string, wrap func(over lease.Authority, h Holder) lease.Authority) func() *suite {
+	return func() *suite {
+		s := buggySessions("")
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			h.Authority = passon.Authority(wrap(h.Authority, h), h.Authority)
+			return newBuggySession(t, h, bug)
+		}
+		return s
+	}
+}
+
+// deafWhileRenewing drops the signals that come while a renewal is in flight.
+func deafWhileRenewing(over lease.Authority) lease.Authority {
+	var renewing atomic.Int32
+	counted := leasefault.Script(over, leasefault.Always(lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
+		renewing.Add(1)
+		defer renewing.Add(-1)
+		return c.Send(ctx)
+	}))
+	return passedSignals{counted, func(_ context.Context, signals <-chan struct{}, out chan<- struct{}) {
+		for range signals {
+			if renewing.Load() == 0 {
+				out <- struct{}{}
+			}
+		}
+	}}
+}
+
+// leavesRenewals returns when the context of a renewal ends, though the renewal has not returned.
+type leavesRenewals struct{ lease.Authority }
+
+func (a leavesRenewals) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action != lease.ActionRenew {
+		return a.Authority.Do(ctx, name, req)
+	}
+	answer := make(chan func() (lease.Result, error), 1)
+	go func() {
+		res, err := a.Authority.Do(ctx, name, req)
+		answer <- func() (lease.Result, error) { return res, err }
+	}()
+	select {
+	case f := <-answer:
+		return f()
+	case <-ctx.Done():
+		return lease.Result{}, ctx.Err()
+	}
+}
+
+// lastProposed remembers the ID that was proposed last.
+type lastProposed struct {
+	lease.Authority
+	id atomic.Pointer[lease.ID]
+}
+
+func (a *lastProposed) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionAcquire {
+		a.id.Store(&req.Proposed)
+	}
+	return a.Authority.Do(ctx, name, req)
 }
 
 // watchingSessions returns a suite over sessions that watch their leases. The function pass passes on the
@@ -272,6 +377,16 @@ type patientRelease struct{ *session.Session }
 
 func (p patientRelease) Release(ctx context.Context) error {
 	return p.Session.Release(context.WithoutCancel(ctx))
+}
+
+type waitsClosed struct{ *session.Session }
+
+func (w waitsClosed) Wait(ctx context.Context) error {
+	err := w.Session.Wait(ctx)
+	if w.Session.ID().IsZero() { // it is closed
+		<-ctx.Done()
+	}
+	return err
 }
 
 // anotherClient returns a suite over authorities whose second clients are made by f.
