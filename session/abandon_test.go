@@ -200,6 +200,34 @@ func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
 	})
 }
 
+// If the authority hides the ID in force, Wait returns while the Session still has to release an ID,
+// because an Acquire sends that release again. After the release it waits. SPEC H7, H21.
+func TestWaitUnderAHiddenID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, b := n.open(t, nil), n.open(t, nil)
+		n.keep(lease.ActionRead, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, err := send(ctx)
+			res.Record.ID = lease.ID{}
+			return res, err
+		})
+		h.acquire(t)
+		n.meet(lease.ActionRelease, failRequest)
+		_ = h.Release(context.Background())
+		began := time.Now()
+		if err := h.Wait(t.Context()); err != nil || time.Since(began) > 0 {
+			t.Errorf("a Wait for the own release returned %v after %v", err, time.Since(began))
+		}
+		_ = h.Release(context.Background())
+		b.acquire(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := h.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a Wait for another holder returned %v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // An infinite orphan would stay forever: an acquire and a release of its ID, which both
 // write, leave nothing that the lost request could still change. SPEC H3.
 func TestInfiniteOrphanIsSettled(t *testing.T) {

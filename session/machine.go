@@ -281,9 +281,14 @@ func (m *machine) effects() *effects {
 // canAcquire reports whether this Session may be able to acquire a locked lease. The argument rec is
 // the record of this lease. The Session may be able to take the lease over. The Session may also be
 // able to acquire a lease that is locked under one of its own IDs. But if the release of that ID
-// waits for work to stop, an Acquire cannot be granted yet.
+// waits for work to stop, an Acquire cannot be granted yet. If the authority hides the ID, an ID that
+// has to be released may be the one in force, and an Acquire sends that release again.
 func (m *machine) canAcquire(rec lease.Record) bool {
-	if c := m.ledger.find(rec.ID); c != nil {
+	c := m.ledger.find(rec.ID)
+	if rec.ID.IsZero() {
+		c = m.ledger.newest(pending)
+	}
+	if c != nil {
 		return c.phase != deferred
 	}
 	return m.o.TakeOver && rec.Owner == m.o.Owner && rec.State == lease.Leased
