@@ -413,6 +413,11 @@ var idRules = []rule{
 		p.pass(5 * p.D)
 		a.dead("after an acquire that was abandoned")
 		w.requireFree("long after an abandoned acquire arrived")
+		for _, r := range a.requests.sentOf(lease.ActionAcquire) {
+			if r.Owner != "a" {
+				p.Errorf("an acquire was sent with the owner %q, and the holder's is %q", r.Owner, "a")
+			}
+		}
 	}},
 	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})

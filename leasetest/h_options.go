@@ -95,7 +95,7 @@ var boundRules = []rule{
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
-		for range 12 {
+		for range 40 {
 			p.pass(p.D / 2)
 			_, _, _ = a.tryAcquire(p.ctx)
 			if n := len(a.requests.sentOf(lease.ActionRenew)); n > 2 {
