@@ -322,6 +322,7 @@ var breakRules = []rule{
 		if err := a.giver().HandOver(ctx, b.giver().ID()); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
+		p.pass(p.D / 100)
 		if n := len(a.requests.sentOf(lease.ActionChange)); n != 0 {
 			p.Errorf("%d changes were sent", n)
 		}
