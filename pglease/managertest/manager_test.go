@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,14 +105,37 @@ var stores = []struct {
 // newManager makes a manager that needs no API server: nothing in it has a client or a cache.
 func newManager(t *testing.T, o manager.Options) manager.Manager {
 	t.Helper()
-	o.Logger = logr.Discard()
-	o.Metrics = metricsserver.Options{BindAddress: "0"}
-	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil }
-	m, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, o)
+	m, err := tryManager(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func tryManager(o manager.Options) (manager.Manager, error) {
+	o.Logger = logr.Discard()
+	o.Metrics = metricsserver.Options{BindAddress: "0"}
+	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil }
+	return ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, o)
+}
+
+// newServingManager returns a manager that serves its checks, and the address of the checks. If
+// another process takes that address first, it tries another one.
+func newServingManager(t *testing.T) (m manager.Manager, address string) {
+	t.Helper()
+	for {
+		address, err := kubeserver.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := tryManager(manager.Options{HealthProbeBindAddress: address})
+		switch {
+		case err == nil:
+			return m, address
+		case !errors.Is(err, syscall.EADDRINUSE):
+			t.Fatal(err)
+		}
+	}
 }
 
 // A process is a manager that can be cut off from the store, and killed.
@@ -230,10 +254,7 @@ func startWithRunnable(t *testing.T, a lease.Authority, identity string) *proces
 	if err != nil {
 		t.Fatal(err)
 	}
-	health, err := kubeserver.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, health := newServingManager(t)
 	r, err := controllerruntime.NewRunnable(s, func(ctx context.Context, tok lease.Token) error {
 		if ready := get(health + "/readyz"); ready != nil {
 			t.Errorf("the leader is not ready: %v", ready)
@@ -245,7 +266,6 @@ func startWithRunnable(t *testing.T, a lease.Authority, identity string) *proces
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newManager(t, manager.Options{HealthProbeBindAddress: health})
 	if err := errors.Join(m.Add(r), m.AddHealthzCheck("lease", healthz.Checker(r.Healthz)), m.AddReadyzCheck("lease", r.Readyz)); err != nil {
 		t.Fatal(err)
 	}
