@@ -133,12 +133,12 @@ const mostLogged = 24
 // tests.
 func summarize(stream []byte) (body string, passed int, failures string) {
 	type test struct {
-		name     string
-		inside   int
-		below    int // lines that tests inside logged, at any depth
-		logs     []string
-		sublogs  []string
-		finished bool
+		name    string
+		passes  int // with -count, a test runs more than once; the logs are those of its first run
+		inside  int
+		below   int // lines that tests inside logged, at any depth
+		logs    []string
+		sublogs []string
 	}
 	tests := map[string]*test{}
 	var order []string
@@ -172,13 +172,13 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 				}
 				continue
 			}
-			if wasLog = id; e.Test == "" || strings.HasPrefix(m[1], "[rapid] OK") {
+			if e.Test == "" || tests[key].passes > 0 || strings.HasPrefix(m[1], "[rapid] OK") {
+				wasLog = ""
 				continue
 			}
+			wasLog = id
 			if below == "" {
-				if !slices.Contains(tests[key].logs, m[1]) { // as in another run of the same test, with -count
-					tests[key].logs = append(tests[key].logs, m[1])
-				}
+				tests[key].logs = append(tests[key].logs, m[1])
 				continue
 			}
 			tests[key].below++
@@ -191,7 +191,7 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 			}
 			passed++
 			if below == "" {
-				tests[key].finished = true
+				tests[key].passes++
 			} else {
 				tests[key].inside++
 			}
@@ -202,12 +202,15 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 	var b strings.Builder
 	for _, key := range order {
 		t := tests[key]
-		if !t.finished {
+		if t.passes == 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "%s passed", t.name)
+		if t.passes > 1 {
+			fmt.Fprintf(&b, " %d times", t.passes)
+		}
 		if t.inside > 0 {
-			fmt.Fprintf(&b, ", with %d tests inside", t.inside)
+			fmt.Fprintf(&b, ", with %d tests inside", t.inside/t.passes)
 		}
 		b.WriteByte('\n')
 		if t.below <= mostLogged {

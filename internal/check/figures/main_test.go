@@ -46,6 +46,20 @@ TestB passed
 	}
 }
 
+// With -count each test runs several times. The summary has the logs of the first run.
+func TestSummarizeRepeatedTests(t *testing.T) {
+	const want = `TestA passed 2 times, with 3 tests inside
+    3 things, 0 wrong
+    and a second line
+    x: x is here
+    y: y is here
+TestB passed 2 times
+`
+	if body, passed, _ := summarize([]byte(stream + stream)); body != want || passed != 10 {
+		t.Errorf("%d tests passed, want 10; the summary is\n%s\nwant\n%s", passed, body, want)
+	}
+}
+
 func TestSummarizeFailure(t *testing.T) {
 	const failed = `{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:7: wrong\n"}
 {"Action":"fail","Package":"p","Test":"TestC"}
