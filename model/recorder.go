@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	Holders = 4  // the number of holders that a Recorder can distinguish
-	NotAHolder  = -1 // the number of a caller that is not a holder
+	Holders    = 4  // the number of holders that a Recorder can distinguish
+	NotAHolder = -1 // the number of a caller that is not a holder
 )
 
 // A Recorder records the changes of a store and the actions of the holders that use the store. To
