@@ -87,7 +87,7 @@ func (a authorityProbe) requireRecord(name string, r lease.Record, when string) 
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
 	a.need(err, "read")
-	if want := r.At(res.Now); res.Record.State != want.State || res.Record.Epoch < want.Epoch && a.can(CanShowRecords) || a.can(CanShowRecords) && !a.sameRecords(res.Record, want) {
+	if want := r.At(res.Now); res.Record.State != want.State || res.Record.Epoch < want.Epoch && a.can(CanShowRecords) || a.can(CanShowRecords) && !a.sameRecords(want, res.Record) {
 		a.Errorf("%s a read shows %s, and not %s", when, recordText(res.Record), recordText(want))
 	}
 	return res
@@ -148,13 +148,12 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 	}
 }
 
-// nearlySame reports whether two records are equal. The ends of their leases may differ by up to
-// Options.Slack.
-func (p *probe) nearlySame(a, b lease.Record) bool {
-	if d := a.Until.Sub(b.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
-		a.Until = b.Until
+// nearlySame is like sameRecords, but the ends of the leases may differ by up to Options.Slack.
+func (p *probe) nearlySame(was, is lease.Record) bool {
+	if d := was.Until.Sub(is.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
+		was.Until = is.Until
 	}
-	return p.sameRecords(a, b)
+	return p.sameRecords(was, is)
 }
 
 // stateRules check requests in every state of a lease.
@@ -178,10 +177,13 @@ var stateRules = []rule{
 			if !p.can(CanShowRecords) {
 				return
 			}
+			if epochMayRise(c.before.Record) {
+				want.Epoch = max(want.Epoch, res.Record.Epoch)
+			}
 			after, err := lease.Inspect(p.ctx, a, c.name)
 			p.need(err, "read")
 			for when, shown := range map[string]lease.Result{"the answer shows": res, "a read after it shows": after} {
-				if want := want.At(shown.Now); !shown.Now.IsZero() && !p.nearlySame(shown.Record, want) {
+				if want := want.At(shown.Now); !shown.Now.IsZero() && !p.nearlySame(want, shown.Record) {
 					p.Errorf("%s: %s %s, and must show %s", c.what, when, recordText(shown.Record), recordText(want))
 				}
 			}
@@ -261,7 +263,7 @@ var stateRules = []rule{
 				return // only a release ends a breaking lease early
 			}
 			p.need(err, "acquire by the last holder")
-			if res.Record.Epoch <= before.Record.Epoch || s.what != "never used" && res.Record.Epoch != before.Record.Epoch+1 {
+			if res.Record.Epoch <= before.Record.Epoch || !epochMayRise(before.Record) && res.Record.Epoch != before.Record.Epoch+1 {
 				p.Errorf("%s: epoch %d is granted after %d", s.what, res.Record.Epoch, before.Record.Epoch)
 			}
 		})

@@ -19,7 +19,7 @@ var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a brea
 		want := a.grant(acquire(id, p.D)).Record
 		want.State = lease.Breaking
 		breaks := lease.Request{Action: lease.ActionBreak, Period: period, Version: lease.Version20110818}
-		if got := a.grant(breaks).Record; !p.sameRecords(got, want) {
+		if got := a.grant(breaks).Record; !p.sameRecords(want, got) {
 			p.Errorf("%s leaves %s, and must leave %s", requestText(breaks), recordText(got), recordText(want))
 		}
 		a.refuse(breaks, lease.ErrAlreadyBroken)

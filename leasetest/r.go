@@ -48,7 +48,7 @@ var storeRecordRules = []rule{
 	}},
 	{"R2/what-cannot-be-read-is-an-error", "a record that cannot be read is an error that names the lease, and never a free lease", hasCorrupt, func(p *probe) {
 		s := p.store()
-		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.putLeased(s.name, 100*s.D)
 		s.history.printf("the test corrupts the record")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
 		if snap, err := s.Load(s.ctx, s.name); err == nil {

@@ -109,11 +109,18 @@ func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return r
 }
 
+// putLeased writes the record of a lease with the duration d that starts now.
+func (s storeProbe) putLeased(name string, d time.Duration) lease.Snapshot {
+	s.Helper()
+	old := s.load(name)
+	return s.put(name, old, s.leased(old, d))
+}
+
 // requireRecord loads the named lease and requires that its record is r.
 func (s storeProbe) requireRecord(name string, r lease.Record) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
-	if !s.sameRecords(snap.Record.At(snap.Now), r.At(snap.Now)) {
+	if !s.sameRecords(r.At(snap.Now), snap.Record.At(snap.Now)) {
 		s.Errorf("the store shows %s, and not %s", recordText(snap.Record), recordText(r))
 	}
 	return snap
@@ -136,7 +143,7 @@ var swapRules = []rule{
 		old := s.load(s.name)
 		next := s.leased(old, 100*s.D)
 		put := s.put(s.name, old, next)
-		if !s.sameRecords(put.Record, next) {
+		if !s.sameRecords(next, put.Record) {
 			s.Errorf("the swap returned %s, and not %s", recordText(put.Record), recordText(next))
 		}
 		if seen := s.requireRecord(s.name, next); seen.Version != put.Version {
@@ -156,7 +163,7 @@ var swapRules = []rule{
 			if !errors.Is(err, lease.ErrConflict) {
 				s.Errorf("the second swap of %s: %v", what, err)
 			}
-			if snap.Version != "" && (snap.Version != now.Version || !s.sameRecords(snap.Record, first)) {
+			if snap.Version != "" && (snap.Version != now.Version || !s.sameRecords(first, snap.Record)) {
 				s.Errorf("the conflict came with version %q, %s", snap.Version, recordText(snap.Record))
 			}
 			s.requireRecord(s.name, first)
@@ -181,7 +188,8 @@ var swapRules = []rule{
 				}
 				s.requireRecord(s.name, now.Record)
 			}
-			s.put(s.name, s.load(s.name), s.leased(now, 100*s.D))
+			now = s.load(s.name)
+			s.put(s.name, now, s.leased(now, 100*s.D))
 		}
 	}},
 	{"S1/version-decides-not-record", "a swap conflicts if the record was changed since the load, even if it was changed back", 0, func(p *probe) {
@@ -226,7 +234,7 @@ var swapRules = []rule{
 	{"S1/an-ended-context-is-no-conflict", "whatever becomes of its context, a swap that conflicts was not applied, and one that commits was", 0, func(p *probe) {
 		s := p.store()
 		began := time.Now()
-		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		old := s.putLeased(s.name, 100*s.D)
 		took := min(time.Since(began), s.Unit/2)
 		for i := range 40 {
 			ctx := s.endingAfter(took*time.Duration(i)/20, i)
@@ -252,7 +260,7 @@ var swapRules = []rule{
 		for i := range 6 {
 			first, second := both[i%2], both[1-i%2]
 			old := second.load(s.name)
-			put := first.put(s.name, first.load(s.name), first.leased(old, 100*s.D))
+			put := first.putLeased(s.name, 100*s.D)
 			if _, err := second.Swap(s.ctx, s.name, old, second.leased(old, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
 				s.Errorf("a swap of what another client has replaced: %v", err)
 			}
@@ -317,7 +325,7 @@ var swapRules = []rule{
 	}},
 	{"S8/load-is-never-stale", "a load that begins after the answer to a swap returns the new record", 0, func(p *probe) {
 		s := p.store()
-		old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		old := s.putLeased(s.name, 100*s.D)
 		var committed atomic.Uint64
 		committed.Store(old.Record.Epoch)
 		var done atomic.Bool
@@ -349,11 +357,12 @@ var swapRules = []rule{
 	}},
 	{"S8/done-context-is-no-free-lease", "a load whose context is already done returns an error, or the record as it is", 0, func(p *probe) {
 		s := p.store()
-		next := s.leased(s.load(s.name), 100*s.D)
-		s.put(s.name, s.load(s.name), next)
+		old := s.load(s.name)
+		next := s.leased(old, 100*s.D)
+		s.put(s.name, old, next)
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if snap, err := s.Load(ctx, s.name); err == nil && !s.sameRecords(snap.Record, next) {
+		if snap, err := s.Load(ctx, s.name); err == nil && !s.sameRecords(next, snap.Record) {
 			s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(next))
 		}
 	}},
@@ -363,7 +372,7 @@ var swapRules = []rule{
 		for i := range 20 {
 			writes, reads := both[i%2], both[1-i%2]
 			_ = reads.load(s.name) // the client has loaded the previous record
-			put := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
+			put := writes.putLeased(s.name, 100*s.D)
 			if seen := reads.requireRecord(s.name, put.Record); seen.Version != put.Version {
 				s.Errorf("one client committed version %q, and another loads %q", put.Version, seen.Version)
 			}

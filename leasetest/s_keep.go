@@ -13,14 +13,14 @@ import (
 var keepRules = []rule{
 	{"S3/reopening-keeps-what-was-acknowledged", "every acknowledged record is still there after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
-		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		put := s.putLeased(s.name, 100*s.D)
 		s.reopen()
 		seen := s.requireRecord(s.name, put.Record)
 		s.put(s.name, seen, s.leased(seen, 100*s.D))
 	}},
 	{"S3/epoch-outlives-release", "an available record keeps its epoch", 0, func(p *probe) {
 		s := p.store()
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap := s.putLeased(s.name, 100*s.D)
 		released := lease.Record{Epoch: snap.Record.Epoch}
 		s.put(s.name, snap, released)
 		if seen := s.load(s.name); seen.Record.Epoch < released.Epoch {
@@ -72,8 +72,8 @@ var keepRules = []rule{
 	}},
 	{"S3/epoch-outlives-idleness", "a record that was not used for a long time keeps its epoch, or is forgotten without letting epochs fall", 0, func(p *probe) {
 		s := p.store()
-		ended := s.put(s.name+"/ended", s.load(s.name+"/ended"), s.leased(s.load(s.name+"/ended"), s.Unit))
-		released := s.put(s.name+"/released", s.load(s.name+"/released"), s.leased(s.load(s.name+"/released"), 100*s.D))
+		ended := s.putLeased(s.name+"/ended", s.Unit)
+		released := s.putLeased(s.name+"/released", 100*s.D)
 		s.put(s.name+"/released", released, lease.Record{Epoch: released.Record.Epoch})
 		s.pass(s.idleTime())
 		for name, epoch := range map[string]uint64{s.name + "/ended": ended.Record.Epoch, s.name + "/released": released.Record.Epoch} {
@@ -84,20 +84,15 @@ var keepRules = []rule{
 	}},
 	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten", hasForget, func(p *probe) {
 		s := p.store()
-		leased := s.leased(s.load(s.name+"/leased"), 100*s.D)
-		s.put(s.name+"/leased", s.load(s.name+"/leased"), leased)
-		breaking := s.leased(s.load(s.name+"/breaking"), 100*s.D)
-		breaking.State = lease.Breaking
-		s.put(s.name+"/breaking", s.load(s.name+"/breaking"), breaking)
-		infinite := s.leased(s.load(s.name+"/infinite"), lease.Infinite)
-		if s.can(CanBeInfinite) {
-			s.put(s.name+"/infinite", s.load(s.name+"/infinite"), infinite)
-		}
+		held := map[string]lease.Record{}
+		s.eachState(func(name string, state recordState) {
+			if put := s.putState(name, state); put.Record.State.Locked() {
+				held[name] = put.Record
+			}
+		})
 		s.forget()
-		s.requireRecord(s.name+"/leased", leased)
-		s.requireRecord(s.name+"/breaking", breaking)
-		if s.can(CanBeInfinite) {
-			s.requireRecord(s.name+"/infinite", infinite)
+		for name, r := range held {
+			s.requireRecord(name, r)
 		}
 	}},
 	{"S9/what-stays-locked-is-never-forgotten", "a leased, a breaking and an infinite record are not forgotten while they are locked, however long ago they were written", hasForget | exactTime, func(p *probe) {
@@ -166,11 +161,12 @@ var keepRules = []rule{
 		sent, put := time.Now(), map[lease.State]lease.Record{}
 		for _, state := range slices.Concat(over, ending) {
 			name := s.name + "/" + state.String()
-			next := s.leased(s.load(name), s.Unit)
+			old := s.load(name)
+			next := s.leased(old, s.Unit)
 			if next.State = state; !state.Locked() {
 				next.Until = time.Time{}
 			}
-			s.put(name, s.load(name), next)
+			s.put(name, old, next)
 			put[state] = next
 		}
 		keeps := func(states []lease.State) {
@@ -234,6 +230,13 @@ func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Reco
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
 	return r
+}
+
+// putState writes a record in the given state.
+func (s storeProbe) putState(name string, state recordState) lease.Snapshot {
+	s.Helper()
+	old := s.load(name)
+	return s.put(name, old, state.record(s, old))
 }
 
 // eachState calls f for each state that the store can keep. Each call gets a name of its own.
@@ -414,7 +417,7 @@ var reopenRules = []rule{
 	}},
 	{"S7/a-watch-of-a-reopened-store-signals", "a watch that begins after the store was opened again signals", hasReopen | hasWatch, func(p *probe) {
 		s := p.store()
-		s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		s.putLeased(s.name, 100*s.D)
 		s.reopen()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		watch.ready()
@@ -428,7 +431,7 @@ var reopenRules = []rule{
 		s := p.store()
 		locked := map[string]lease.Record{}
 		s.eachState(func(name string, state recordState) {
-			if put := s.put(name, s.load(name), state.record(s, s.load(name))); put.Record.State.Locked() {
+			if put := s.putState(name, state); put.Record.State.Locked() {
 				locked[name] = put.Record
 			}
 		})
@@ -440,13 +443,13 @@ var reopenRules = []rule{
 	}},
 	{"S10/a-reopened-store-lists-what-is-held", "a list of a store that was opened again shows every lock", hasReopen | hasList, func(p *probe) {
 		s := p.store()
-		s.eachState(func(name string, state recordState) { s.put(name, s.load(name), state.record(s, s.load(name))) })
+		s.eachState(func(name string, state recordState) { s.putState(name, state) })
 		s.reopen()
 		s.listsLocks(s)
 	}},
 	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
 		s := p.store()
-		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 2*s.D))
+		put := s.putLeased(s.name, 2*s.D)
 		s.pass(s.D)
 		s.reopen()
 		seen := s.requireRecord(s.name, put.Record)

@@ -183,17 +183,18 @@ var listRules = []rule{
 		held := map[string]lease.Record{}
 		for i, d := range []time.Duration{100 * s.D, 100 * s.D, 200 * s.D, lease.Infinite} {
 			name := fmt.Sprint(s.name, "/", i)
-			next := s.leased(s.load(name), d)
+			old := s.load(name)
+			next := s.leased(old, d)
 			switch {
 			case i == 1 && s.can(CanBreak):
 				next.State = lease.Breaking
 			case d == lease.Infinite && !s.can(CanBeInfinite):
 				continue
 			}
-			held[name] = s.put(name, s.load(name), next).Record
+			held[name] = s.put(name, old, next).Record
 		}
 		_ = s.load(s.name + "/never-leased")
-		released := s.put(s.name+"/released", s.load(s.name+"/released"), s.leased(s.load(s.name+"/released"), 100*s.D))
+		released := s.putLeased(s.name+"/released", 100*s.D)
 		s.put(s.name+"/released", released, lease.Record{Epoch: released.Record.Epoch})
 		for range 2 {
 			for _, prefix := range []string{s.name + "/", s.name, ""} {
@@ -264,7 +265,7 @@ var listRules = []rule{
 	{"S10/what-is-over-is-not-listed-as-held", "an entry contains the record as it is at the time of the entry", hasList, func(p *probe) {
 		s := p.store()
 		name := s.name + "/ends"
-		put := s.put(name, s.load(name), s.leased(s.load(name), s.Unit))
+		put := s.putLeased(name, s.Unit)
 		held := s.list(s.bare, s.name+"/")[name]
 		if held.Record.State.Locked() && s.can(CanTellTime) && held.Now.Before(put.Now) {
 			s.Errorf("the swap was committed at %s, and the list tells the time %s", timeText(put.Now), timeText(held.Now))
@@ -279,7 +280,7 @@ var listRules = []rule{
 		const kept = 24
 		for i := range kept {
 			for _, name := range []string{fmt.Sprintf("%s/%02d", s.name, 2*i), fmt.Sprintf("%s/%02d", s.name, 2*i+1)} {
-				s.put(name, s.load(name), s.leased(s.load(name), 100*s.D))
+				s.putLeased(name, 100*s.D)
 			}
 		}
 		gone, shown := 0, map[string]int{}
@@ -292,10 +293,10 @@ var listRules = []rule{
 				s.put(name, snap, lease.Record{Epoch: snap.Record.Epoch})
 				if gone%3 == 0 {
 					name = fmt.Sprintf("%s/%02d/new", s.name, gone)
-					s.put(name, s.load(name), s.leased(s.load(name), 100*s.D))
+					s.putLeased(name, 100*s.D)
 				}
 				name = fmt.Sprintf("%s/%02d", s.name, 2*(kept-1-gone))
-				s.put(name, s.load(name), s.leased(s.load(name), 100*s.D))
+				s.putLeased(name, 100*s.D)
 				gone++
 			}
 		}
@@ -315,7 +316,7 @@ var listRules = []rule{
 		allowed := map[string][]lease.Record{} // by name
 		for i := range 6 {
 			name := fmt.Sprint(s.name, "/", i)
-			allowed[name] = []lease.Record{s.put(name, s.load(name), s.leased(s.load(name), s.D)).Record}
+			allowed[name] = []lease.Record{s.putLeased(name, s.D).Record}
 		}
 		first := true
 		for e, err := range s.listed(s.bare, s.name+"/") {
@@ -363,7 +364,7 @@ var listRules = []rule{
 		const many = 10
 		for i := range many {
 			name := fmt.Sprint(s.name, "/", i)
-			s.put(name, s.load(name), s.leased(s.load(name), 100*s.D))
+			s.putLeased(name, 100*s.D)
 		}
 		for _, after := range []int{0, 1} {
 			ctx, cancel := context.WithCancel(s.ctx)
@@ -394,7 +395,7 @@ var listRules = []rule{
 		s := p.store()
 		for i := range 3 {
 			name := fmt.Sprint(s.name, "/", i)
-			s.put(name, s.load(name), s.leased(s.load(name), 100*s.D))
+			s.putLeased(name, 100*s.D)
 		}
 		all := s.listed(s.bare, s.name+"/")
 		for round := range 2 {
@@ -412,7 +413,7 @@ var listRules = []rule{
 			}
 		}
 		name := s.name + "/late"
-		s.put(name, s.load(name), s.leased(s.load(name), 100*s.D))
+		s.putLeased(name, 100*s.D)
 		seen := false
 		for e, err := range all {
 			s.need(err, "list")
@@ -425,7 +426,7 @@ var listRules = []rule{
 	{"S10/a-corrupt-record-is-an-error-of-its-own", "a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorrupt, func(p *probe) {
 		s := p.store()
 		for _, end := range []string{"a", "b", "c"} {
-			s.put(s.name+"/"+end, s.load(s.name+"/"+end), s.leased(s.load(s.name+"/"+end), 100*s.D))
+			s.putLeased(s.name+"/"+end, 100*s.D)
 		}
 		s.history.printf("the test corrupts the record of %q", s.name+"/b")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name+"/b")

@@ -33,7 +33,7 @@ var storeStateRules = []rule{
 				was := s.put(name, s.raiseEpoch(name, 9), before.record(s, s.load(name)))
 				next := state.record(s, was)
 				put := s.put(name, was, next)
-				if !s.sameRecords(put.Record, next) {
+				if !s.sameRecords(next, put.Record) {
 					s.Errorf("from %s to %s: the swap returned %s, and not %s", before.what, state.what, recordText(put.Record), recordText(next))
 				}
 				if seen := s.requireRecord(name, next); seen.Version != put.Version {
@@ -47,7 +47,7 @@ var storeStateRules = []rule{
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
 		s.eachState(func(name string, state recordState) {
-			old := s.put(name, s.load(name), state.record(s, s.load(name)))
+			old := s.putState(name, state)
 			next := s.leased(old, 100*s.D)
 			_, err := s.Swap(ctx, name, old, next)
 			applied := s.load(name).Record.ID == next.ID
@@ -89,7 +89,7 @@ var storeStateRules = []rule{
 		}
 		s.eachState(func(name string, state recordState) {
 			later("absent", s.load(name).Now)
-			put := s.put(name, s.load(name), state.record(s, s.load(name)))
+			put := s.putState(name, state)
 			later(state.what+", put", put.Now)
 			later(state.what+", loaded", s.load(name).Now)
 			later(state.what+", replaced", s.put(name, put, s.leased(put, 100*s.D)).Now)
@@ -107,7 +107,7 @@ var storeStateRules = []rule{
 				}
 				writes, reads := both[i%2], both[1-i%2]
 				name := fmt.Sprint(name, "/", i)
-				first := writes.put(name, writes.load(name), before.record(writes, writes.load(name)))
+				first := writes.putState(name, before)
 				_ = reads.requireRecord(name, first.Record)
 				second := writes.put(name, first, state.record(writes, first))
 				_ = reads.requireRecord(name, second.Record)
@@ -122,7 +122,7 @@ var storeStateRules = []rule{
 			seen := map[string]bool{}
 			for i := range 8 {
 				c := both[i/2%2]
-				put := c.put(name, c.load(name), state.record(s, c.load(name)))
+				put := c.putState(name, state)
 				if seen[put.Version] {
 					s.Fatalf("%s: version %q recurred", state.what, put.Version)
 				}
@@ -134,7 +134,7 @@ var storeStateRules = []rule{
 		s := p.store()
 		both := s.twoClients()
 		_ = s.list(both[1].bare, s.name)
-		s.eachState(func(name string, state recordState) { s.put(name, s.load(name), state.record(s, s.load(name))) })
+		s.eachState(func(name string, state recordState) { s.putState(name, state) })
 		s.listsLocks(both[1])
 	}},
 	{"S3/each-forgotten-state-raises-the-epoch", "the epoch of a name that is not known is no lower than that of a record that was forgotten, in any state that may be forgotten", hasForget, func(p *probe) {
@@ -171,7 +171,7 @@ var timeRules = []rule{
 		s := p.store()
 		both := s.twoClients()
 		for i := range 20 {
-			put := both[i%2].put(s.name, both[i%2].load(s.name), s.leased(both[i%2].load(s.name), 100*s.D))
+			put := both[i%2].putLeased(s.name, 100*s.D)
 			if seen := both[1-i%2].load(s.name); seen.Now.Before(put.Now) {
 				s.Errorf("one client got the time %s, and then another %s", timeText(put.Now), timeText(seen.Now))
 			}
@@ -205,7 +205,7 @@ var timeRules = []rule{
 	{"S4/time-never-decreases-at-a-conflict", "the time that comes with a conflict is not before one that came earlier", 0, func(p *probe) {
 		s := p.store()
 		for what, d := range map[string]time.Duration{"another version": 100 * s.D, "an end": s.D / 2} {
-			old := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), d))
+			old := s.putLeased(s.name, d)
 			if d > s.D {
 				s.put(s.name, old, s.leased(old, d))
 			}
@@ -283,7 +283,7 @@ var timeRules = []rule{
 		s := p.store()
 		for range 3 {
 			s.pass(s.Unit)
-			last := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D)).Now
+			last := s.putLeased(s.name, 100*s.D).Now
 			s.reopen()
 			if now := s.load(s.name).Now; now.Before(last) {
 				s.Errorf("the time was %s, and is %s after it was opened again", last.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
@@ -315,7 +315,7 @@ var timeRules = []rule{
 	}},
 	{"S4/no-time-before-the-record-after-a-restart", "if the clock is set back while the store is closed, no answer has a time before that on which its record was decided", hasStepClock | hasReopen | CanTellTime, func(p *probe) {
 		s := p.store()
-		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		put := s.putLeased(s.name, s.D)
 		decided := put.Record.Until.Add(-s.D)
 		s.stepClock(-s.D)
 		s.reopen()
@@ -329,10 +329,11 @@ var timeRules = []rule{
 	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", CanTellTime, func(p *probe) {
 		s := p.store()
 		for _, state := range []lease.State{lease.Leased, lease.Breaking} {
-			next := s.leased(s.load(s.name), s.D/2)
-			next.State = state
-			s.put(s.name, s.load(s.name), next)
 			old := s.load(s.name)
+			next := s.leased(old, s.D/2)
+			next.State = state
+			s.put(s.name, old, next)
+			old = s.load(s.name)
 			if !old.Record.At(old.Now).State.Locked() {
 				s.Fatalf("it took more than %v from a swap to a load", s.D/2)
 			}
@@ -351,7 +352,7 @@ var timeRules = []rule{
 	}},
 	{"S5/swap-commits-before-the-state-is-over", "a record that has not come to its until can be swapped", CanTellTime, func(p *probe) {
 		s := p.store()
-		put := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), s.D))
+		put := s.putLeased(s.name, s.D)
 		s.pass(s.D / 2)
 		s.put(s.name, put, s.leased(put, s.D))
 	}},

@@ -77,7 +77,7 @@ var watchRules = []rule{
 		both := s.twoClients()
 		for i := range both {
 			writes, reads := both[i], both[1-i]
-			snap := writes.put(s.name, writes.load(s.name), writes.leased(writes.load(s.name), 100*s.D))
+			snap := writes.putLeased(s.name, 100*s.D)
 			watch := reads.beginWatch(s.ctx, reads.bare, s.name)
 			for range 3 {
 				watch.ready()
@@ -138,7 +138,7 @@ var watchRules = []rule{
 	{"S7/a-later-change-takes-no-signal-back", "a signal that was not received yet can still be received after later changes", hasWatch, func(p *probe) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap := s.putLeased(s.name, 100*s.D)
 		for range 3 {
 			watch.ready()
 			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
@@ -151,11 +151,11 @@ var watchRules = []rule{
 	{"S7/no-other-call-takes-a-signal-back", "a signal that was not received yet can still be received after loads, swaps and conflicts", hasWatch, func(p *probe) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap := s.putLeased(s.name, 100*s.D)
 		for what, call := range map[string]func(){
 			"a load": func() { s.load(s.name) },
 			"a swap of another name": func() {
-				s.put(s.name+"/other", s.load(s.name+"/other"), s.leased(s.load(s.name+"/other"), 100*s.D))
+				s.putLeased(s.name+"/other", 100*s.D)
 			},
 			"a conflict": func() {
 				_, _ = s.Swap(s.ctx, s.name, lease.Snapshot{Version: "another", Now: snap.Now}, s.leased(snap, 100*s.D))
@@ -169,7 +169,7 @@ var watchRules = []rule{
 			if !watch.signalsChange() {
 				s.Fatalf("a release was not signalled after %s that followed it", what)
 			}
-			snap = s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+			snap = s.putLeased(s.name, 100*s.D)
 		}
 	}},
 	{"S7/a-change-after-unread-ones-is-signalled", "a change that must be signalled is signalled though the changes before it are unread", hasWatch, func(p *probe) {
@@ -197,7 +197,7 @@ var watchRules = []rule{
 				if name += "/" + locked.what; !s.can(locked.needs) {
 					return
 				}
-				snap := s.put(name, s.load(name), locked.record(s, s.load(name)))
+				snap := s.putState(name, locked)
 				after := next.record(s, snap)
 				if !snap.Record.State.Locked() || after.State.Locked() {
 					return
@@ -213,7 +213,7 @@ var watchRules = []rule{
 	}},
 	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", hasWatch, func(p *probe) {
 		s := p.store()
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap := s.putLeased(s.name, 100*s.D)
 		first, second := s.watch(s.ctx, s.bare, s.name), s.watch(s.ctx, s.bare, s.name)
 		for range 3 { // more signals than a channel of capacity 1 can hold
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
@@ -224,7 +224,7 @@ var watchRules = []rule{
 	}},
 	{"S7/the-last-change-is-signalled", "after the signal that follows it, a change can be loaded: none is lost between them", hasWatch, func(p *probe) {
 		s := p.store()
-		began := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D)).Record.Epoch
+		began := s.putLeased(s.name, 100*s.D).Record.Epoch
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		const changes = 29
 		s.callConcurrently(2, func(i int) {
@@ -258,7 +258,7 @@ var watchRules = []rule{
 			if s.Bubble && i%10 == 0 {
 				s.pass(24 * time.Hour)
 			}
-			snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+			snap := s.putLeased(s.name, 100*s.D)
 			watch.ready()
 			s.put(s.name, snap, s.leased(snap, 100*s.D))
 			if !watch.signalsChange() {
@@ -275,7 +275,7 @@ var watchRules = []rule{
 		newer := s.watch(s.ctx, s.bare, s.name)
 		cancel()
 		s.requireClosed(ends)
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap := s.putLeased(s.name, 100*s.D)
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 		if !s.receivesSignal(older) || !s.receivesSignal(newer) {
 			s.Errorf("a watch was not signalled after another had ended")
@@ -284,10 +284,10 @@ var watchRules = []rule{
 	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next release, or is closed as lost", hasWatch | hasForget, func(p *probe) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
-		snap := s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap := s.putLeased(s.name, 100*s.D)
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 		s.forget()
-		snap = s.put(s.name, s.load(s.name), s.leased(s.load(s.name), 100*s.D))
+		snap = s.putLeased(s.name, 100*s.D)
 		watch.ready()
 		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 		if !watch.signalsChange() {

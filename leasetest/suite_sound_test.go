@@ -54,6 +54,14 @@ func TestSoundThoughUnusual(t *testing.T) {
 				lease.Lister
 			}{m, brief{m}, m}
 		}, 0},
+		"the epochs of unknown names rise by themselves": {func() lease.Store {
+			m := memory.New(nil)
+			return struct {
+				lease.Store
+				lease.Watcher
+				lease.Lister
+			}{&rising{Store: m}, m, m}
+		}, 0},
 		"signals no more than it must": {func() lease.Store { return &terse{Store: memory.New(nil)} }, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
@@ -115,6 +123,21 @@ func (s *opaque) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	version, _ := s.versions.Load(old.Version)
 	old.Version, _ = version.(string)
 	return s.show(s.Store.Swap(ctx, name, old, next))
+}
+
+// A rising store counts its loads, and takes that count for the epoch of a name that it does not
+// know. A real store may take its clock for it.
+type rising struct {
+	lease.Store
+	loads atomic.Uint64
+}
+
+func (s *rising) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.Store.Load(ctx, name)
+	if n := s.loads.Add(1); snap.Record.ID.IsZero() {
+		snap.Record.Epoch = max(snap.Record.Epoch, n)
+	}
+	return snap, err
 }
 
 // A terse store signals only what must be signalled.
