@@ -66,10 +66,10 @@ func (c *checker) wasSo(a answer, latest int64) bool {
 
 // shows reports whether a result contains r as it was written, or r after its end.
 func (c *checker) shows(res lease.Result, r lease.Record) bool {
+	shown := withoutFloor(res.Record)
 	if c.OwnClock {
-		return res.Record == r || res.Record == r.At(res.Now)
+		return shown == r || shown == r.At(res.Now)
 	}
-	shown := res.Record
 	shown.Until = time.Time{}
 	if r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite {
 		if r.Until = res.Now; shown == r.At(res.Now) {
