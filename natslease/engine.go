@@ -264,7 +264,12 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 		}
 		var refused *jetstream.APIError
 		if !errors.As(err, &refused) {
-			return 0, call.explain(err)
+			err = call.explain(err)
+			if busy > 0 {
+				// The last try may have been applied, so the error must not be a conflict.
+				err = fmt.Errorf("%w; before that, %v", err, errBusy)
+			}
+			return 0, err
 		}
 		switch refused.ErrorCode {
 		case jetstream.JSErrCodeStreamWrongLastSequence:

@@ -89,7 +89,9 @@ func TestBusyKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := store(t, busy, nil)
-	_, err = s.Load(soon(t), t.Name())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = s.Load(ctx, t.Name())
 	says(t, err, context.DeadlineExceeded, "other writes")
 	if err != nil && strings.Contains(err.Error(), "cut off") || lease.CodeOf(err) != 0 {
 		t.Errorf("Load returns %v", err)
