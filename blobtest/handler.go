@@ -233,8 +233,8 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// validRequestID reports whether an answer may repeat the request ID of the client. A valid request ID
-// has "no more than 1,024 visible ASCII characters".
+// validRequestID reports whether s is a valid request ID of a client. The answer contains the same
+// request ID if it is valid. A valid request ID has "no more than 1,024 visible ASCII characters".
 func validRequestID(s string) bool {
 	if s == "" || len(s) > 1024 {
 		return false

@@ -95,8 +95,8 @@ func stacks(bubble string) string {
 
 // timeLimit returns the longest time that a rule may take, measured in the fake time of its
 // synctest bubble. A test of a lease gets less time than a test of a store or an authority. The
-// timers of a lease fire so often that even a bubble would need too much real time to reach the
-// longer limit. The time of a bubble begins in 2000, and the runtime cannot count beyond 2262.
+// timers of a lease fire so often that the longer limit would take too much real time, although the
+// time in the bubble is fake. The time of a bubble begins in 2000, and the runtime cannot count beyond 2262.
 // Therefore twice the time limit and ten years must be less than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {

@@ -15,8 +15,7 @@ type watch chan struct{}
 // watch has no goroutine.
 //
 // No signal is sent when a lease expires, because nothing is written. When the Store forgets a name,
-// the Epoch of all unknown names may rise. The watches of the other unknown names receive no signal
-// when the Epoch of all unknown names rises.
+// a Load of any other unknown name may show a higher Epoch from then on. That causes no signal either.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {

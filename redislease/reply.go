@@ -14,8 +14,8 @@ import (
 // A reply is the result of a script. If the script wrote the record, the reply is 1, the time and
 // the new version. Otherwise the reply begins with 0 and the time. If the name has no record, the
 // rest of the reply is a version and an epoch. If the name has a record, the rest of the reply is
-// two empty strings and the fields of the record. The script that renews a lease returns only the
-// time, or nil if it has not renewed the lease.
+// two empty strings and the fields of the record. The script that renews a lease replies with the
+// time of the server if it has renewed the lease, and with nil otherwise.
 type reply []any
 
 // replyOf converts the result of a script to a reply.

@@ -103,8 +103,8 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
 // Release returns the error of ctx. If the answer arrives just when ctx ends, Release may return the
 // answer instead of the error. If ctx is a context of [Session.WhileHeld], Release itself ends ctx,
-// and still waits for the answer. If an Acquire is still running, Release ends it. If the authority
-// may have granted the running Acquire, Release also waits until the lease is released.
+// and still waits for the answer. If an Acquire is still running, Release ends it. The authority
+// may have granted that Acquire already. Release then also waits until the lease is released.
 //
 // Take care with an infinite lease. If an Acquire had an unknown outcome, its request may still reach
 // the authority after Release has returned nil. If that request is granted, the lease stays locked.

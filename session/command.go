@@ -162,8 +162,8 @@ func (m *machine) releaseStrayID(res lease.Result) {
 	}
 }
 
-// certain reports whether the error err proves that the request has changed nothing.
-func certain(err error) bool {
+// provesNoChange reports whether the error err proves that the request has changed nothing.
+func provesNoChange(err error) bool {
 	code := lease.CodeOf(err)
 	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
 }
@@ -210,7 +210,7 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 			return
 		}
 		err = m.refused(res)
-	case !certain(err):
+	case !provesNoChange(err):
 		c.inDoubt = true
 	case m.commands.tookOver: // the take-over has put the ID in force, but it was not acquired
 		m.markPending(c)
@@ -256,7 +256,7 @@ func (m *machine) finishAcquire(took time.Duration, err error) {
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
-	case !certain(err):
+	case !provesNoChange(err):
 		c.inDoubt = true
 	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt && !m.commands.tookOver:
 		m.ledger.settle(c)
@@ -299,7 +299,7 @@ func (m *machine) takesOver(rec lease.Record) bool {
 // The lease may now be free.
 func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
-	if !certain(err) && err != nil && c != nil {
+	if !provesNoChange(err) && err != nil && c != nil {
 		c.inDoubt = true
 	}
 	switch {

@@ -48,7 +48,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	}
 	code, until := lease.CodeOf(err), w.ends(&p, res)
 	serving := p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire})
-	uncertain := err != nil && !certain(err) || err == nil && p.aim == aimAcquire && (res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving)
+	uncertain := err != nil && !provesNoChange(err) || err == nil && p.aim == aimAcquire && (res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving)
 	granted := err == nil && !uncertain && p.aim == aimAcquire
 	switch p.aim {
 	case aimAcquire, aimTakeOver, aimProbe:

@@ -17,9 +17,9 @@ import (
 //
 // New returns an error if a field is out of range. RenewInterval, RequestTimeout and RetryDelay must
 // be at least 1 ms, because a shorter time is usually a number without a unit. New also returns an
-// error if the fields together leave no time to retry a failed renewal and then to stop the work. The
-// sum RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must not exceed the time for which
-// the Session relies on one grant. The package documentation calls this time U - sent.
+// error if RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow is longer than the time for which
+// the Session relies on one grant, because then a failed renewal could not be repeated before the work
+// must stop. The package documentation calls this time U - sent.
 type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The
 	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
@@ -75,8 +75,8 @@ type Options struct {
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
-	// effect if the authority is not a [lease.Watcher]. If the record reports a break or another
-	// holder, the Session renews at once. If a renewal is already in flight, the Session sends
+	// effect if the authority is not a [lease.Watcher]. If the lease was broken, or another
+	// holder has it, the Session renews at once, to learn more. If a renewal is already in flight, the Session sends
 	// another renewal after the answer. With Watch, the Session learns of a break after one read of
 	// the record and one renewal. Without Watch, the Session learns of a break at its next regular
 	// renewal.

@@ -28,8 +28,8 @@ type Trace struct {
 	// Renew is called after every renewal.
 	Renew func(RenewInfo)
 
-	// Breaking is called when the Session learns that its lease is breaking, and again if the break
-	// is shortened. The argument until is U, the time until which the lease is certainly held.
+	// Breaking is called when the Session learns that its lease was broken with a grace period, and
+	// again if that period is shortened. The argument until is U, the time until which the lease is certainly held.
 	Breaking func(tok lease.Token, until time.Time)
 
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop

@@ -482,7 +482,9 @@ func cause(err error) string {
 
 // mayBeGranted reports whether an attempt to acquire that failed with err may have been granted. For
 // ErrExpired, it was granted, but the grant came too late.
-func mayBeGranted(err error) bool { return !certain(err) || lease.CodeOf(err) == lease.ErrExpired }
+func mayBeGranted(err error) bool {
+	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
+}
 
 // hopeless reports whether it is useless to retry a call that has returned err.
 func hopeless(err error) bool {

@@ -241,8 +241,8 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 
 // endsEarlier reports whether the new answer n shortens the break by more than margin. For this
 // purpose, endsEarlier compares the end of the break in the answer n with the end that the handlers
-// of OnBreaking know. Some authorities do not know when a break ends, but only how much time remains.
-// So endsEarlier also compares the remaining times in the last two answers. The clocks may run at
+// of OnBreaking know. Some authorities do not tell the time at which the break ends, but only how much
+// time remains. So endsEarlier also compares the remaining times in the last two answers. The clocks may run at
 // different rates. So if the remaining times differ by up to an eighth of the time between the two
 // answers, endsEarlier ignores the difference.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {

@@ -32,10 +32,9 @@
 // If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all
 // times from time.Now. The recorder assumes that each request was executed between the call of Do
 // and the return of Do. It extends this interval by [Options.Epsilon] at both ends. So the recorder
-// knows only the earliest and the latest time at which a lease can have ended. Between these two
-// times, the check accepts an answer for a held lease, and also an answer for an ended lease.
-// Therefore the check cannot detect a wrong answer between these two times. Epsilon should be less
-// than a hundredth of the durations.
+// knows only the earliest and the latest time at which a lease can have ended. Between the two, the
+// lease may be held or may have ended, and the check accepts both answers. Therefore the check finds
+// no wrong answer in this interval. Epsilon should be less than a hundredth of the durations.
 //
 // The following table shows how many of 200 wrong histories the check finds. In each wrong history,
 // an authority ends its leases too early, by 5 % of the longest duration. If Epsilon is more than
