@@ -1,5 +1,5 @@
-// Takeover runs two copies of itself that compete for the lease of one blob. The program kills the
-// copy that holds the lease, and shows how the other copy acquires the lease with a newer token. The
+// Takeover runs two processes that compete for the lease of one blob. The program kills the process
+// that holds the lease, and shows how the other process acquires the lease with a newer token. The
 // program creates the container if the container does not exist.
 //
 //	go run ./examples/takeover
@@ -32,13 +32,13 @@ var (
 	box        = flag.String("container", "leases", "of the lease")
 	name       = flag.String("name", "examples/takeover", "of the lease, and of its blob")
 	duration   = flag.Duration("duration", 15*time.Second, "of the lease, at most a minute")
-	copyOf     = flag.String("copy", "", "be the copy of that name")
+	process    = flag.String("process", "", "run as the process of that name")
 )
 
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	if *copyOf != "" {
+	if *process != "" {
 		log.Fatal(work())
 	}
 	if err := watch(); err != nil {
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// work runs in a copy of the program. It waits for the lease and then holds it.
+// work runs in a process of the program. It waits for the lease and then holds it.
 func work() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	l, err := leases.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, RenewInterval: *duration / 5, Logger: slog.Default()})
+	l, err := leases.Lease(*name, &session.Options{Owner: *process, Duration: *duration, RenewInterval: *duration / 5, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func work() error {
 	}, nil)
 }
 
-// watch starts the copies and kills the first.
+// watch starts the processes and kills the first.
 func watch() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func watch() error {
 	if _, err := client.Create(context.Background(), nil); err != nil && !bloberror.HasCode(err, bloberror.ContainerAlreadyExists) {
 		return err
 	}
-	first, err := startCopy("first")
+	first, err := startProcess("first")
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  holds it with token ", before)
-	second, err := startCopy("second")
+	second, err := startProcess("second")
 	if err != nil {
 		return err
 	}
@@ -109,16 +109,16 @@ func watch() error {
 	return nil
 }
 
-// A child is a running copy of the program, with a scanner for its output.
+// A child is a running process of the program, with a scanner for its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// startCopy starts this program again, as another process. It returns when that process waits for
+// startProcess starts this program again, as another process. It returns when that process waits for
 // the lease.
-func startCopy(name string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
+func startProcess(name string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -134,7 +134,7 @@ func startCopy(name string) (*child, error) {
 
 func (c *child) line() (string, error) {
 	if !c.out.Scan() {
-		return "", fmt.Errorf("a copy ended: %w", c.Wait())
+		return "", fmt.Errorf("a process ended: %w", c.Wait())
 	}
 	return c.out.Text(), nil
 }

@@ -1,7 +1,7 @@
-// Leader is a program that runs in several copies, as the replicas of a Deployment do. Only one
-// copy works at a time. Without the flag -copy, Leader starts two copies of itself and kills the
-// copy that holds the lease. The other copy then takes over with a newer token. Leader runs outside
-// of a cluster, with a kubeconfig:
+// Leader is a program that runs in several processes, as the replicas of a Deployment do. Only one
+// process works at a time. Without the flag -process, Leader starts two processes and kills the
+// process that holds the lease. The other process then takes over with a newer token. Leader runs
+// outside of a cluster, with a kubeconfig:
 //
 //	go run ./examples/leader -kubeconfig ~/.kube/config -namespace default
 package main
@@ -32,14 +32,14 @@ var (
 	namespace  = flag.String("namespace", "default", "of the lease")
 	name       = flag.String("name", "leader-example", "of the lease")
 	duration   = flag.Duration("duration", 4*time.Second, "of the lease")
-	copyOf     = flag.String("copy", "", "be the copy of that name; in a Deployment, the name of the pod")
+	process    = flag.String("process", "", "run as the process of that name; in a Deployment, the name of the pod")
 )
 
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
 	run := watch
-	if *copyOf != "" {
+	if *process != "" {
 		run = lead
 	}
 	if err := run(); err != nil {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// lead runs in a copy. It waits for the lease and works while it leads. After a loss it waits
+// lead runs in a process. It waits for the lease and works while it leads. After a loss it waits
 // again.
 func lead() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,7 +64,7 @@ func lead() error {
 	if err != nil {
 		return err
 	}
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func lead() error {
 	}, &session.RunOptions{Again: func(error) bool { return ctx.Err() == nil }})
 }
 
-// watch starts two copies and kills the one that leads.
+// watch starts two processes and kills the one that leads.
 func watch() error {
-	first, err := startCopy("first")
+	first, err := startProcess("first")
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  leads with token ", before)
-	second, err := startCopy("second")
+	second, err := startProcess("second")
 	if err != nil {
 		return err
 	}
@@ -111,16 +111,16 @@ func watch() error {
 	return nil
 }
 
-// A child is a running copy and its output.
+// A child is a running process and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// startCopy starts this program again, as another process. It returns when that process waits for
+// startProcess starts this program again, as another process. It returns when that process waits for
 // the lease.
-func startCopy(name string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
+func startProcess(name string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -136,7 +136,7 @@ func startCopy(name string) (*child, error) {
 
 func (c *child) line() (string, error) {
 	if !c.out.Scan() {
-		return "", fmt.Errorf("a copy ended: %w", c.Wait())
+		return "", fmt.Errorf("a process ended: %w", c.Wait())
 	}
 	return c.out.Text(), nil
 }

@@ -1,5 +1,5 @@
-// Takeover starts two copies of itself that contend for the same lease in NATS. Then Takeover kills
-// the copy that holds the lease. The other copy takes over with a newer token.
+// Takeover starts two processes that contend for the same lease in NATS. Then Takeover kills
+// the process that holds the lease. The other process takes over with a newer token.
 //
 //	go run ./examples/takeover -server localhost:4222
 package main
@@ -27,7 +27,7 @@ var (
 	server   = flag.String("server", "localhost:4222", "of NATS, or several with commas between")
 	name     = flag.String("name", "examples/takeover", "of the lease")
 	duration = flag.Duration("duration", 2*time.Second, "of the lease")
-	copyOf   = flag.String("copy", "", "be the copy of that name")
+	process  = flag.String("process", "", "run as the process of that name")
 )
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	store, err := open(context.Background())
 	switch {
 	case err != nil:
-	case *copyOf != "":
+	case *process != "":
 		err = work(store)
 	default:
 		err = watch()
@@ -66,9 +66,9 @@ func open(ctx context.Context) (*natslease.Store, error) {
 	return natslease.New(ctx, js, nil)
 }
 
-// work runs in a copy. It waits for the lease and keeps it.
+// work runs in a process. It waits for the lease and keeps it.
 func work(store *natslease.Store) error {
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration})
+	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,9 @@ func work(store *natslease.Store) error {
 	}, nil)
 }
 
-// watch starts two copies and kills the first one.
+// watch starts two processes and kills the first one.
 func watch() error {
-	first, err := startCopy("first")
+	first, err := startProcess("first")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  holds it with token ", before)
-	second, err := startCopy("second")
+	second, err := startProcess("second")
 	if err != nil {
 		return err
 	}
@@ -114,16 +114,16 @@ func watch() error {
 	return nil
 }
 
-// A child is a running copy and its output.
+// A child is a running process and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// startCopy starts this program again, as another process. It returns when that process waits for
+// startProcess starts this program again, as another process. It returns when that process waits for
 // the lease.
-func startCopy(name string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
+func startProcess(name string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -139,7 +139,7 @@ func startCopy(name string) (*child, error) {
 
 func (c *child) line() (string, error) {
 	if !c.out.Scan() {
-		return "", fmt.Errorf("a copy ended: %w", c.Wait())
+		return "", fmt.Errorf("a process ended: %w", c.Wait())
 	}
 	return c.out.Text(), nil
 }

@@ -1,10 +1,11 @@
 //go:build unix
 
 // Guard shows how the write of a process is refused after the process was paused and has lost its
-// lease. It starts two copies of itself. The copy that holds the lease increments a counter in
-// Redis. Guard pauses the copy that holds the lease. The other copy takes over the lease and
-// continues to count. Then Guard resumes the first copy in the middle of its work. The write of the
-// first copy is refused, because the second copy has written with a newer token. No count is lost.
+// lease. It starts two processes. The process that holds the lease increments a counter in Redis.
+// Guard pauses the process that holds the lease. The other process takes over the lease and
+// continues to count. Then Guard resumes the first process in the middle of its work. The write of
+// the first process is refused, because the second process has written with a newer token. No count
+// is lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
@@ -32,7 +33,7 @@ import (
 var (
 	url      = flag.String("url", "redis://localhost:6379", "of the server")
 	duration = flag.Duration("duration", time.Second, "of the lease")
-	copyOf   = flag.String("copy", "", "be the copy of that name")
+	process  = flag.String("process", "", "run as the process of that name")
 )
 
 const (
@@ -55,7 +56,7 @@ func main() {
 	options.MaxRetries = -1 // a command that is sent twice would count twice
 	client := redis.NewClient(options)
 	defer client.Close()
-	if *copyOf != "" {
+	if *process != "" {
 		err = work(ctx, client)
 	} else {
 		err = watch(ctx, client)
@@ -65,14 +66,14 @@ func main() {
 	}
 }
 
-// work runs in each copy. It counts until the guard refuses a write.
+// work runs in each process. It counts until the guard refuses a write.
 func work(ctx context.Context, client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	l, err := store.Lease(name, &session.Options{Owner: *copyOf, Duration: *duration})
+	l, err := store.Lease(name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func work(ctx context.Context, client *redis.Client) error {
 			fmt.Println(err)
 			return nil
 		case err != nil:
-			failed++ // the connection may have been ended while this copy was stopped
+			failed++ // the connection may have been ended while this process was stopped
 		default:
 			fmt.Println(n)
 		}
@@ -115,13 +116,13 @@ func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok 
 	return n, err
 }
 
-// watch starts the first copy of the program, pauses it, and starts the second copy. Then it
-// resumes the first copy.
+// watch starts the first process of the program, pauses it, and starts the second process. Then it
+// resumes the first process.
 func watch(ctx context.Context, client *redis.Client) error {
 	if err := client.Del(ctx, dataKey).Err(); err != nil {
 		return err
 	}
-	first, err := startCopy("first")
+	first, err := startProcess("first")
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func watch(ctx context.Context, client *redis.Client) error {
 		return err
 	}
 	fmt.Println("first  is stopped")
-	second, err := startCopy("second")
+	second, err := startProcess("second")
 	if err != nil {
 		return err
 	}
@@ -158,13 +159,13 @@ func watch(ctx context.Context, client *redis.Client) error {
 	}
 	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
 	fmt.Printf("%d counts were acknowledged, and the counter is at %d\n", acknowledged, n)
-	if n < acknowledged || n > acknowledged+2 { // the last count of a copy may not have been printed
+	if n < acknowledged || n > acknowledged+2 { // the last count of a process may not have been printed
 		return errors.New("counts were lost")
 	}
 	return nil
 }
 
-// A child is a running copy and its output.
+// A child is a running process and its output.
 type child struct {
 	*exec.Cmd
 	out     *bufio.Scanner
@@ -172,8 +173,8 @@ type child struct {
 	last    string
 }
 
-func startCopy(copyOf string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", copyOf)...)
+func startProcess(process string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", process)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -182,18 +183,18 @@ func startCopy(copyOf string) (*child, error) {
 	return &child{Cmd: cmd, out: bufio.NewScanner(out)}, cmd.Start()
 }
 
-// counts waits until the copy has counted n times.
+// counts waits until the process has counted n times.
 func (c *child) counts(n int) error {
 	for range n {
 		if !c.out.Scan() {
-			return fmt.Errorf("a copy ended: %w", c.Wait())
+			return fmt.Errorf("a process ended: %w", c.Wait())
 		}
 		c.counted, c.last = c.counted+1, c.out.Text()
 	}
 	return nil
 }
 
-// drain reads the rest of the output of the copy, and waits until the copy has ended.
+// drain reads the rest of the output of the process, and waits until the process has ended.
 func (c *child) drain() {
 	for c.out.Scan() {
 		c.counted, c.last = c.counted+1, c.out.Text()

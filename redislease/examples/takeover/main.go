@@ -1,6 +1,6 @@
 // Takeover shows how a process takes over a lease in Redis after the holder of the lease has
-// crashed. It starts two copies of itself that wait for the same lease, and kills the copy that
-// holds the lease. The other copy then acquires the lease with a newer token.
+// crashed. It starts two processes that wait for the same lease, and kills the process that
+// holds the lease. The other process then acquires the lease with a newer token.
 //
 //	go run ./examples/takeover -url redis://localhost:6379
 package main
@@ -27,7 +27,7 @@ var (
 	url      = flag.String("url", "redis://localhost:6379", "of the server")
 	name     = flag.String("name", "examples/takeover", "of the lease")
 	duration = flag.Duration("duration", 2*time.Second, "of the lease")
-	copyOf   = flag.String("copy", "", "be the copy of that name")
+	process  = flag.String("process", "", "run as the process of that name")
 )
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	client, err := connect(context.Background())
 	switch {
 	case err != nil:
-	case *copyOf != "":
+	case *process != "":
 		err = work(client)
 	default:
 		err = watch()
@@ -62,14 +62,14 @@ func connect(ctx context.Context) (*redis.Client, error) {
 	return client, nil
 }
 
-// work runs in each copy. It waits for the lease and keeps it.
+// work runs in each process. It waits for the lease and keeps it.
 func work(client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	l, err := store.Lease(*name, &session.Options{Owner: *copyOf, Duration: *duration, Logger: slog.Default()})
+	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func work(client *redis.Client) error {
 	}, nil)
 }
 
-// watch starts the copies, and kills the first copy.
+// watch starts the processes, and kills the first process.
 func watch() error {
-	first, err := startCopy("first")
+	first, err := startProcess("first")
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func watch() error {
 		return err
 	}
 	fmt.Println("first  holds it with token ", before)
-	second, err := startCopy("second")
+	second, err := startProcess("second")
 	if err != nil {
 		return err
 	}
@@ -115,16 +115,16 @@ func watch() error {
 	return nil
 }
 
-// A child is a running copy and its output.
+// A child is a running process and its output.
 type child struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-// startCopy starts this program again, as another process. It returns when that process waits for
+// startProcess starts this program again, as another process. It returns when that process waits for
 // the lease.
-func startCopy(name string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-copy", name)...)
+func startProcess(name string) (*child, error) {
+	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -140,7 +140,7 @@ func startCopy(name string) (*child, error) {
 
 func (c *child) line() (string, error) {
 	if !c.out.Scan() {
-		return "", fmt.Errorf("a copy ended: %w", c.Wait())
+		return "", fmt.Errorf("a process ended: %w", c.Wait())
 	}
 	return c.out.Text(), nil
 }
