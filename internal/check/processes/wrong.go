@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -35,8 +36,12 @@ func (w Wrong) authority(s Store) lease.Authority {
 	return s.Authority()
 }
 
-// A trusting store treats a missing answer as a success. If a load gets no answer, it returns the
-// last known record. If a swap gets no answer, it returns success.
+// trustAfter is how long a trusting store waits for an answer. A load and a swap together take less
+// than the RequestTimeout of a holder.
+const trustAfter = 30 * time.Millisecond
+
+// A trusting store treats a missing answer as a success. If a load gets no answer in time, it returns
+// the last known record. If a swap gets no answer in time, it returns success.
 type trusting struct {
 	lease.Store
 	mu   sync.Mutex
@@ -44,6 +49,8 @@ type trusting struct {
 }
 
 func (s *trusting) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, trustAfter)
+	defer cancel()
 	snap, err := s.Store.Load(ctx, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,6 +65,8 @@ func (s *trusting) Load(ctx context.Context, name string) (lease.Snapshot, error
 }
 
 func (s *trusting) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, trustAfter)
+	defer cancel()
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	if err != nil && !errors.Is(err, lease.ErrConflict) {
 		return lease.Snapshot{Record: next, Version: old.Version, Now: old.Now}, nil
