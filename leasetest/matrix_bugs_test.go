@@ -33,7 +33,9 @@ func cellBugs() []cellBug {
 }
 
 // allowed are bugs that no rule finds, and why.
-var allowed = map[string]string{}
+var allowed = map[string]string{
+	"authority/available read/raises the epoch": "the epoch of an unknown name may rise although nothing is granted (S3)",
+}
 
 // Every bug of the matrix is found by a rule. The ordinary run plants one in thirteen; with the flag
 // -planted.all it plants all of them.

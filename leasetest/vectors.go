@@ -249,13 +249,15 @@ func (r *run) scale(d time.Duration) time.Duration {
 	return scaled
 }
 
-func (r *run) do(s vectors.Step) (lease.Result, error) {
-	req := s.Request
+func (r *run) do(s vectors.Step) (lease.Result, error) { return r.send(r.probe.name, s.Request) }
+
+// send scales a request to the unit of the test, and sends it for the named lease.
+func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	req.Duration = r.scale(req.Duration)
 	if p, ok := req.Period.Get(); ok {
 		req.Period = lease.Grace(r.scale(p))
 	}
-	return r.Do(r.ctx, r.probe.name, req)
+	return r.Do(r.ctx, name, req)
 }
 
 // The method step executes the step s, and compares its result with the result that s specifies.
@@ -285,7 +287,7 @@ func (r *run) step(s vectors.Step) {
 	if s.Want.Code != 0 {
 		after := r.inspect()
 		was, is := before.Record.At(after.Now), after.Record
-		if !r.sameRecords(was, is) || is.Epoch > was.Epoch && r.raisesEpoch(s) {
+		if !r.sameRecords(was, is) || is.Epoch > was.Epoch && !r.raisesEpochBy(0, s) {
 			wrong("the record after the refusal", recordText(is), recordText(was))
 		}
 		if !s.Want.Code.Refusal() || res.Now.IsZero() && !r.can(CanShowRecords) {
@@ -320,7 +322,8 @@ func (r *run) step(s vectors.Step) {
 		wrong("the duration", rec.Duration, r.scale(*w))
 	}
 	if w := s.Want.Epoch; w != nil && rec.Epoch != r.first+*w {
-		if _, exact := r.bare.(*stepper); exact || !epochMayRise(r.before) || rec.Epoch < r.first+*w {
+		_, exact := r.bare.(*stepper)
+		if exact || !epochMayRise(r.before) || rec.Epoch < r.first+*w || !r.raisesEpochBy(r.first+*w-r.before.Epoch, s) {
 			wrong("the epoch", rec.Epoch, fmt.Sprintf("%d+%d", r.first, *w))
 		}
 		r.first = rec.Epoch - *w // The epoch rose by itself. The next steps count from here.
@@ -328,12 +331,20 @@ func (r *run) step(s vectors.Step) {
 	r.before = rec
 }
 
-// raisesEpoch reports whether repeating the step s raises the epoch. If the epoch rises between two
-// reads as well, raisesEpoch returns false, because the epoch rises by itself.
-func (r *run) raisesEpoch(s vectors.Step) bool {
-	first, second := r.inspect().Record.Epoch, r.inspect().Record.Epoch
-	_, _ = r.do(s)
-	return first == second && r.inspect().Record.Epoch > second
+// raisesEpochBy reports whether the request of s raises the epoch of an unknown name by n. It uses a
+// name that no request has used before. If the epoch of that name rises by itself between two reads,
+// raisesEpochBy returns true.
+func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
+	r.Helper()
+	name := r.probe.name + "/unused"
+	epoch := func() uint64 {
+		res, err := lease.Inspect(r.ctx, r, name)
+		r.need(err, "read")
+		return res.Record.Epoch
+	}
+	first, second := epoch(), epoch()
+	_, _ = r.send(name, s.Request)
+	return first != second || epoch() == second+n
 }
 
 func codeText(code lease.Code, err error) string {
