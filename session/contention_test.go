@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -258,6 +259,12 @@ func TestRunOptions(t *testing.T) {
 			if !errors.As(err, &bad) || bad.Field != "RunOptions."+c.field || bad.Value != c.value || bad.Bound != c.bound || l.calls.Load() != 0 {
 				t.Errorf("%s %s: %v", c.field, c.value, err)
 			}
+		}
+	}
+	err := session.Run(context.Background(), &plain{ok: true}, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{AcquireInterval: 5, ReleaseTimeout: 3})
+	for _, field := range []string{"RunOptions.AcquireInterval", "RunOptions.ReleaseTimeout"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s is not in %v", field, err)
 		}
 	}
 }

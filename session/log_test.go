@@ -75,9 +75,9 @@ func TestLoggerByDefault(t *testing.T) {
 			{first, `level=INFO msg="lease: term began" name=jobs/nightly token=00000000000000000001`, 1},
 			{first, "released", 0},
 			{first, "term ended", 0},
-			{first, ` owner=` + h.Owner(), 1},
+			{first, ` owner=` + h.Owner(), 2},
 			{second, `level=DEBUG msg="lease: released"`, 1},
-			{second, ` token=00000000000000000001 owner=` + h.Owner(), 1}, // released
+			{second, ` token=00000000000000000001 owner=` + h.Owner(), 2}, // released, and term ended
 			{second, `level=INFO msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000001`, 1},
 			{second, "began", 0},
 		} {

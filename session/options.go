@@ -15,8 +15,8 @@ import (
 // Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default
 // is used.
 //
-// New returns an error if a field is out of range. RenewInterval, RequestTimeout and RetryDelay must
-// be at least 1 ms, because a shorter time is usually a number without a unit. New also returns an
+// New returns an error if a field is out of range. A duration below 1 ms is usually a number without
+// a unit, so New refuses it, except in Margin and MaxClockJump. New also returns an
 // error if RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow is longer than the time for which
 // the Session relies on one grant, because then a failed renewal could not be repeated before the work
 // must stop. The package documentation calls this time U - sent.
@@ -146,10 +146,9 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// shortest is the smallest allowed value of RenewInterval, RequestTimeout and RetryDelay. The
-	// same limit applies to AcquireInterval and ReleaseTimeout in RunOptions. A smaller value is
-	// nearly always a number without a unit. A smaller interval would make the Session send requests
-	// without a pause.
+	// shortest is the smallest allowed value of every duration in Options but Margin and MaxClockJump,
+	// and of AcquireInterval and ReleaseTimeout in RunOptions. A smaller value is nearly always a
+	// number without a unit. A smaller interval would make the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
@@ -189,7 +188,7 @@ func (o *Options) Complete() (*Options, error) {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	err := c.inRange()
+	err := c.inRange(&given)
 	if err == nil {
 		err = c.leaveTime(&given)
 	}
@@ -216,15 +215,16 @@ func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
-// inRange checks the range of each field.
-func (o *Options) inRange() error {
+// inRange checks the range of each field. The default of StopWindow may be below the minimum.
+func (o *Options) inRange(given *Options) error {
 	var errs []error
 	refuse := func(field string, value any, bound string) { errs = append(errs, badOption(field, value, bound)) }
 	if o.Owner == "" && o.TakeOver {
 		refuse("Owner", `""`, "must be given with TakeOver")
 	}
-	if o.Owner != "" {
-		errs = append(errs, lease.CheckOwner(o.Owner))
+	if bad := (*lease.FieldError)(nil); o.Owner != "" && errors.As(lease.CheckOwner(o.Owner), &bad) {
+		bad.Field = "Options.Owner"
+		errs = append(errs, bad)
 	}
 	for _, f := range []struct {
 		name  string
@@ -236,7 +236,7 @@ func (o *Options) inRange() error {
 		switch {
 		case f.value <= 0:
 			refuse(f.name, f.value, "must not be negative") // 0 stands for the default
-		case f.value < shortest && (f.name == "RenewInterval" || f.name == "RequestTimeout" || f.name == "RetryDelay"):
+		case f.value < shortest && f.name != "Margin" && f.name != "MaxClockJump" && (f.name != "StopWindow" || given.StopWindow > 0):
 			refuse(f.name, f.value, tooShort)
 		case f.value > longest && f.name != "Duration":
 			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
@@ -280,13 +280,13 @@ func (o *Options) leaveTime(given *Options) error {
 		least time.Duration // smallest valid value
 		must  string
 	}{
-		{"Duration", given.Duration != 0, o.Duration, 0, 1, "longer"},
+		{"Duration", given.Duration != 0, o.Duration, 0, shortest, "longer"},
 		{"MaxClockDrift", given.MaxClockDrift != 0, o.MaxClockDrift, 0, 1, "lower"},
 		{"RenewInterval", given.RenewInterval != 0, o.RenewInterval, o.RenewInterval + room, shortest, "shorter"},
 		{"RequestTimeout", given.RequestTimeout != 0, o.RequestTimeout, timeout, shortest, "shorter"},
 		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + room, shortest, "shorter"},
 		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, 1, "shorter"},
-		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + room, 1, "shorter"},
+		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + room, shortest, "shorter"},
 	} {
 		switch {
 		case !f.given:

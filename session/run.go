@@ -81,6 +81,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
+	var errs []error
 	for _, f := range []struct {
 		name            string
 		value, shortest time.Duration
@@ -94,7 +95,10 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 		default:
 			continue
 		}
-		return nil, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: bound, Code: lease.ErrOption}
+		errs = append(errs, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: bound, Code: lease.ErrOption})
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
 	return &c, nil
 }
@@ -308,9 +312,12 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	return takenOver, err
 }
 
-// record adds a record to the queue of the Logger. If the Lease has a method Name, the record
-// contains the name of the lease.
+// record adds a record to the queue of the Logger. If the Lease has the methods Name and Owner, as a
+// Session has, the record contains their results.
 func (r *runner) record(level slog.Level, text string, args ...any) {
+	if l, ok := r.lease.(interface{ Owner() string }); ok {
+		args = append(args, "owner", l.Owner())
+	}
 	if l, ok := r.lease.(interface{ Name() string }); ok {
 		args = append([]any{"name", l.Name()}, args...)
 	}
