@@ -86,7 +86,10 @@ func (l Limits) check(req *Request) error {
 	switch {
 	case req.Action == ActionAcquire && d != Infinite && (d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration):
 		bound := fmt.Sprintf("must be infinite or at least %v", l.MinDuration)
-		if l.MaxDuration > 0 {
+		switch {
+		case l.MinDuration == 0:
+			bound = fmt.Sprintf("must be infinite or at most %v", l.MaxDuration)
+		case l.MaxDuration > 0:
 			bound = fmt.Sprintf("must be infinite or from %v to %v", l.MinDuration, l.MaxDuration)
 		}
 		return &FieldError{"Request.Duration", d.String(), bound, ErrDuration}

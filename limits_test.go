@@ -60,8 +60,9 @@ func TestLimits(t *testing.T) {
 		{lease.Limits{MinDuration: time.Second}, acquire(time.Second), ""},
 		{lease.Limits{MinDuration: time.Second}, acquire(time.Second - 1), "Request.Duration = 999.999999ms: must be infinite or at least 1s"},
 		{lease.Limits{MaxDuration: time.Second}, acquire(time.Second), ""},
-		{lease.Limits{MaxDuration: time.Second}, acquire(time.Second + 1), "Request.Duration = 1.000000001s: must be infinite or from 0s to 1s"},
-		{lease.Limits{MaxDuration: 30 * time.Second}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Version: lease.Version20110818}, "Request.Duration = 1m0s: must be infinite or from 0s to 30s"},
+		{lease.Limits{MaxDuration: time.Second}, acquire(time.Second + 1), "Request.Duration = 1.000000001s: must be infinite or at most 1s"},
+		{lease.Limits{MinDuration: time.Millisecond, MaxDuration: time.Second}, acquire(time.Second + 1), "Request.Duration = 1.000000001s: must be infinite or from 1ms to 1s"},
+		{lease.Limits{MaxDuration: 30 * time.Second}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Version: lease.Version20110818}, "Request.Duration = 1m0s: must be infinite or at most 30s"},
 	} {
 		err := c.limits.Check(c.req)
 		if (err == nil) != (c.says == "") || err != nil && err.Error() != c.says {
