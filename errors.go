@@ -200,7 +200,8 @@ func Missing(argument string) error {
 
 // A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument.
 // If a loss ends a context from [WhileHeld], the LostError is also the [context.Cause] of that
-// context.
+// context. If the lease was broken, errors.Is(err, [ErrBroken]) is true, even if the Reason is
+// ErrStopWindow.
 type LostError struct {
 	Name   string // the name of the lease
 	Token  Token  // the token of the incarnation that was lost

@@ -5,7 +5,8 @@ import "context"
 // A Lease lets a program acquire, check and release one lease. It has one name and one owner. The
 // methods of Lease correspond to those of the type Lease in Akka Coordination and in actor-ts. A
 // session.Session is a Lease over any [Authority]. Of the interfaces in this package, a program that
-// uses leases needs only Lease.
+// uses leases needs only Lease. The function [AcquireWithToken] acquires a Lease and returns the
+// fencing token that its writes must carry.
 //
 // An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
 // granted, and ends when the lease is released or lost. An incarnation that has ended is never held

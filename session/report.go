@@ -87,8 +87,9 @@ type failure struct {
 // requests that failed in a row before that answer.
 type recovery struct{ count int }
 
-// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If f panics,
-// the Session logs the panic and continues.
+// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the work in
+// [Run] stops within the stop window, Run releases the lease before it is lost, and f is not called.
+// If f panics, the Session logs the panic and continues.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	s.step((*machine).advance) // detects an earlier loss, for which f must not be called
 	return s.onLost.Add(f)

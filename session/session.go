@@ -27,11 +27,11 @@ import (
 // to the Session. After a release or a loss, the Session can acquire the lease again, any number of
 // times. Each grant begins a new incarnation with an ID of its own. A late answer to a request of one
 // incarnation does not affect a later incarnation.
-//
-// The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
-// reads the clock, and passes the input to the machine. The Session then takes the list of actions
-// from the machine, unlocks the mutex, and performs the actions.
 type Session struct {
+	// The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
+	// reads the clock, and passes the input to the machine. The Session then takes the list of
+	// actions from the machine, unlocks the mutex, and performs the actions.
+
 	o         *Options // with every default filled in
 	authority lease.Authority
 	belief    atomic.Pointer[belief] // a copy of the belief of the machine, which is read without mu
