@@ -54,8 +54,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"negative timeout", provider.Settings{RequestTimeout: -1}, "RequestTimeout = -1ns: must not be negative"},
 		{"negative retry", provider.Settings{RetryDelay: -1}, "RetryDelay = -1ns: must not be negative"},
 		{"negative interval of an infinite lease", provider.Settings{Duration: lease.Infinite, RenewInterval: -1}, "RenewInterval = -1ns: must not be negative"},
-		{"a duration too short to divide", provider.Settings{Duration: 1}, "Duration = 1ns: must be longer"},
-		{"a duration too short", provider.Settings{Duration: 11}, "Duration = 11ns: must be longer"},
+		{"a duration too short to divide", provider.Settings{Duration: 1}, "Duration = 1ns: must be at least 1ms"},
+		{"a duration too short", provider.Settings{Duration: 11}, "Duration = 11ns: must be at least 1ms"},
 		{"interval of half the duration", provider.Settings{Duration: 60 * s, RenewInterval: 30 * s}, "RenewInterval = 30s: must be below half of Duration, 1m0s"}, // TimeoutSettingsSpec
 		{"interval of just less", provider.Settings{Duration: 60 * s, RenewInterval: 30*s - 1}, ""},
 		{"interval of more than can be kept", provider.Settings{RenewInterval: believed - 15*s + 1}, "RenewInterval = 14.939059941s: must be at most 14.93905994s"},

@@ -46,7 +46,7 @@ func TestExampleSaysWhatFails(t *testing.T) {
 		}
 	}
 	server := ownServer(t, "--maxmemory-policy", "allkeys-lru")
-	cmd := exec.CommandContext(t.Context(), takeover, "-url", "redis://"+server.Addr(), "-copy", "first")
+	cmd := exec.CommandContext(t.Context(), takeover, "-url", "redis://"+server.Addr(), "-process", "first")
 	said, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func example(t *testing.T, name string) string {
 	return string(out)
 }
 
-// Two copies in real time, of which the one that holds is killed.
+// Two processes in real time, of which the one that holds is killed.
 func TestExampleTakeover(t *testing.T) {
 	t.Parallel()
 	out := example(t, "takeover")

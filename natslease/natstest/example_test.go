@@ -49,13 +49,13 @@ func TestExampleSaysWhatFails(t *testing.T) {
 	}
 }
 
-// Two copies that know nothing of each other: one holds, is killed without warning, and the
-// other takes over with a newer token; and so on, with copies that are started later.
-func TestCopiesTakeOver(t *testing.T) {
+// Two processes that know nothing of each other: one holds, is killed without warning, and the
+// other takes over with a newer token; and so on, with processes that are started later.
+func TestProcessesTakeOver(t *testing.T) {
 	t.Parallel()
 	program := takeover(t)
-	copyOf := func(name string) (*exec.Cmd, *bufio.Scanner) {
-		c := exec.CommandContext(t.Context(), program, "-server", shared.url(), "-name", t.Name(), "-copy", name)
+	startProcess := func(name string) (*exec.Cmd, *bufio.Scanner) {
+		c := exec.CommandContext(t.Context(), program, "-server", shared.url(), "-name", t.Name(), "-process", name)
 		out, err := c.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -74,21 +74,21 @@ func TestCopiesTakeOver(t *testing.T) {
 			t.Error(err)
 		}
 		if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-			t.Errorf("a copy was to be killed: %v", err)
+			t.Errorf("a process was to be killed: %v", err)
 		}
 	}
-	holder, said := copyOf("copy-1")
+	holder, said := startProcess("process-1")
 	var newest lease.Token
-	for _, name := range []string{"copy-2", "copy-3", "copy-4"} {
+	for _, name := range []string{"process-2", "process-3", "process-4"} {
 		if !said.Scan() {
-			t.Fatalf("the copy before %s ended: %v", name, said.Err())
+			t.Fatalf("the process before %s ended: %v", name, said.Err())
 		}
 		tok := lease.Token(said.Text())
 		if tok.Validate() != nil || tok.Compare(newest) <= 0 {
 			t.Errorf("token %q after %q", tok, newest)
 		}
 		newest = tok
-		contender, next := copyOf(name)
+		contender, next := startProcess(name)
 		kill(holder)
 		holder, said = contender, next
 	}
