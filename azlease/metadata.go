@@ -40,8 +40,8 @@ func digest(id lease.ID) string {
 // grantedTo reports whether g was granted to id.
 func (g grant) grantedTo(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
-// metadata is the metadata of a blob. It contains the last grant of azlease, and the entries of other
-// programs.
+// metadata is the metadata of a blob: the last grant that this package stored there, and the entries
+// that other programs stored.
 type metadata struct {
 	grant
 	others map[string]*string

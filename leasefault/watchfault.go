@@ -105,8 +105,8 @@ func DelaySignals(d time.Duration) WatchFault {
 }
 
 // relay returns a WatchFault that starts one goroutine for each watch, to forward the signals of
-// the watch. The goroutine ends with the watch. For each watch, the WatchFault calls begin to get a
-// filter function. The goroutine calls the filter for each signal, and forwards the signal if the
+// the watch. The goroutine ends with the watch. The function begin returns a filter, and is called
+// once for each watch. The goroutine calls the filter for each signal, and forwards the signal if the
 // filter returns true.
 func relay(begin func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {

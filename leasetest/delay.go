@@ -108,8 +108,8 @@ func (d *delays) answered(request string, sent time.Time) {
 const step = 100 * time.Millisecond
 
 // sleep calls pause, which is time.Sleep, until t has passed. If a pause takes longer than it should,
-// the difference is a delay. One long pause would hide a stall of the process that ends with the
-// pause, although the timers of the implementation were late.
+// the difference is a delay. The pauses are short, because a stall that is over before a pause ends
+// does not make that pause longer.
 func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	for end := time.Now().Add(t); time.Until(end) > 0; {
 		began, p := time.Now(), min(step, time.Until(end))

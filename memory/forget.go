@@ -44,9 +44,9 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// If a record is written during this round of checks, even in an entry that was already
-			// checked, the Store may forget it at the earliest one retention time after the start of
-			// the round.
+			// A record that is written during this round of checks must be remembered for at least
+			// one retention time after the round has started. This also holds for a record that is
+			// written after its check.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head

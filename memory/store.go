@@ -47,9 +47,8 @@ type Options struct {
 	Limits lease.Limits
 
 	// Floor is older than every token that this Store issues. After a restart, set Floor to the
-	// newest token that any resource has seen. Floor must not be the newest possible token, because
-	// the Store could then grant nothing. Default: the empty token, which is older than all other
-	// tokens.
+	// newest token that any resource has seen. New panics if no token is newer than Floor. Default: the
+	// empty token, which is older than all other tokens.
 	Floor lease.Token
 
 	// Retention is the minimum time for which the Store remembers a record after the record becomes

@@ -200,9 +200,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// Note records the entry e, which a watch of the engine has returned. If the Store does not
-// remember an older entry of the name, Note does nothing. After a call of Note for a renewal, the
-// countdown of the renewed lease starts at once, even if no process reads the record at that time.
+// Note records the entry e, which a watch of the engine has returned. Note does nothing if the Store
+// has forgotten the name, or if it already knows e or a newer entry. After a call of Note for a
+// renewal, the countdown of the renewed lease starts at once, even if no process reads the record at
+// that time.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()

@@ -145,7 +145,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	for {
 		tok, unknown, err := r.contend(ctx)
 		if unknown {
-			err = r.settled(ctx, err)
+			err = r.settleAfter(ctx, err)
 		}
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		err = stopped(ctx)
 	}
 	if unknown {
-		err = r.settled(ctx, err)
+		err = r.settleAfter(ctx, err)
 	}
 	return false, err
 }
@@ -332,9 +332,9 @@ func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) er
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// After an attempt to acquire has failed with err, the method settled calls settle, and adds the
-// error of settle to err.
-func (r *runner) settled(ctx context.Context, err error) error {
+// settleAfter calls settle after an attempt to acquire has failed with err. It returns err, joined
+// with the error of settle if settle fails too.
+func (r *runner) settleAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
 }
 
