@@ -9,7 +9,8 @@ import (
 )
 
 // escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name
-// that begins with "x--" is escaped too, so that it differs from every escaped name.
+// that already begins with this prefix is also escaped. Otherwise it could equal the escaped form of
+// another lease name.
 const escapedPrefix = "x--"
 
 // maxObjectName is the maximum length of an object's name in bytes.

@@ -33,9 +33,8 @@
 // [Options.MaxClockDrift].
 //
 // If two processes break the same lease, they may compute different upper bounds of the end of the
-// lease. Two breaks with the same ID and Epoch belong to the same incarnation of a lease. If a
-// process reads two breaks of the same incarnation, it uses the earlier of the two ends, because a
-// break can only shorten a lease.
+// lease. If a process reads both breaks, it uses the earlier of the two ends, because a break can only
+// shorten a lease. Two breaks with the same ID and Epoch belong to the same incarnation of a lease.
 //
 // # Memory
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation contains the newest entry of a name that the Store has received from the engine.
+// An observation contains the newest entry that the engine has returned to the Store for a name.
 // An observation also contains a lower bound and an upper bound of the time at which the lease
 // state in the entry ends. All times are elapsed times of the Store's clock.
 type observation struct {

@@ -30,10 +30,10 @@ type servers interface {
 	close()
 }
 
-// newServers makes new clients with the options of the given client. By default, go-redis sends a
-// command again when a connection breaks. If a swap were sent again after it was applied, the
-// second attempt would report a conflict. But a conflict must mean that the swap was not applied.
-// So the new connections never send a command twice.
+// newServers makes new connections to the servers of the given client, with the same options. By
+// default, go-redis sends a command again when a connection breaks. If a swap were sent again after it
+// was applied, the second attempt would report a conflict. But a conflict must mean that the swap was
+// not applied. So the new connections never send a command twice.
 func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}

@@ -111,8 +111,8 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll makes the machine release every ID under which the lease may be locked, by setting the
-// claim of that ID to pending. This includes an ID that is being handed over.
+// releaseAll sets the claims of all IDs under which the lease may be locked to pending, so that the
+// machine releases these IDs. An ID that is being handed over is one of them.
 //
 // If a settled ID is in doubt, a late request may still lock the lease under that ID. If the lease is
 // finite, it then ends by itself, so releaseAll does not release settled IDs again. If the lease is

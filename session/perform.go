@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// take converts the effects of the last input to two slices of functions. The caller must call the
-// returned functions after it has unlocked mu. The functions in the first slice are called first, in
-// order of urgency. The functions in the second slice answer calls, and are called last. Only a
-// function that calls a hook of the Trace may block. The caller of take holds mu.
+// take converts the effects of the last input to two slices of functions. The caller must run these
+// functions after it has unlocked mu: first acts, which are in order of urgency, and then answers.
+// The functions in answers send outcomes to the callers that wait for them. Only a function that calls
+// a hook of the Trace may block. The caller of take holds mu.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }

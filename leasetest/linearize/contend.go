@@ -117,10 +117,10 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, d.pause(ctx) // if ctx is done during this wait, the answer is lost
 }
 
-// client makes the requests of one client. Each acquire and each change proposes a new ID. In its
-// requests, a client uses the ID that its last granted acquire or change returned. If the client
-// does not know the outcome of a later acquire, it uses the ID that this acquire proposed. A client
-// that has no ID yet uses random IDs in its renews, changes and releases.
+// client makes the requests of one client. Each request to acquire or to change proposes a new ID.
+// The other requests use the ID that the client was granted last, or the ID that it proposed later in
+// an acquire whose outcome it does not know. A client that has no ID yet uses random IDs when it
+// renews, changes or releases.
 func (w *Workload) client(ctx context.Context, a lease.Authority, rng *rand.Rand) {
 	var mine lease.ID
 	for range w.Requests {
