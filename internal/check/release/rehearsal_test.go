@@ -205,7 +205,9 @@ func (u *user) leads(own string) {
 
 // complains checks that the program of a folder says what is wrong if there is no database.
 func (u *user) complains(own string) {
-	cmd := exec.CommandContext(u.Context(), u.binary(own))
+	ctx, cancel := context.WithTimeout(u.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, u.binary(own))
 	cmd.Env = append(slices.Clone(u.env), "DATABASE_URL=postgres://127.0.0.1:1/none")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -214,10 +216,13 @@ func (u *user) complains(own string) {
 	if err := cmd.Start(); err != nil {
 		u.Fatal(err)
 	}
-	line, err := bufio.NewReader(stderr).ReadString('\n')
-	_ = cmd.Process.Kill()
+	said := ""
+	for lines := bufio.NewScanner(stderr); !strings.Contains(said, "127.0.0.1:1") && lines.Scan(); {
+		said += lines.Text() + "\n"
+	}
+	cancel()
 	_ = cmd.Wait()
-	if !strings.Contains(line, "127.0.0.1:1") {
-		u.Errorf("it says %q, %v", line, err)
+	if !strings.Contains(said, "127.0.0.1:1") {
+		u.Errorf("it says %q", said)
 	}
 }
