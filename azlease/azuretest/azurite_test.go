@@ -254,7 +254,7 @@ func (m *mended) Do(ctx context.Context, name string, req lease.Request) (lease.
 	m.mu.Lock()
 	last := m.last[name]
 	m.mu.Unlock()
-	if req.Action == lease.ActionRenew && !req.ID.IsZero() && last != req.ID {
+	if valid := (lease.Limits{}).Check(req) == nil; valid && req.Action == lease.ActionRenew && last != req.ID {
 		if res, err := lease.Inspect(ctx, m.Container, name); err == nil && res.Record.State == lease.Expired {
 			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: lease.ErrIDMismatch}
 		}
