@@ -69,6 +69,7 @@ func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing
 		Another:          func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
 		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
 	}
 }
 

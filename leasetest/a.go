@@ -48,6 +48,12 @@ func (p *probe) authority() authorityProbe {
 	return authorityProbe{p, p.history.authority(a), a}
 }
 
+// corrupt calls Options.CorruptAuthority for the named lease.
+func (a authorityProbe) corrupt(name string) {
+	a.history.printf("the test corrupts the record of %q", name)
+	a.Options.CorruptAuthority(a.probe.TB, a.bare, name)
+}
+
 // ask makes a request for the lease of the probe.
 func (a authorityProbe) ask(req lease.Request) (lease.Result, error) {
 	return a.Do(a.ctx, a.name, req)

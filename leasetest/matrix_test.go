@@ -473,6 +473,7 @@ var reasons = []reason{
 	{"Authorities", "M.*|A1|A7|A8", "", "2", "an authority decides by the record alone; A4 has another client ask in every state, with every request"},
 	{"Authorities", "M.*|A1|A7|A8", "", "c", "a context has no part in a decision; A6 tries every request in every state under a done one"},
 	{"Authorities", "M.*", "", "ot", "the clause is about other states; M1 tries every request in every state, and M5 the ends"},
+	{"Authorities", "R2", "", "otr2c", "a record that cannot be read has no state; its name is the one of a lease that is not known"},
 	{"Authorities", "R.*", "", "otr2c", "the clause is about what a record shows; M1 compares it after every request in every state"},
 	{"Authorities", "A1|A7|A8", "", "ot", "the clause is about other states; M1 tries every request in every state"},
 	{"Authorities", "A2|A3|A4|A5|A6", "", "otr2c", "the other clauses of A try it: time is A5 and M5, reopening M4 and S3, another client A2 and A4, contexts A3 and A6"},

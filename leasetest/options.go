@@ -103,6 +103,11 @@ type Options struct {
 	// simulates an error in a manual edit.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
+	// CorruptAuthority replaces the record of the named lease as Corrupt does, for the authority a.
+	// Set CorruptAuthority if the authority keeps its records in a store that the test can write to.
+	// Default: the suite does not check corrupt records of authorities.
+	CorruptAuthority func(t testing.TB, a lease.Authority, name string)
+
 	// Put writes the record r under the given name. Put bypasses the authority a, so that the
 	// authority cannot apply its limits to the record. Such a record exists after a manual edit, or
 	// after the limits of the authority were changed. Set Put if the authority keeps its records in a store that the
@@ -244,6 +249,7 @@ const (
 	hasAnotherAuthority
 	hasForget
 	hasCorrupt
+	hasCorruptAuthority
 	hasPut
 	hasStepClock
 
@@ -269,7 +275,7 @@ var abilityNames = [abilities]string{
 	"a method Watch", "a method List", "a method AcquireWithToken", "a method Wait", "the methods HandOver and ID",
 	"a method OnBreaking", "a method Close", "a method WhileHeld", "a method LastConfirmed",
 	"a method DoContext",
-	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Forget", "Options.Corrupt", "Options.Put", "Options.StepClock",
+	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Forget", "Options.Corrupt", "Options.CorruptAuthority", "Options.Put", "Options.StepClock",
 	"exact time", "no limits", "leases of 1 ns", "leases of 15 s to 60 s", "CanUseAuthority or Options.Cut",
 	"CanUseAuthority and CanBreak, or Options.Revoke", "CanUseAuthority, CanUseClock or Options.Cut",
 	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
@@ -347,7 +353,7 @@ func (o *Options) derived() (found Ability) {
 	for ability, there := range map[Ability]bool{
 		hasReopen: o.Reopen != nil, hasReopenAuthority: o.ReopenAuthority != nil, hasReopenGuard: o.ReopenGuard != nil,
 		hasAnother: o.Another != nil, hasAnotherAuthority: o.AnotherAuthority != nil,
-		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil, hasPut: o.Put != nil, hasStepClock: o.StepClock != nil,
+		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil, hasCorruptAuthority: o.CorruptAuthority != nil, hasPut: o.Put != nil, hasStepClock: o.StepClock != nil,
 		exactTime: o.Slack == 0 && o.can(CanTellTime), noLimits: o.Limits == lease.Limits{}, shortLeases: o.Limits.MinDuration <= 1,
 		oldLeases: o.Limits.MinDuration <= 15*time.Second && (o.Limits.MaxDuration == 0 || o.Limits.MaxDuration >= oldDuration), canCut: cut, canRevoke: revoke, canStall: stall, canLose: stall || revoke,
 	} {

@@ -110,6 +110,12 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 	defer a.mu.Unlock()
 	now := time.Now().Round(0).UTC()
 	r := a.records[name]
+	if corrupt := r.Validate(); corrupt != nil {
+		if res, err, refused := a.unreadable(req, corrupt); refused {
+			return res, fail(err)
+		}
+		r = lease.Record{}
+	}
 	if cached, ok := a.cache[name]; ok && a.bug == "refuses from a cache" {
 		if _, err := lease.Step(cached, req, now); err != nil {
 			return lease.Result{Record: cached.At(now), Now: now}, fail(err)
@@ -295,6 +301,18 @@ func (a *plainAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.
 			if a.bug != "lists what exceeds the limits" {
 				a.cut(&e.Record, now)
 			}
+			if corrupt := r.Validate(); corrupt != nil {
+				switch {
+				case a.bug == "ends a list at what it cannot read":
+					yield(lease.Entry{}, corrupt)
+					return
+				case a.bug == "lists no more than it can read":
+					continue
+				case strings.HasPrefix(name, prefix) && !yield(lease.Entry{Name: name}, corrupt):
+					return
+				}
+				continue
+			}
 			switch {
 			case a.bug == "lists what is over as held":
 				e.Record = r
@@ -306,6 +324,20 @@ func (a *plainAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.
 			}
 		}
 	}
+}
+
+// unreadable is the answer to a request for a lease whose record is corrupt. It reports false if the
+// bug takes the record for that of a free lease.
+func (a *plainAuthority) unreadable(req lease.Request, corrupt error) (lease.Result, error, bool) {
+	switch {
+	case a.bug == "takes what it cannot read for a free lease",
+		a.bug == "breaks what it cannot read" && req.Action == lease.ActionBreak,
+		a.bug == "acquires what it cannot read" && req.Action == lease.ActionAcquire:
+		return lease.Result{}, nil, false
+	case a.bug == "takes what it cannot read for another's lease":
+		return lease.Result{}, lease.ErrHeldByOther, true
+	}
+	return lease.Result{}, corrupt, true
 }
 
 // sureOfAll reports whether an answer claims the whole duration, of which some has passed.
@@ -330,6 +362,9 @@ func plainAuthorities(bug string) *suite {
 		AnotherAuthority: func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
 		Put: func(_ testing.TB, a lease.Authority, name string, r lease.Record) {
 			a.(interface{ put(string, lease.Record) }).put(name, r)
+		},
+		CorruptAuthority: func(_ testing.TB, a lease.Authority, name string) {
+			a.(interface{ put(string, lease.Record) }).put(name, lease.Record{State: lease.Broken + 1})
 		},
 	}
 	switch bug {

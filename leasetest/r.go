@@ -126,6 +126,25 @@ var authorityRecordRules = []rule{
 			look()
 		}
 	}},
+	{"R2/what-cannot-be-read-is-an-error", "every request for a lease whose record cannot be read gets an error that names the lease, and is neither granted nor refused", hasCorruptAuthority, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		a.grant(acquire(id, p.D))
+		a.corrupt(p.name)
+		for _, req := range []lease.Request{
+			{Action: lease.ActionRead}, renew(id), {Action: lease.ActionChange, ID: id, Proposed: p.id()}, release(id),
+			{Action: lease.ActionBreak}, {Action: lease.ActionWrite}, acquire(id, p.D), acquire(p.id(), p.D),
+		} {
+			if p.lacksAbility(req) {
+				continue
+			}
+			if res, err := a.ask(req); err == nil || lease.CodeOf(err).Refusal() {
+				p.Errorf("%s gets %s", requestText(req), outcomeText(res.Record, err))
+			} else if !strings.Contains(err.Error(), p.name) {
+				p.Errorf("%s: the error lacks the name of the lease, %q: %v", requestText(req), p.name, err)
+			}
+		}
+	}},
 	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *probe) {
 		a := p.authority()
 		id := p.id()

@@ -430,21 +430,7 @@ var listRules = []rule{
 		}
 		s.history.printf("the test corrupts the record of %q", s.name+"/b")
 		s.Options.Corrupt(s.probe.TB, s.bare, s.name+"/b")
-		shown := map[string]error{}
-		for e, err := range s.listed(s.bare, s.name+"/") {
-			shown[e.Name] = err
-			if err != nil && e.Record != (lease.Record{}) {
-				s.Errorf("beside the error %q stands %s", err, recordText(e.Record))
-			}
-		}
-		if err, ok := shown[s.name+"/b"]; !ok || err == nil {
-			s.Errorf("what is no record is listed: %v, %v", ok, err)
-		}
-		for _, end := range []string{"a", "c"} {
-			if err, ok := shown[s.name+"/"+end]; !ok || err != nil {
-				s.Errorf("beside what is no record, %q is listed: %v, %v", end, ok, err)
-			}
-		}
+		p.listsCorrupt(s.bare)
 	}},
 	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *probe) {
 		s := p.store()
@@ -529,6 +515,15 @@ var authorityListRules = []rule{
 			a.mustGrant(name, renew(ids[name]))
 		}
 	}},
+	{"S10/a-corrupt-record-is-an-error-of-its-own", "in the list of an authority a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorruptAuthority, func(p *probe) {
+		a := p.authority()
+		for _, end := range []string{"a", "b", "c"} {
+			_, err := a.Do(p.ctx, p.name+"/"+end, acquire(p.id(), p.D))
+			p.need(err, "acquire")
+		}
+		a.corrupt(p.name + "/b")
+		p.listsCorrupt(a.bare)
+	}},
 	{"S10/a-list-keeps-the-limits", "the list of an authority shows a record that claims more than the limits as a read shows it", hasPut | hasList | CanShowRecords | exactTime, func(p *probe) {
 		a := p.authority()
 		for i, c := range p.excessiveRecords() {
@@ -547,6 +542,26 @@ var authorityListRules = []rule{
 			}
 		}
 	}},
+}
+
+// listsCorrupt lists three leases, a, b and c. The record of b is corrupt.
+func (p *probe) listsCorrupt(listed any) {
+	p.Helper()
+	shown := map[string]error{}
+	for e, err := range p.listed(listed, p.name+"/") {
+		shown[e.Name] = err
+		if err != nil && e.Record != (lease.Record{}) {
+			p.Errorf("beside the error %q stands %s", err, recordText(e.Record))
+		}
+	}
+	if err, ok := shown[p.name+"/b"]; !ok || err == nil {
+		p.Errorf("what is no record is listed: %v, %v", ok, err)
+	}
+	for _, end := range []string{"a", "c"} {
+		if err, ok := shown[p.name+"/"+end]; !ok || err != nil {
+			p.Errorf("beside what is no record, %q is listed: %v, %v", end, ok, err)
+		}
+	}
 }
 
 func (p *probe) lister(listed any) lease.Lister {

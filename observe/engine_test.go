@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -22,6 +23,7 @@ type engine struct {
 	revision  int64
 	entries   map[string]observe.Entry
 	watches   map[string][]chan struct{}
+	corrupt   map[string]error // what a read of a corrupt record returns, by name
 	exchanges int
 	before    func() // every exchange passes it on its way, and after on its way back
 	after     func()
@@ -29,7 +31,7 @@ type engine struct {
 }
 
 func newEngine() *engine {
-	return &engine{revision: 1, entries: map[string]observe.Entry{}, watches: map[string][]chan struct{}{}}
+	return &engine{revision: 1, entries: map[string]observe.Entry{}, corrupt: map[string]error{}, watches: map[string][]chan struct{}{}}
 }
 
 func (e *engine) exchange(f func()) {
@@ -43,6 +45,14 @@ func (e *engine) exchange(f func()) {
 	if e.after != nil {
 		e.after()
 	}
+}
+
+// spoil makes the record of a name corrupt, as an edit by hand does.
+func (e *engine) spoil(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.put(name, e.current(name).Kept)
+	e.corrupt[name] = &lease.OpError{Op: "load", Name: name, Err: lease.ErrCorrupt}
 }
 
 func (e *engine) current(name string) observe.Entry {
@@ -70,17 +80,19 @@ func (e *engine) put(name string, next observe.Kept) observe.Entry {
 }
 
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, _ error) {
-	e.exchange(func() { found = e.current(name) })
-	return found, ctx.Err()
+	var err error
+	e.exchange(func() { found, err = e.current(name), e.corrupt[name] })
+	return found, errors.Join(ctx.Err(), err)
 }
 
-func (e *engine) Open(ctx context.Context, name string) (found observe.Entry, _ error) {
+func (e *engine) Open(ctx context.Context, name string) (found observe.Entry, err error) {
 	e.exchange(func() {
+		err = e.corrupt[name]
 		if found = e.current(name); strings.HasPrefix(found.Version, "absent-") {
 			found = e.put(name, found.Kept)
 		}
 	})
-	return found, ctx.Err()
+	return found, errors.Join(ctx.Err(), err)
 }
 
 func (e *engine) Swap(_ context.Context, name, old string, next observe.Kept) (found observe.Entry, err error) {
@@ -89,6 +101,9 @@ func (e *engine) Swap(_ context.Context, name, old string, next observe.Kept) (f
 		absent := strings.HasPrefix(old, "absent-") && strings.HasPrefix(found.Version, "absent-")
 		if found.Version != old && !absent {
 			err = lease.ErrConflict
+			if corrupt := e.corrupt[name]; corrupt != nil {
+				found, err = observe.Entry{}, corrupt
+			}
 			return
 		}
 		found = e.put(name, next)
@@ -99,9 +114,10 @@ func (e *engine) Swap(_ context.Context, name, old string, next observe.Kept) (f
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		var all map[string]observe.Entry
-		e.exchange(func() { all = maps.Clone(e.entries) })
+		var corrupt map[string]error
+		e.exchange(func() { all, corrupt = maps.Clone(e.entries), maps.Clone(e.corrupt) })
 		for name, found := range all {
-			if ctx.Err() == nil && strings.HasPrefix(name, prefix) && !yield(observe.NamedEntry{Name: name, Entry: found}, nil) {
+			if ctx.Err() == nil && strings.HasPrefix(name, prefix) && !yield(observe.NamedEntry{Name: name, Entry: found}, corrupt[name]) {
 				return
 			}
 		}

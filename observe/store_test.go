@@ -34,8 +34,13 @@ func sure(res lease.Result, most, passed time.Duration) bool {
 
 // SPEC S: a store without a clock of its own, in a bubble.
 func TestStoreConforms(t *testing.T) {
-	leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t, newEngine(), observe.Options{}) }, &leasetest.Options{
+	var e *engine
+	leasetest.TestStore(t, func(t testing.TB) lease.Store {
+		e = newEngine()
+		return newStore(t, e, observe.Options{})
+	}, &leasetest.Options{
 		Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
+		Corrupt: func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
 	})
 }
 
@@ -75,6 +80,7 @@ func TestAuthoritiesConform(t *testing.T) {
 			}, &leasetest.Options{
 				Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
 				AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return over(newStore(t, e, observe.Options{})) },
+				CorruptAuthority: func(_ testing.TB, _ lease.Authority, name string) { e.spoil(name) },
 			})
 		})
 	}

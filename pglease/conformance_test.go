@@ -32,9 +32,10 @@ func TestConformance(t *testing.T) {
 			s.(*pglease.Store).Close()
 			return store(t, pool(t, url), nil)
 		},
-		Corrupt:         corrupt(database),
-		ReopenAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return store(t, pool(t, url), nil).Authority() },
-		Another:         func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
+		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, database, name) },
+		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, database, name) },
+		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return store(t, pool(t, url), nil).Authority() },
+		Another:          func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
 			return store(t, pool(t, url), nil).Authority()
 		},
@@ -60,10 +61,8 @@ func TestConformance(t *testing.T) {
 }
 
 // corrupt removes the ID of a held lease, as an operator may do by hand.
-func corrupt(database string) func(testing.TB, lease.Store, string) {
-	return func(t testing.TB, _ lease.Store, name string) {
-		shared.Exec(t, database, "update lease set id = null where name = $1", name)
-	}
+func corrupt(t testing.TB, database, name string) {
+	shared.Exec(t, database, "update lease set id = null where name = $1", name)
 }
 
 // newLease makes a holder of the suite.
@@ -101,7 +100,8 @@ func TestSQLConformance(t *testing.T) {
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
 		Another:          func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
-		Corrupt:          corrupt(database)}
+		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, database, name) },
+		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, database, name) }}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()
 		leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t) }, o)

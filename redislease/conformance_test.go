@@ -101,6 +101,12 @@ func (m *stores) forget(t testing.TB, s lease.Store) (after time.Duration) {
 // suiteOptions are those of the suites.
 func (m *stores) suiteOptions() *leasetest.Options {
 	again := func(t testing.TB, s lease.Store) lease.Store { return m.at(t, m.prefixOf(s)) }
+	// An authority that remembers the record notices the change by its version.
+	corrupt := func(t testing.TB, s *redislease.Store, name string) {
+		if err := m.client.HSet(t.Context(), s.Key(name), "id", "", "version", "edited").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return &leasetest.Options{
 		Unit: unit(), Slack: 400 * time.Millisecond,
 		Reopen: func(t testing.TB, s lease.Store) lease.Store {
@@ -112,12 +118,9 @@ func (m *stores) suiteOptions() *leasetest.Options {
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
 		Forget:           m.forget,
-		Corrupt: func(t testing.TB, s lease.Store, name string) {
-			if err := m.client.HSet(t.Context(), s.(*redislease.Store).Key(name), "id", "").Err(); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Authority: func(t testing.TB) lease.Authority { return m.make(t).Authority() },
+		Corrupt:          func(t testing.TB, s lease.Store, name string) { corrupt(t, s.(*redislease.Store), name) },
+		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, m.make(t), name) },
+		Authority:        func(t testing.TB) lease.Authority { return m.make(t).Authority() },
 	}
 }
 

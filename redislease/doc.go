@@ -61,8 +61,11 @@
 // Every valid name can be stored. To free a lease, delete its key with DEL. Its tokens still rise
 // after that. To wake the programs that wait for a lease, PUBLISH the name of the lease on the
 // channel of its bucket, such as lease-signal:{9759}. When a lease is no longer locked, its record
-// is kept for the time of [Options.Keep] and then expires. If the record of a lease is not valid,
-// every request for the lease returns an error that names the key. Do not change a record by hand.
+// is kept for the time of [Options.Keep] and then expires.
+//
+// If a Store reads a record that is not valid, it returns an error that names the key. Do not change a
+// record by hand. A process that remembers the record notices a change only if the field version has
+// changed too. Otherwise its next write replaces the changed fields, or keeps them if it is a renewal.
 //
 // # Tokens
 //

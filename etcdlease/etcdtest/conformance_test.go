@@ -14,6 +14,11 @@ import (
 
 func TestConformance(t *testing.T) {
 	c := client(t, shared.Client)
+	corrupt := func(t testing.TB, name string) {
+		if _, err := c.Put(t.Context(), "lease/"+name, "free"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	o := &leasetest.Options{
 		Unit:   500 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
 		Can:    leasetest.Everything &^ leasetest.CanTellTime,
@@ -25,11 +30,8 @@ func TestConformance(t *testing.T) {
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
 			return store(t, client(t, shared.Client), nil).Authority()
 		},
-		Corrupt: func(t testing.TB, _ lease.Store, name string) {
-			if _, err := c.Put(t.Context(), "lease/"+name, "free"); err != nil {
-				t.Fatal(err)
-			}
-		},
+		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
 	}
 	if testing.Short() {
 		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute

@@ -20,6 +20,11 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 	anotherAuthority := func(t testing.TB, _ lease.Authority) lease.Authority {
 		return store(t, client(t, endpoint), nil).Authority()
 	}
+	corrupt := func(t testing.TB, name string) {
+		if _, err := kv.PutString(t.Context(), key(name), "free"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	o := &leasetest.Options{
 		Unit:             500 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
 		Can:              leasetest.Everything &^ leasetest.CanTellTime,
@@ -27,12 +32,9 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 		Another:          another,
 		ReopenAuthority:  anotherAuthority,
 		AnotherAuthority: anotherAuthority,
-		Corrupt: func(t testing.TB, _ lease.Store, name string) {
-			if _, err := kv.PutString(t.Context(), key(name), "free"); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Authority: func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() },
+		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
+		Authority:        func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() },
 	}
 	if testing.Short() {
 		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
