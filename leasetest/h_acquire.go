@@ -65,7 +65,7 @@ var acquireRules = []rule{
 			w.direct = direct
 		}
 	}},
-	{"H1/a-grant-that-shows-another-lease-is-an-error", "a grant whose record does not show the proposed ID in force has an unknown outcome: the acquire is an error", CanUseAuthority, func(p *probe) {
+	{"H1/a-grant-that-shows-another-lease-is-an-error", "a grant whose record does not show the proposed ID in force has an unknown outcome: the acquire is an error, and a release gives up what was granted", CanUseAuthority, func(p *probe) {
 		for i, shown := range []func(r lease.Record) lease.Record{
 			func(r lease.Record) lease.Record { return lease.Record{Epoch: r.Epoch} },
 			func(lease.Record) lease.Record { return lease.Record{} },
@@ -86,6 +86,8 @@ var acquireRules = []rule{
 			a.requireError(p.ctx, "whose grant shows another lease")
 			a.deadFor(p.D/2, "after a grant that showed another lease")
 			a.lostSoFar(0)
+			p.need(a.release(), "release")
+			w.requireFree("after a release of what was granted")
 		}
 	}},
 	{"H1/the-record's-duration-counts", "a lease stays locked for the duration that its holder was granted, whatever the duration of the next holder", canStall, func(p *probe) {

@@ -269,6 +269,32 @@ var releaseRules = []rule{
 			p.need(b.release(), "release")
 		}
 	}},
+	{"H18/a-close-whose-release-fails-waits", "a close whose release fails returns only when every request has returned", CanUseAuthority | hasClose | exactTime, func(p *probe) {
+		gate := p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)), leasefault.From(1, lease.ActionRelease, leasefault.FailRequest))
+		a.acquire()
+		p.waitReached(gate)
+		closed := make(chan error, 1)
+		go func() { closed <- a.Lease.(closer).Close(p.ctx) }()
+		p.pass(p.D / 20)
+		select {
+		case err := <-closed:
+			p.Errorf("a renewal is in flight, and close has returned %v", err)
+		default:
+			gate.Open()
+			p.Sleep(p.D / 20)
+			select {
+			case err := <-closed:
+				if err == nil {
+					p.Errorf("the release failed, and close has returned nil")
+				}
+			default:
+				p.Errorf("the renewal has returned, and close has not")
+			}
+		}
+		a.deadFor(p.D, "after close")
+		a.lostSoFar(0)
+	}},
 	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *probe) {
 		gate := p.gate()
 		w := p.world()

@@ -306,6 +306,10 @@ func (l *plainLease) attempt(ctx context.Context, superseded chan struct{}, free
 	}
 	if r := a.res.Record; a.err == nil && (r.State != lease.Leased || r.ID != id) && l.bug != "believes a grant whatever it shows" {
 		a.err = errors.New("the grant shows another lease")
+		if l.bug == "forgets a grant that shows another lease" {
+			free()
+			return "", false, a.err
+		}
 	}
 	switch code := lease.CodeOf(a.err); {
 	case a.err == nil:

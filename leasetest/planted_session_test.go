@@ -552,6 +552,10 @@ func (b *buggySession) Close(ctx context.Context) error {
 		}
 	case "closes whatever its context":
 		return b.Session.Close(context.WithoutCancel(ctx))
+	case "a failed release ends its close":
+		if err := b.Session.Release(ctx); err != nil {
+			return err
+		}
 	case "tells a loss when it is closed":
 		if !b.CheckAlive() {
 			for _, f := range b.handlers {
