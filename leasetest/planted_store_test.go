@@ -569,6 +569,8 @@ func (s *plainStore) names(prefix string) (names []string) {
 			begins, _ = path.Match(flat.Replace(prefix)+"*", flat.Replace(name))
 		case "takes prefixes in any case":
 			begins = strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
+		case "lists what contains the prefix":
+			begins = strings.Contains(name, prefix)
 		case "lists what is leased only":
 			begins = begins && r.State == lease.Leased
 		}

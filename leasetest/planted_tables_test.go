@@ -57,6 +57,7 @@ var storeBugs = []plantedBug{
 	{"lists no more than a page of 1000", "S10/a-long-list-shows-every-lease"},
 	{"takes a prefix for a pattern", "S10/a-prefix-is-a-prefix"},
 	{"takes prefixes in any case", "S10/a-prefix-is-a-prefix"},
+	{"lists what contains the prefix", "S10/a-prefix-is-a-prefix"},
 	{"lists records as they were written", "S10/what-is-over-is-not-listed-as-held"},
 	{"pages by offset", "S10/a-list-under-way-misses-nothing"},
 	{"reads a list at its beginning and shows it as of later", "S10/a-list-under-way-shows-what-was-true"},
