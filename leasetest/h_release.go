@@ -130,21 +130,27 @@ var releaseRules = []rule{
 			}
 		})
 	}},
-	{"H17/release-supersedes-an-acquire", "an acquire that is under way when release is called does not hold, and is undone", CanUseAuthority, func(p *probe) {
+	{"H17/release-supersedes-an-acquire", "the acquires that are under way when release is called do not hold, and are undone", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
-		acquired, released := make(chan bool, 1), make(chan error, 1)
-		go func() {
-			_, ok, _ := a.tryAcquire(p.ctx)
-			acquired <- ok
-		}()
+		const calls = 2 // the second one waits for the first, or returns at once
+		acquired, released := make(chan bool, calls), make(chan error, 1)
+		for range calls {
+			go func() {
+				_, ok, _ := a.tryAcquire(p.ctx)
+				acquired <- ok
+			}()
+		}
 		p.waitReached(gate)
+		p.Sleep(p.D / 50)
 		go func() { released <- a.release() }()
 		p.pass(p.D / 50)
 		gate.Open()
-		if <-acquired {
-			p.Errorf("Acquire returned true after Release was called")
+		for range calls {
+			if <-acquired {
+				p.Errorf("Acquire returned true after Release was called")
+			}
 		}
 		<-released
 		a.deadFor(p.D/2, "after a release during its acquire")

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -21,7 +22,6 @@ type buggySession struct {
 	bug  string
 	over lease.Authority
 
-	token    lease.Token   // of the last acquire
 	handing  chan struct{} // full while a hand-over is believed on
 	releases atomic.Int32  // under way
 	waits    atomic.Int32  // calls of Wait
@@ -33,7 +33,10 @@ type buggySession struct {
 	contexts atomic.Int32  // of WhileHeld that were not given back
 	acquires sync.WaitGroup
 
+	acquiring atomic.Int32 // the number of acquires under way
+
 	mu       sync.Mutex
+	token    lease.Token // of the last acquire
 	handlers []func(error)
 	stops    []func() bool
 	warned   []func(time.Time)
@@ -352,7 +355,7 @@ func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.
 		}
 	case "stops its work as expired":
 		ctx, cancel := context.WithCancelCause(ctx)
-		context.AfterFunc(held, func() { cancel(&lease.LostError{Name: b.Name(), Token: b.token, Reason: lease.ErrExpired}) })
+		context.AfterFunc(held, func() { cancel(&lease.LostError{Name: b.Name(), Token: b.last(), Reason: lease.ErrExpired}) })
 		return ctx, func() {
 			giveBack()
 			cancel(nil)
@@ -439,13 +442,14 @@ func (b *buggySession) OnBreaking(f func(time.Time)) (stop func() bool) {
 		case "warns of a later end":
 			f(until.Add(time.Minute))
 		case "warns of the first incarnation only":
+			last := b.last()
 			b.mu.Lock()
 			if b.warnedOf == "" {
-				b.warnedOf = b.token
+				b.warnedOf = last
 			}
 			of := b.warnedOf
 			b.mu.Unlock()
-			if of == b.token {
+			if of == last {
 				f(until)
 			}
 		case "does not warn":
@@ -528,10 +532,24 @@ func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool,
 		now := time.Now()
 		_ = wait(ctx, now.Truncate(2*time.Second).Add(2*time.Second).Sub(now))
 	}
+	earlier := b.acquiring.Add(1) > 1
 	tok, ok, err := b.Session.AcquireWithToken(ctx)
+	b.acquiring.Add(-1)
+	if earlier && errors.Is(err, lease.ErrReleased) && b.bug == "a release reaches the first of its acquires" {
+		tok, ok, err = b.Session.AcquireWithToken(ctx)
+	}
 	b.gone.Store(err != nil && ctx.Err() != nil)
+	b.mu.Lock()
 	b.token = tok
+	b.mu.Unlock()
 	return tok, ok, err
+}
+
+// last returns the token of the last acquire.
+func (b *buggySession) last() lease.Token {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.token
 }
 
 // deferred reports whether work of a lost incarnation is still running.

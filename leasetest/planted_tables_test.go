@@ -423,6 +423,7 @@ var sessionBugs = []plantedBug{
 	{"closes when its acquires are over", "H18/a-done-context-closes-too"},
 	{"closes whatever its context", "H18/a-close-ends-with-its-context"},
 	{"a failed release ends its close", "H18/a-close-whose-release-fails-waits"},
+	{"a release reaches the first of its acquires", "H17/release-supersedes-an-acquire"},
 	{"answers a second release at once", "H17/releases-at-once"},
 	{"unregisters the newest handler", "H16/stop-unregisters-its-own"},
 	{"warns one after the other", "H16/a-blocked-break-handler-delays-nothing"},
