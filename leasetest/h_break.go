@@ -124,12 +124,12 @@ var breakRules = []rule{
 		a.dead("at the end that the first answer made certain")
 		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, also if one follows another", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, also if one follows another, or one without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			watched := &watchLog{Authority: w.direct}
+			watched := &watchLog{Authority: w.direct, spurious: make(chan struct{}, 1)}
 			w.direct = passon.Authority(watched, w.direct)
 			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
 			a.acquire()
@@ -142,6 +142,10 @@ var breakRules = []rule{
 				warned = a.recordBreaks()
 			}
 			lost := watched.lost.Load()
+			if i >= 6 {
+				watched.spurious <- struct{}{}
+				p.pass(1 + time.Duration(p.rand.Int64N(int64(tenth))))
+			}
 			if i%3 > 0 {
 				w.revoke(p.D * 3 / 4)
 				p.pass([]time.Duration{0, tenth, time.Duration(p.rand.Int64N(int64(tenth)))}[i%3])
@@ -431,8 +435,9 @@ var breakRules = []rule{
 // A watchLog counts the watches of an authority, and records whether any of the watches was lost.
 type watchLog struct {
 	lease.Authority
-	calls atomic.Int32
-	lost  atomic.Bool
+	calls    atomic.Int32
+	lost     atomic.Bool
+	spurious chan struct{} // what is sent here is a signal without a change; nil: there are none
 }
 
 func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
@@ -444,10 +449,16 @@ func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	out := make(chan struct{}, 1)
 	go func() {
 		defer close(out)
-		for range signals {
+		for more := true; more; {
 			select {
-			case out <- struct{}{}:
-			default:
+			case _, more = <-signals:
+			case <-l.spurious:
+			}
+			if more {
+				select {
+				case out <- struct{}{}:
+				default:
+				}
 			}
 		}
 		if ctx.Err() == nil {

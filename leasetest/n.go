@@ -108,13 +108,14 @@ var runRules = []rule{
 		a.lostSoFar(0)
 	}},
 	{"N3/an-attempt-without-an-answer-leaves-no-lease", "a run that gives up after acquires without an answer releases what they may have got, or returns the error of that release", CanUseAuthority | exactTime, func(p *probe) {
-		for i, vain := range []bool{false, true} {
+		held := func(context.Context, *leasefault.Call) error { return lease.ErrHeldByOther }
+		for i, script := range [][]leasefault.Line[lease.Action]{
+			{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer)},
+			{leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer), leasefault.From(2, lease.ActionAcquire, held)},
+			{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer), leasefault.Always(lease.ActionRelease, leasefault.FailRequest)},
+		} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			script := []leasefault.Line[lease.Action]{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer)}
-			if vain {
-				script = append(script, leasefault.Always(lease.ActionRelease, leasefault.FailRequest))
-			}
 			a := w.join(Holder{Name: w.name, Owner: "a"}, script...)
 			ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
 			err := session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
@@ -124,7 +125,7 @@ var runRules = []rule{
 			cancel()
 			p.history.printf("a: Run: %v", err)
 			a.dead("after the run")
-			if !vain {
+			if i < 2 {
 				w.requireFree("after a run that gave up")
 			} else if err == nil || !strings.Contains(err.Error(), "release") {
 				p.Errorf("the release failed, and the run returned %v", err)

@@ -147,6 +147,9 @@ var ruleBugs = []namedBug{
 			}
 		}
 	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
+	{"pauses after a signal without a change", sessionsOver("watches", func(over lease.Authority, _ Holder) lease.Authority {
+		return pausesAfterNothing(over)
+	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
 	{"proposes the ID that it told again", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
 		return &sameID{Authority: over}
 	}), "H6/an-ID-that-was-told-has-one-incarnation"},
@@ -249,6 +252,25 @@ func deafWhileRenewing(over lease.Authority) lease.Authority {
 			if renewing.Load() == 0 {
 				out <- struct{}{}
 			}
+		}
+	}}
+}
+
+// pausesAfterNothing passes the next signal on a second later if the last read showed no change.
+func pausesAfterNothing(over lease.Authority) lease.Authority {
+	var last atomic.Value // the record that was read last
+	var unchanged atomic.Bool
+	reads := leasefault.Answer(over, func(req lease.Request, res *lease.Result, _ *error) {
+		if req.Action == lease.ActionRead {
+			unchanged.Store(last.Swap(res.Record) == res.Record)
+		}
+	})
+	return passedSignals{reads, func(ctx context.Context, signals <-chan struct{}, out chan<- struct{}) {
+		for range signals {
+			if unchanged.Load() && wait(ctx, time.Second) != nil {
+				return
+			}
+			out <- struct{}{}
 		}
 	}}
 }

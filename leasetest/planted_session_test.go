@@ -30,6 +30,7 @@ type buggySession struct {
 	unknown  atomic.Bool   // a hand-over got no answer
 	stopped  atomic.Bool   // a stop window has begun
 	gone     atomic.Bool   // the caller of an acquire did not wait for its answer
+	refused  atomic.Bool   // the last acquire was
 	contexts atomic.Int32  // of WhileHeld that were not given back
 	acquires sync.WaitGroup
 
@@ -324,7 +325,7 @@ func (b *buggySession) Release(ctx context.Context) error {
 
 // Settle is what session.Run calls after attempts of unknown outcome.
 func (b *buggySession) Settle(ctx context.Context) error {
-	if b.bug == "releases what it has acquired only" {
+	if b.bug == "releases what it has acquired only" || b.bug == "settles nothing after a refusal" && b.refused.Load() {
 		return nil
 	}
 	if err := b.Session.Settle(ctx); b.bug != "hides a release that failed" {
@@ -539,6 +540,7 @@ func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool,
 		tok, ok, err = b.Session.AcquireWithToken(ctx)
 	}
 	b.gone.Store(err != nil && ctx.Err() != nil)
+	b.refused.Store(!ok && err == nil)
 	b.mu.Lock()
 	b.token = tok
 	b.mu.Unlock()

@@ -450,6 +450,7 @@ var sessionBugs = []plantedBug{
 	{"waits for signals alone", "H21/wait-ends-without-a-watch"},
 	{"releases what it has acquired only", "N3/an-attempt-without-an-answer-leaves-no-lease"},
 	{"releases what it has acquired only", "N3/a-single-attempt-without-an-answer-leaves-no-lease"},
+	{"settles nothing after a refusal", "N3/an-attempt-without-an-answer-leaves-no-lease"},
 	{"hides a release that failed", "N3/an-attempt-without-an-answer-leaves-no-lease"},
 	{"acquires on the second", "N4/failed-attempts-are-spread"},
 	{"acquires on the second", "N4/woken-contenders-are-spread"},
