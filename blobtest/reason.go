@@ -151,9 +151,9 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takePhrase returns the phrase that setReason stored for the next response. If the given line is not
-// a status line with the stored status, takePhrase keeps the phrase and returns false. Otherwise the
-// result head is the line without its own reason phrase. Each phrase is returned only once.
+// takePhrase returns two texts: the line without its own reason phrase, and the phrase that setReason
+// stored for the next response. If the line is not a status line with the stored status, takePhrase
+// keeps the phrase and returns false. Each phrase is returned only once.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,9 +46,9 @@ func (s *spellingParser) read(p []byte) {
 }
 
 // keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. A line
-// before the head of a request may belong to an earlier body and be very long. Of a line before a
-// head, keepPart stores only the last maxEnd bytes. The last maxEnd bytes show whether the line is
-// the first line of a head.
+// before the head of a request may belong to an earlier body and be very long. So keepPart stores only
+// the last maxEnd bytes of such a line. They are enough to see whether the line is the first line of a
+// head.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)

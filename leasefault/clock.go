@@ -117,8 +117,8 @@ func duration(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// arm delivers the alarm a if it is due. Otherwise arm sets its timer. If the alarm is not due within
-// a century of package time, arm sets no timer.
+// arm delivers the alarm a if it is due. Otherwise arm sets its timer. If the alarm will not be due
+// for more than a century, arm sets no timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()

@@ -227,8 +227,8 @@ var runRules = []rule{
 	}},
 }
 
-// instantsOfAcquires returns the number of different times at which the contenders sent their first
-// acquires from the given time on.
+// instantsOfAcquires takes the first acquire that each contender sent at the given time or later. It
+// returns the number of different times at which these acquires were sent.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {

@@ -29,8 +29,8 @@ type Options struct {
 	// example, time in the bubble stands still while a goroutine waits for I/O, or for a sync.Mutex
 	// that another goroutine holds during a request. If a rule takes more than a minute of real
 	// time, the process ends, and its last message names the rule. The process ends earlier if the
-	// rule uses up nine tenths of the time that is left until the test timeout when the rule
-	// starts. With the flag -timeout 0 the rule blocks forever instead.
+	// timeout of the test is near: a rule may take nine tenths of the time that was left when the
+	// rule started. With the flag -timeout 0 the rule blocks forever instead.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The leases of the suite last for
