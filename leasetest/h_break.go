@@ -430,6 +430,19 @@ var breakRules = []rule{
 		}
 		b.aliveFor(p.D, "after another handed over what it did not hold")
 	}},
+	{"H14/a-hand-over-needs-another-ID", "a hand-over to no ID, or to the ID under which the lease is held, is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		a.acquire()
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
+		defer cancel()
+		for _, to := range []lease.ID{{}, a.giver().ID()} {
+			if err := a.giver().HandOver(ctx, to); err == nil || ctx.Err() != nil {
+				p.Errorf("a hand-over to the ID %v returned %v", to, err)
+			}
+		}
+		a.aliveFor(2*p.D, "after hand-overs that named no other holder")
+		a.lostSoFar(0)
+	}},
 }
 
 // A watchLog counts the watches of an authority, and records whether any of the watches was lost.

@@ -161,6 +161,30 @@ var runRules = []rule{
 		}
 		w.requireFree("after a run whose attempt was not answered")
 	}},
+	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, also if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		a.acquire()
+		var reads atomic.Int32 // by the other holder
+		w.answer(func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionRead {
+				reads.Add(1)
+			}
+			if *err != nil || reads.Load() == 1 { // as if the store had no clock, and had not seen a renewal yet
+				res.MinRemaining = 0
+			}
+		})
+		b := w.join(Holder{Owner: "b"})
+		ran, err := session.TryRun(p.ctx, b.Lease, func(context.Context, lease.Token) error {
+			p.Errorf("the function runs, and another holder has the lease")
+			return nil
+		}, silentOptions)
+		p.history.printf("b: TryRun: %v, %v", ran, err)
+		if ran || err != nil {
+			p.Errorf("another holder has the lease, and TryRun returned %v, %v", ran, err)
+		}
+		a.aliveFor(p.D/4, "after another tried to run")
+	}},
 	{"N4/woken-contenders-are-spread", "contenders that run functions and are woken by one release do not acquire at the same time", CanUseAuthority | hasWait | exactTime, func(p *probe) {
 		const crowd = 10
 		w := p.world()

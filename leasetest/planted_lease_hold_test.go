@@ -370,6 +370,7 @@ func (l *plainLease) Release(ctx context.Context) error {
 			l.tell(slices.Clone(l.handlers), lease.ErrReleased)
 		}
 	}
+	l.pendingReleases = append(l.pendingReleases, l.mayArrive...)
 	if l.bug == "leaves its release to time" {
 		l.pendingReleases = nil
 	}

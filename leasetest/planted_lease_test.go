@@ -32,6 +32,7 @@ type plainLease struct {
 	held            *plainHolding
 	handlers        []*plainHandler
 	pendingReleases []lease.ID // to be released
+	mayArrive       []lease.ID // of infinite acquires without an answer, which may be carried out later
 	undone          []lease.ID // released after an acquire of unknown outcome, which may still arrive
 	lastLoss        error
 	broke           bool          // the last incarnation was breaking
@@ -364,6 +365,9 @@ func (l *plainLease) undo(ctx context.Context, id lease.ID, inDoubt bool) {
 	}
 	l.lock()
 	l.undone = append(l.undone, id)
+	if inDoubt && l.Duration == lease.Infinite && l.bug != "releases an infinite orphan once" {
+		l.mayArrive = append(l.mayArrive, id)
+	}
 	l.unlock()
 	_, err := l.do(ctx, lease.Request{Action: lease.ActionRelease, ID: id})
 	if lease.CodeOf(err) == lease.ErrIDMismatch && inDoubt && l.Duration == lease.Infinite && l.bug != "leaves an infinite orphan" {

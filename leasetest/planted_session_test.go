@@ -490,6 +490,13 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 	if b.bug == "forgets a hand-over without an answer" && b.unknown.Load() {
 		return lease.ErrNotPresent
 	}
+	if b.bug == "a hand-over to itself has no answer" && to == b.Session.ID() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if b.bug == "hands over to nobody" && to.IsZero() {
+		return b.Session.Release(ctx)
+	}
 	b.gave.Store(true)
 	err := b.Session.HandOver(ctx, to)
 	b.unknown.Store(err != nil && !lease.CodeOf(err).Refusal())
@@ -506,6 +513,12 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 		}
 	}
 	return err
+}
+
+// TryAcquire is what session.TryRun calls.
+func (b *buggySession) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := b.Session.TryAcquire(ctx)
+	return tok, ok || b.bug == "a refusal that is not certain is a grant" && err == nil, err
 }
 
 func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
