@@ -2,8 +2,11 @@
 package redisserver
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -36,21 +39,30 @@ var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 // New starts a server in dir. The settings are arguments such as "--appendonly", "yes".
 func New(dir string, settings ...string) (*Server, error) {
 	s := &Server{dir: dir, settings: settings}
-	var err error
-	if s.port, err = freePort(); err != nil {
-		return nil, err
-	}
-	return s, s.Start()
+	return s, s.startAnywhere()
 }
 
 // NewSentinel starts a sentinel with a file of settings.
 func NewSentinel(dir, file string) (*Server, error) {
 	s := &Server{dir: dir, settings: []string{file, "--sentinel"}, sentinel: true}
-	var err error
-	if s.port, err = freePort(); err != nil {
-		return nil, err
+	return s, s.startAnywhere()
+}
+
+// errPortTaken is the error of Start if another process listens on the port.
+var errPortTaken = errors.New("the port is taken")
+
+// startAnywhere starts the server on a free port. If another process takes that port before the
+// server does, startAnywhere tries another port.
+func (s *Server) startAnywhere() (err error) {
+	for range 5 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = s.Start(); !errors.Is(err, errPortTaken) {
+			return err
+		}
 	}
-	return s, s.Start()
+	return err
 }
 
 // Start starts the server, and returns when the server answers. It may be called again after Stop.
@@ -94,6 +106,9 @@ func (s *Server) Start() error {
 		select {
 		case <-s.ended:
 			out, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			if bytes.Contains(out, []byte("Address already in use")) {
+				return fmt.Errorf("%w: %s", errPortTaken, out)
+			}
 			return fmt.Errorf("%s ended: %s", program, out)
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -103,7 +118,9 @@ func (s *Server) Start() error {
 	}
 }
 
-// ping sends PING over a connection of its own, because go-redis waits before it dials again.
+// ping asks for the process ID of the server, and requires that it is the child's. Another server may
+// listen on the port. A server that wants a password does not tell its process ID. The method uses a
+// connection of its own, because go-redis waits before it dials again.
 func (s *Server) ping() error {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -111,15 +128,18 @@ func (s *Server) ping() error {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte("INFO server\r\n")); err != nil {
 		return err
 	}
-	answer := make([]byte, 64)
-	n, err := conn.Read(answer)
-	if err == nil && string(answer[:n]) != "+PONG\r\n" && string(answer[:min(n, 7)]) != "-NOAUTH" {
-		err = fmt.Errorf("%q", answer[:n])
+	answer := make([]byte, 1<<12)
+	n, err := io.ReadAtLeast(conn, answer, 7)
+	if err != nil || string(answer[:7]) == "-NOAUTH" {
+		return err
 	}
-	return err
+	if process := fmt.Sprintf("\r\nprocess_id:%d\r\n", s.child.Process.Pid); !bytes.Contains(answer[:n], []byte(process)) {
+		return fmt.Errorf("not the server that was started: %q", answer[:n])
+	}
+	return nil
 }
 
 // Addr returns the address of the server.
