@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Set is a group of Contexts that are canceled together. Its methods may be called with locks
+// A Set is a group of Contexts that are canceled together. Its methods may be called while locks are
 // held. The zero Set is empty. A Set is safe for use by several goroutines at once.
 type Set struct {
 	mu   sync.Mutex
@@ -29,9 +29,9 @@ func New(ctx context.Context) *Context {
 	return &Context{Context: ctx, cancel: cancel}
 }
 
-// End cancels the Context. The cause is the given one, except if End of the Set has already decided
-// on another. End must be called once the Context is no longer needed. The caller must not hold
-// locks. End may be called again.
+// End cancels the Context with the given cause. If the End of the Set has already decided on another
+// cause, the Context is canceled with that cause. Call End when the Context is no longer needed. The
+// caller must not hold locks. End may be called again.
 func (c *Context) End(cause error) { c.cancel(c.decide(cause)) }
 
 // decide returns the cause of the cancellation. The first call decides the cause.
@@ -59,7 +59,7 @@ func (s *Set) Remove(c *Context) {
 }
 
 // End empties the Set and decides the cause for each Context that was in the Set. The returned
-// function cancels these Contexts. It must be called without locks, because canceling a context may
+// function cancels these Contexts. Its caller must not hold locks, because canceling a context may
 // call arbitrary functions.
 func (s *Set) End(cause error) (end func()) {
 	s.mu.Lock()

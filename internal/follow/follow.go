@@ -19,7 +19,7 @@ type Follower struct {
 	Clock     lease.Clock
 	Timeout   time.Duration                     // of a request
 	Interval  time.Duration                     // the longest time between two polls without a watch
-	Retry     time.Duration                     // the longest time that Wait adds to a shorter wait
+	Retry     time.Duration                     // the longest time to which Wait extends a shorter wait
 	Jitter    func(time.Duration) time.Duration // shortens a duration at random
 	Tasks     *tasks.Group                      // the Group of the owner, which waits for requests that hang
 	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
@@ -29,7 +29,7 @@ type Follower struct {
 	stop     func()          // frees what the watch needs; nil: there is none
 	lost     bool            // the watch was just lost
 	signaled bool            // the watch has signaled since the last look
-	spurious bool            // the last signal was followed by an unchanged record
+	spurious bool            // after the last signal, the record was unchanged or could not be read
 	last     lease.Record    // the record that was read last
 	soonest  time.Duration   // the shortest time until the next Look
 }
@@ -38,8 +38,8 @@ type Follower struct {
 const mostAsking = 16
 
 // Watch begins a watch if there is none and the authority is a lease.Watcher. It reports whether
-// there is a watch. After a watch was lost, Watch does not begin a new one before the next Wait,
-// because the authority might lose the new one at once again.
+// there is a watch. After a watch is lost, Watch begins no new watch before the next Wait, because
+// the authority might lose the new watch at once.
 func (f *Follower) Watch(ctx context.Context) bool {
 	w, ok := f.Authority.(lease.Watcher)
 	if ok && f.changed == nil && !f.lost {
@@ -106,7 +106,8 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 }
 
 // ask returns the answer of do. It returns false if do returns an error, if do takes longer than
-// Timeout, or if ctx is done first. It does not wait for a do that ignores its context.
+// Timeout, or if ctx is done first. If do ignores its context, ask still returns when that context is
+// done.
 func ask[T any](ctx context.Context, f *Follower, running *tasks.Count, do func(context.Context) (T, error)) (answer T, known bool) {
 	ctx, cancel := timing.WithTimeout(ctx, f.Clock, f.Timeout)
 	defer cancel()

@@ -32,13 +32,10 @@ func (s *Set[T]) made() *state[T] {
 	return s.state
 }
 
-// Add adds f, which must not be nil. If a function is added twice, the Set calls it twice. Remove
-// removes f and reports whether f was still in the Set. It does not wait for a call of f that has
-// begun.
+// Add adds f, which must not be nil. If a function is added twice, the Set calls it twice. The
+// function remove removes f and reports whether f was still in the Set. It does not wait for a call
+// of f that has begun.
 func (s *Set[T]) Add(f func(T)) (remove func() bool) {
-	if f == nil {
-		panic("a handler must not be nil")
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, st := &handler[T]{f: f}, s.made()

@@ -83,12 +83,3 @@ func TestPanic(t *testing.T) {
 		t.Errorf("%d calls, panics: %v", called, panics)
 	}
 }
-
-func TestNil(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("taken")
-		}
-	}()
-	new(handlers.Set[int]).Add(nil)
-}

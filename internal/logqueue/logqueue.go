@@ -13,7 +13,7 @@ import (
 // Logger that is slow or never returns delays only Flush. The zero Queue logs to slog.Default(). A
 // Queue is safe for use by several goroutines at once.
 type Queue struct {
-	To *slog.Logger // nil: slog.Default(), as it is at each record
+	To *slog.Logger // nil means slog.Default() at the time of each record
 
 	mu   sync.Mutex
 	work *work // nil: no record waits, and the Logger is not being called
@@ -22,7 +22,7 @@ type Queue struct {
 // work is what a Queue keeps while it has records.
 type work struct {
 	waiting []record
-	dropped int           // since the last record, because too many waited
+	dropped int           // records dropped since the last one that was passed on
 	done    chan struct{} // closed when no record is left
 }
 
@@ -54,7 +54,7 @@ func (q *Queue) Log(level slog.Level, text string, args ...any) {
 	}
 }
 
-// withoutNil returns the pairs of a key and a value whose value is not nil.
+// withoutNil returns the pairs of a key and a value in args, except the pairs whose value is nil.
 func withoutNil(args []any) (kept []any) {
 	for pair := range slices.Chunk(args, 2) {
 		if len(pair) < 2 || pair[1] != nil {
@@ -83,7 +83,7 @@ func (q *Queue) Flush() {
 func (q *Queue) run() {
 	empty := false
 	defer func() {
-		if !empty { // the Logger has ended the goroutine, or panics and with that ends the process
+		if !empty { // the Logger has ended the goroutine, or has panicked, which ends the process
 			go q.run()
 		}
 	}()

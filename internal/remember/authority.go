@@ -1,5 +1,5 @@
-// Package remember makes the fast authority of a store on a server that has a clock. For each lease,
-// the authority remembers the record that it wrote last, and so saves the request that would load it.
+// Package remember makes a fast authority for a store whose server has a clock. For each lease, the
+// authority remembers the record that it wrote last, and so saves the request that would load it.
 package remember
 
 import (
@@ -15,8 +15,8 @@ import (
 // record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s that returns the same results as the one that
-// [lease.NewAuthority] makes, with the same abilities, but sends fewer requests to the server. To
+// NewAuthority returns an authority over s. The authority has the same abilities and returns the same
+// results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server. To
 // renew, change or release a lease, it computes the new record from the record in m, without loading
 // the current record first. This is safe for three reasons:
 //
@@ -57,9 +57,9 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to
 // the server. It returns [lease.ErrConflict] if no record is remembered, if ctx is done, or if the
-// write fails with a conflict. It also returns [lease.ErrConflict] if, by the remembered record,
-// the authority would refuse req or would have nothing to write. Then the caller must load the
-// current record, because the remembered record may be out of date.
+// write fails with a conflict. If req on the remembered record would be refused or would need no
+// write, tryRemembered also returns [lease.ErrConflict]. The caller must then load the current
+// record, because the remembered record may be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

@@ -30,7 +30,7 @@ func NewMemory(most int, unsent func(error) bool) *Memory {
 	return &Memory{most: most, unsent: unsent, byName: map[string]lease.Snapshot{}}
 }
 
-// Len returns the number of names that m stores a record of.
+// Len returns the number of names for which m stores a record.
 func (m *Memory) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

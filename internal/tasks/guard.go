@@ -22,8 +22,8 @@ var (
 //
 //   - If f returns, answer gets the results of f.
 //   - If f exits its goroutine, answer gets ErrGone.
-//   - If f has not returned d after its context ended, answer gets ErrOverdue and givenUp is set.
-//     Guard then waits for f, drops its results, and calls returned.
+//   - If f is still running when d has passed since its context ended, answer gets ErrOverdue and
+//     givenUp is set. Guard then waits for f, drops its results, and calls returned.
 //
 // Guard returns after the last of these calls.
 func Guard[T any](

@@ -43,10 +43,10 @@ func (g *Group) Start(f func()) (start func()) {
 type Count struct{ n int }
 
 // Ask calls f on a new goroutine, as a task, and returns the answer of f. It returns false if f
-// returns an error or exits its goroutine, or if ctx is done first. It does not wait for an f that
-// ignores its context. If the Group is closed, if as many calls as most are already running with the
-// same Count, or if ctx is done before the goroutine runs, Ask returns false and does not call f. A
-// Count must be used with only one Group.
+// returns an error or exits its goroutine, or if ctx is done first. If f ignores its context, Ask
+// still returns when ctx is done. If the Group is closed, if the number of running calls with the
+// same Count has reached most, or if ctx is done before the goroutine runs, Ask returns false and
+// does not call f. A Count must be used with only one Group.
 func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(context.Context) (T, error)) (answer T, ok bool) {
 	if !g.beginAsking(running, most) {
 		return answer, false
@@ -128,8 +128,8 @@ func (g *Group) endAsking(running *Count) {
 	g.end()
 }
 
-// Finally calls f when the function that defers it returns or exits its goroutine, but not when
-// that function panics.
+// Finally is for use in a defer statement. It calls f if the surrounding function returns or exits
+// its goroutine, but not if that function panics.
 func Finally(f func()) {
 	if panicked := recover(); panicked != nil {
 		panic(panicked)

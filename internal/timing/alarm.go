@@ -20,9 +20,9 @@ type Alarm struct {
 }
 
 // Set sets the alarm for the time d after now on clock c. It replaces the earlier time. With
-// lease.Infinite the alarm never rings. All calls must use the same clock. Set calls no method of
-// the clock, so it may be called with locks held. The caller must soon call the returned function
-// without locks, because the After of a clock may block.
+// lease.Infinite the alarm never rings. All calls must use the same clock. Set calls no method of the
+// clock, so it may be called with locks held. The caller must soon call the returned function. It
+// must not hold locks during this call, because the After of a clock may block.
 func (a *Alarm) Set(c lease.Clock, now time.Time, d time.Duration) (start func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,9 +33,9 @@ func Sleep(ctx context.Context, c lease.Clock, d time.Duration) error {
 	}
 }
 
-// AfterFunc calls f after d on a new goroutine, except if stop is called before. If f is already
-// running, stop does not wait for it. The caller must call stop exactly once, because stop frees
-// the resources of AfterFunc.
+// AfterFunc calls f after d on a new goroutine, unless stop is called first. If f is already running,
+// stop does not wait for it. The caller must call stop exactly once, because stop frees the resources
+// of AfterFunc.
 func AfterFunc(c lease.Clock, d time.Duration, f func()) (stop func()) {
 	if _, ok := c.(System); ok {
 		t := time.AfterFunc(d, f)
@@ -54,9 +54,10 @@ func callAfter(after <-chan time.Time, stopped <-chan struct{}, f func()) {
 	}
 }
 
-// WithTimeout is context.WithTimeout on a Clock. When the timeout has passed, the Err of the
-// context is context.Canceled and its Cause is context.DeadlineExceeded, because a context cannot
-// set its own Err to DeadlineExceeded. The caller must call cancel.
+// WithTimeout is context.WithTimeout on a Clock. With a clock other than [System], the Err of the
+// context after the timeout is context.Canceled, because context.WithCancelCause cannot set Err to
+// DeadlineExceeded. The Cause of the context is then context.DeadlineExceeded. The caller must call
+// cancel.
 func WithTimeout(ctx context.Context, c lease.Clock, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
 	if _, ok := c.(System); ok {
 		return context.WithTimeout(ctx, d)

@@ -1,7 +1,7 @@
 package vectors
 
-// given has the requests that create the state in which a scenario begins, for the ID A. Their
-// times are before 0. The scenario begins at the time of the last request.
+// given has the requests that create the state in which a scenario begins, for the ID A. The times
+// count from the first request. The scenario begins at the time of the last request.
 var given = map[string][]string{
 	"available": {},
 	"leased":    {"0s acquire proposed=A duration=60s => ok leased"},

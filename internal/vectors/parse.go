@@ -24,7 +24,7 @@ func Parse(fsys fs.FS) (v Vectors, err error) {
 		if err != nil {
 			return v, err
 		}
-		p := parser{file: file, records: map[string]lease.Record{}}
+		p := parser{file: file, now: Noon, records: map[string]lease.Record{}}
 		lines := bufio.NewScanner(bytes.NewReader(data))
 		for n := 1; lines.Scan(); n++ {
 			p.where = fmt.Sprintf("%s:%d", file, n)
@@ -50,6 +50,7 @@ type parser struct {
 	scenario bool // a scenario is open
 	row      bool // a row is open
 	quote    string
+	now      time.Time
 	records  map[string]lease.Record // by the name of the state
 }
 
@@ -71,11 +72,14 @@ func (p *parser) line(line string) (err error) {
 		p.quote = rest
 	case key == "records":
 		clear(p.records)
+	case key == "now":
+		p.now, err = time.Parse(time.RFC3339Nano, rest)
+		clear(p.records)
 	case key == "record":
 		return p.record(strings.Fields(rest))
 	case key == "row":
 		p.row = true
-		p.rows = append(p.rows, Row{File: p.file, Name: rest, Quote: p.quote})
+		p.rows = append(p.rows, Row{File: p.file, Name: rest, Quote: p.quote, Now: p.now})
 	case key == "spec" && p.row:
 		p.rows[len(p.rows)-1].Spec = strings.Fields(rest)
 	case key == "request" && p.row:
@@ -108,7 +112,7 @@ func (p *parser) inScenario(s *Scenario, key, rest, line string) (err error) {
 func (p *parser) record(words []string) error {
 	o, err := outcome(append([]string{"ok"}, words...))
 	if err == nil {
-		p.records[words[0]] = o.Of(lease.Record{}, Noon)
+		p.records[words[0]] = o.Of(lease.Record{}, p.now)
 		err = p.records[words[0]].Validate()
 	}
 	return err
@@ -164,8 +168,10 @@ func request(words []string) (req lease.Request, err error) {
 	if len(words) == 0 {
 		return req, fmt.Errorf("a request needs an action")
 	}
-	if err := req.Action.UnmarshalText([]byte(words[0])); err != nil {
-		return req, err
+	if words[0] != "none" {
+		if err := req.Action.UnmarshalText([]byte(words[0])); err != nil {
+			return req, err
+		}
 	}
 	for _, arg := range words[1:] {
 		key, value, _ := strings.Cut(arg, "=")
@@ -176,7 +182,9 @@ func request(words []string) (req lease.Request, err error) {
 		case "proposed":
 			req.Proposed, err = id(value)
 		case "owner":
-			req.Owner = value
+			if req.Owner = value; value == "overlong" {
+				req.Owner = strings.Repeat("o", lease.MaxLabel+1)
+			}
 		case "duration":
 			req.Duration, err = seconds(value)
 		case "period":

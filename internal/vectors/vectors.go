@@ -1,5 +1,5 @@
-// Package vectors reads the files of leasetest/vectors. Their format is described in the README.md
-// there.
+// Package vectors reads the files of leasetest/vectors. The README.md in that folder describes their
+// format.
 package vectors
 
 import (
@@ -21,6 +21,7 @@ type Row struct {
 	Name    string
 	Quote   string   // the sentence of the document that the row shows; may be empty
 	Spec    []string // clauses of SPEC.md
+	Now     time.Time
 	Pass    time.Duration
 	Request lease.Request // zero if Pass is not
 	Cells   []Cell
@@ -29,11 +30,11 @@ type Row struct {
 // A Cell is one record of a Row, and its expected outcome.
 type Cell struct {
 	Where     string       // file and line
-	Record    lease.Record // at Noon
+	Record    lease.Record // at the Now of the row
 	Published string       // the words of the document's table; may be empty
 	Want      Outcome
 	Status    string // the HTTP status that the document gives; may be empty
-	Service   string // the status that the service answers, where it is another
+	Service   string // the status that the service answers; empty if it equals Status
 }
 
 // A Scenario is a sequence of requests.
@@ -64,10 +65,10 @@ type Outcome struct {
 	Duration *time.Duration
 	Left     *time.Duration // how long the lease stays locked
 	AtMost   bool           // if the lease had less time left than Left, it keeps that time
-	Epoch    *uint64        // how much it has risen
+	Epoch    *uint64        // by how much the epoch has risen
 }
 
-// Noon is the time at which the records of cells are valid.
+// Noon is the Now of a row if its file names no other time.
 var Noon = time.Date(2012, 1, 26, 12, 0, 0, 0, time.UTC)
 
 // IDs are the lease IDs for the letters in the files. X stands for an ID that the service
@@ -130,9 +131,9 @@ func (o Outcome) Complete(r lease.Record, now time.Time) Outcome {
 	return Outcome{Code: o.Code, State: next.State, ID: &next.ID, Owner: &next.Owner, Duration: &next.Duration, Left: &left, Epoch: &rise}
 }
 
-// BringAbout returns requests that give a new name the record of a cell, except for the epoch. The
-// last request is a read at time 0, and the others come before it. BringAbout returns false if no
-// requests can do that.
+// BringAbout returns requests that give a new name the record of a cell, except for the epoch. Some
+// requests can be before time 0, and none is after it. At time 0, the name has the record. BringAbout
+// returns false if no requests can do that. The record must be of a row whose Now is Noon.
 func BringAbout(r lease.Record) (steps []Step, ok bool) {
 	step := func(at time.Duration, req lease.Request) {
 		steps = append(steps, Step{At: at, Request: req, Text: fmt.Sprint(req.Action)})

@@ -30,7 +30,7 @@ const (
 	duration      = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
-	stopping      = 2 * time.Second // what the work needs to stop
+	stopping      = 2 * time.Second // the time that the work needs to stop
 )
 
 // A link is the way of one process to the store. While it is out, requests are held up until their

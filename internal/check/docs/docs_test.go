@@ -24,10 +24,11 @@ const root = "../../.."
 func files(t *testing.T, match func(path string) bool) (found []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
+		isHidden := strings.HasPrefix(path.Base(file), ".") && file != "."
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "node_modules" || d.Name() == "testdata"):
+		case d.IsDir() && (isHidden || d.Name() == "node_modules" || d.Name() == "testdata"):
 			return fs.SkipDir
 		case !d.IsDir() && match(file):
 			found = append(found, file)
@@ -103,8 +104,8 @@ func undocumented(t *testing.T, set *token.FileSet, files []*ast.File) (names []
 				s := s.(*ast.ValueSpec)
 				typed = typed || s.Type != nil
 				for _, n := range s.Names {
-					if n.IsExported() && !(typed && g.Doc != "") {
-						need(n.Name, s.Doc.Text()+s.Comment.Text()+single(g))
+					if n.IsExported() && !(typed && g.Decl.Tok == token.CONST && g.Doc != "") {
+						need(n.Name, own(s.Names, s.Doc, s.Comment)+single(g))
 					}
 				}
 			}
@@ -141,8 +142,17 @@ func single(g *doc.Value) string {
 	return ""
 }
 
-// members asks for the comments of exported fields, and of the methods of an interface. A line of
-// several fields shares one.
+// own is the comment of a line, if the line has one name. Then the comment is also the name's.
+func own(names []*ast.Ident, comments ...*ast.CommentGroup) (text string) {
+	if len(names) == 1 {
+		for _, c := range comments {
+			text += c.Text()
+		}
+	}
+	return text
+}
+
+// members asks for the comments of exported fields, and of the methods of an interface.
 func members(s *ast.TypeSpec, need func(name, comment string)) {
 	var list *ast.FieldList
 	switch typ := s.Type.(type) {
@@ -156,7 +166,7 @@ func members(s *ast.TypeSpec, need func(name, comment string)) {
 	for _, f := range list.List {
 		for _, n := range f.Names {
 			if n.IsExported() {
-				need(s.Name.Name+"."+n.Name, f.Doc.Text()+f.Comment.Text())
+				need(s.Name.Name+"."+n.Name, own(f.Names, f.Doc, f.Comment))
 			}
 		}
 	}
@@ -187,6 +197,8 @@ type H struct {
 	I int
 	J int // J is documented.
 	k int
+	// Q and R share a comment.
+	Q, R int
 }
 type L interface {
 	M()
@@ -194,6 +206,13 @@ type L interface {
 	N()
 }
 var O int
+// S and T share a comment.
+var S, T int
+// The variables of a type share a comment.
+var (
+	U E
+	V E
+)
 // P is documented.
 func P() {}
 func q() {}
@@ -205,7 +224,7 @@ func q() {}
 	}
 	got := undocumented(t, set, []*ast.File{f})
 	slices.Sort(got)
-	want := []string{"A", "C", "E.G", "F", "H.I", "L", "L.M", "O", "package"}
+	want := []string{"A", "C", "E.G", "F", "H.I", "H.Q", "H.R", "L", "L.M", "O", "S", "T", "U", "V", "package"}
 	if !slices.Equal(got, want) {
 		t.Errorf("without a comment: %q, want %q", got, want)
 	}

@@ -5,7 +5,8 @@
 //	go run ./internal/check/figures -in pglease -- go test -run 'Histories$' .
 //
 // For "go test" it stores the number of passed tests and the logs of the tests of the first two
-// levels. For any other command it stores the output. The file has one block for each command. A
+// levels. For a benchmark it stores the metrics that are ratios (x-...) or allocations, and no times.
+// For any other command it stores the output. The file has one block for each command. A
 // new block replaces the earlier block of the same command, or is added at the end. If a command
 // fails, the file is not changed.
 package main
@@ -113,7 +114,7 @@ func execute(in string, command []string) (string, error) {
 	case err != nil || failures != "":
 		return "", fmt.Errorf("%v\n%s%s", err, failures, body)
 	case passed == 0:
-		return "", fmt.Errorf("no test ran")
+		return "", fmt.Errorf("no test and no benchmark ran")
 	}
 	return body, nil
 }
@@ -125,12 +126,17 @@ type event struct {
 
 var logged = regexp.MustCompile(`^ +[a-z_0-9]+_test\.go:\d+: (.*)\n$`)
 
+var (
+	measured = regexp.MustCompile(`^(?:Benchmark\S+)?\s+\d+\t(.*)\n$`) // the metrics of a benchmark
+	kept     = regexp.MustCompile(`\S+ (?:x-|allocs/)\S+`)
+)
+
 // mostLogged bounds the number of lines that the subtests of one test may log. If there are more,
 // Figures keeps none of them.
 const mostLogged = 24
 
-// summarize returns the logs of the tests, the number of passed tests, and the output of failed
-// tests.
+// summarize returns the logs of the tests and the metrics of the benchmarks, the number of those that
+// passed, and the output of failed tests.
 func summarize(stream []byte) (body string, passed int, failures string) {
 	type test struct {
 		name    string
@@ -144,6 +150,7 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 	var order []string
 	outputs := map[string]*strings.Builder{}
 	var failed []string
+	var benchmarks strings.Builder
 	wasLog := "" // the test whose log the next lines continue
 	for l := range bytes.Lines(stream) {
 		var e event
@@ -163,6 +170,13 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 				outputs[id] = new(strings.Builder)
 			}
 			outputs[id].WriteString(e.Output)
+			if m := measured.FindStringSubmatch(e.Output); m != nil && strings.HasPrefix(e.Test, "Benchmark") {
+				passed++
+				if metrics := kept.FindAllString(m[1], -1); metrics != nil {
+					fmt.Fprintf(&benchmarks, "%s: %s\n", e.Test, strings.Join(metrics, ", "))
+				}
+				continue
+			}
 			m := logged.FindStringSubmatch(e.Output)
 			if m == nil {
 				if t := tests[key]; wasLog == id && t != nil && below == "" && strings.HasPrefix(e.Output, "        ") {
@@ -226,7 +240,7 @@ func summarize(stream []byte) (body string, passed int, failures string) {
 			failures += outputs[id].String()
 		}
 	}
-	return b.String(), passed, failures
+	return b.String() + benchmarks.String(), passed, failures
 }
 
 // merge puts a block into the text of the file.

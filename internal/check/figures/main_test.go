@@ -60,6 +60,29 @@ TestB passed 2 times
 	}
 }
 
+// A benchmark has a line of its ratios and allocations. Its times are left out, because they depend on the
+// machine. A benchmark that reports only times has no line.
+func TestSummarizeBenchmarks(t *testing.T) {
+	const stream = `{"Action":"run","Package":"p","Test":"BenchmarkA"}
+{"Action":"output","Package":"p","Test":"BenchmarkA","Output":"BenchmarkA\n"}
+{"Action":"output","Package":"p","Test":"BenchmarkA/1000","Output":"BenchmarkA/1000-2         \t"}
+{"Action":"output","Package":"p","Test":"BenchmarkA/1000","Output":"      16\t         0 allocs/renewal\t       133.1 own-ns\t         0.2473 x-other\t         1.200 x-limit\n"}
+{"Action":"output","Package":"p","Test":"BenchmarkB","Output":"BenchmarkB-2  \t      16\t  133.1 ns/op\t  1.500 x-other\n"}
+{"Action":"output","Package":"p","Test":"BenchmarkC","Output":"BenchmarkC-2  \t      16\t  133.1 ns/op\t  10 B/op\n"}
+{"Action":"pass","Package":"p","Elapsed":1.23}
+`
+	const want = `BenchmarkA/1000: 0 allocs/renewal, 0.2473 x-other, 1.200 x-limit
+BenchmarkB: 1.500 x-other
+`
+	body, passed, failures := summarize([]byte(stream))
+	if body != want || failures != "" {
+		t.Errorf("the summary is\n%s\nwant\n%s\nfailures: %q", body, want, failures)
+	}
+	if passed != 3 {
+		t.Errorf("%d benchmarks passed, want 3", passed)
+	}
+}
+
 func TestSummarizeFailure(t *testing.T) {
 	const failed = `{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:7: wrong\n"}
 {"Action":"fail","Package":"p","Test":"TestC"}

@@ -106,7 +106,7 @@ func (h *History) Check(o Options) error {
 type checker struct {
 	Options
 	errs     []error
-	records  map[int64]lease.Record // what was seen, by version
+	records  map[int64]lease.Record // the records that were seen, by version
 	made     map[int64]Exchange     // the swaps that committed, by the version that they made
 	replaced map[int64]Exchange     // and by the one that they replaced
 }

@@ -73,7 +73,7 @@ func TestTime(t *testing.T) {
 			var guard fencing.Guard
 			old := s.take(a)
 			_ = guard.Advance(old)
-			clock.Step(40 * time.Second) // what no holder can know
+			clock.Step(40 * time.Second) // no holder can notice this step
 			s.take(b)
 			_ = guard.Advance(b.Token())
 			err := guard.Do(old, func() error { s.Error("a stale write"); return nil })

@@ -6,8 +6,9 @@
 //
 // It mutates the lines that were changed by commits since a base. It skips test files, and packages
 // whose tests take more than a minute. The order is random and depends on a seed, so that a small
-// budget is still spent on all packages. Mutants does not change any file of the tree, because it
-// passes each mutant to the build as an overlay.
+// budget is still spent on all packages. The budget begins when the tests of all packages have been
+// measured. Mutants does not change any file of the tree, because it passes each mutant to the build
+// as an overlay.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 	flag.Parse()
 	match, err := regexp.Compile(*only)
 	if err == nil {
-		err = run(*since, time.Now().Add(*budget), *seed, match)
+		err = run(*since, *budget, *seed, match)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -63,7 +64,7 @@ type pack struct {
 	took time.Duration
 }
 
-func run(since string, until time.Time, seed uint64, match *regexp.Regexp) error {
+func run(since string, budget time.Duration, seed uint64, match *regexp.Regexp) error {
 	diff, err := exec.Command("git", "diff", "-U0", "--no-color", "--diff-filter=AM", since, "HEAD", "--", "*.go").Output()
 	if err != nil {
 		return fmt.Errorf("git diff %s HEAD: %w", since, err)
@@ -75,14 +76,6 @@ func run(since string, until time.Time, seed uint64, match *regexp.Regexp) error
 		if strings.HasSuffix(file, "_test.go") || !match.MatchString(dir) {
 			continue
 		}
-		p, ok := packs[dir]
-		if !ok {
-			p = measure(dir)
-			packs[dir] = p
-		}
-		if p == nil {
-			continue
-		}
 		source, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -91,8 +84,20 @@ func run(since string, until time.Time, seed uint64, match *regexp.Regexp) error
 		if err != nil {
 			return err
 		}
-		all = append(all, found...)
+		p, ok := packs[dir]
+		if !ok && len(found) > 0 {
+			p = measure(dir)
+			packs[dir] = p
+		}
+		if p != nil {
+			all = append(all, found...)
+		}
 	}
+	if len(packs) == 0 {
+		fmt.Printf("no line changed since %s can be mutated\n", since)
+		return nil
+	}
+	until := time.Now().Add(budget)
 	slices.SortFunc(all, func(a, b *mutant) int { return strings.Compare(a.String(), b.String()) })
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 
@@ -129,6 +134,9 @@ func run(since string, until time.Time, seed uint64, match *regexp.Regexp) error
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if tried == 0 {
+		return fmt.Errorf("no mutant was tried: the tests of %v do not pass in %v", sortedKeys(packs), slowest)
+	}
 	slices.Sort(survivors)
 	fmt.Printf("%d of %d mutants of lines changed since %s, seed %d: %d killed, %d timed out, %d do not compile, %d lived\n",
 		tried, len(all), since, seed, verdicts[killed], verdicts[hung], verdicts[notBuilt], verdicts[lived])
@@ -154,7 +162,12 @@ func sortedKeys(packs map[string]*pack) (keys []string) {
 // measure measures how long the tests of a package take. It returns nil if the package has no
 // tests, or if its tests fail or take too long.
 func measure(dir string) *pack {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest) // compiling included
+	compiling, cancel := context.WithTimeout(context.Background(), 5*slowest)
+	defer cancel()
+	if test(compiling, dir, "-run", "^$").Run() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest)
 	defer cancel()
 	began := time.Now()
 	out, err := test(ctx, dir).CombinedOutput()

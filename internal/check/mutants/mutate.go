@@ -14,7 +14,7 @@ type mutant struct {
 	file   string
 	line   int
 	column int
-	change string // what was done
+	change string // a description of the change
 	source []byte // the whole file
 }
 

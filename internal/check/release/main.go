@@ -6,8 +6,10 @@
 //
 // In the tree of a release, every module requires the other modules of the repository at its own
 // version and has no replace line. So a program can require the modules, and "go install" can build
-// their commands. On the branch the modules keep their replace lines. The script .ci/release makes
-// a commit of the tree.
+// their commands. In its documents, the lines between the markers "<!-- unreleased -->" and
+// "<!-- /unreleased -->" become a go get command. "tree" fails if another line of a document says that
+// there is no release yet. On the branch the modules keep their replace lines, and the documents their
+// text. The script .ci/release makes a commit of the tree.
 //
 // "api" prints the changes of exported names in packages that are not internal. It fails if a
 // program for the old tree may no longer compile. It does not fail if the section "Unreleased" of

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,8 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
+const rootPath = "github.com/fencedlease/lease"
+
 // A tree is a checkout whose modules require each other at one version.
 type tree struct {
 	folder  string
@@ -31,6 +34,7 @@ type mod struct {
 	path   string // such as github.com/fencedlease/lease/pglease
 	folder string // within the tree, such as pglease; "." for the root
 	file   *modfile.File
+	lines  []string // of go.sum, for the modules that require this one
 }
 
 // tag is the name of the git tag for the module.
@@ -42,7 +46,7 @@ func (m *mod) tag(version string) string {
 func (m *mod) internal() bool { return slices.Contains(strings.Split(m.folder, "/"), "internal") }
 
 // makeTree copies a checkout into a new folder and gives all modules the version. It copies the
-// files that git tracks or would add.
+// files that git tracks or would add, and changes the documents to those of a release.
 func makeTree(checkout, folder, version string) (*tree, error) {
 	if !semver.IsValid(version) || semver.Canonical(version) != version || semver.Build(version) != "" {
 		return nil, fmt.Errorf("-version is %q, and must be of the form v1.2.3", version)
@@ -63,6 +67,9 @@ func makeTree(checkout, folder, version string) (*tree, error) {
 		}
 	}
 	t := &tree{folder: folder, version: version}
+	if err := t.documents(files); err != nil { // first, because the sums of a module include its documents
+		return nil, err
+	}
 	if t.modules, err = modules(folder, files); err != nil {
 		return nil, err
 	}
@@ -72,6 +79,40 @@ func makeTree(checkout, folder, version string) (*tree, error) {
 		}
 	}
 	return t, nil
+}
+
+// documents changes the documents of the tree to those of a release. Its error names all documents
+// that are wrong in a release.
+func (t *tree) documents(files []string) error {
+	var wrong []error
+	for _, file := range files {
+		if path.Ext(file) != ".md" {
+			continue
+		}
+		name := filepath.Join(t.folder, file)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		released, err := releaseDocument(string(text), path.Join(rootPath, moduleOf(files, file)), t.version)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", file, err))
+			continue
+		}
+		if err := os.WriteFile(name, []byte(released), 0o644); err != nil {
+			return err
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// moduleOf returns the folder of the module that a file belongs to.
+func moduleOf(files []string, file string) string {
+	folder := path.Dir(file)
+	for folder != "." && !slices.Contains(files, path.Join(folder, "go.mod")) {
+		folder = path.Dir(folder)
+	}
+	return folder
 }
 
 // list returns the files of a checkout, without deleted files, as slash-separated paths.
@@ -229,8 +270,12 @@ func (t *tree) zip(w io.Writer, m *mod) error {
 	return modzip.CreateFromDir(w, module.Version{Path: m.path, Version: t.version}, filepath.Join(t.folder, m.folder))
 }
 
-// sums returns the lines of go.sum for a module that is done.
+// sums returns the lines of go.sum for a module that is done. It computes them once, because nearly
+// every module requires the root.
 func (t *tree) sums(m *mod) (lines []string, err error) {
+	if m.lines != nil {
+		return m.lines, nil
+	}
 	f, err := os.CreateTemp("", "release*.zip")
 	if err != nil {
 		return nil, err
@@ -254,10 +299,11 @@ func (t *tree) sums(m *mod) (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{
+	m.lines = []string{
 		fmt.Sprintf("%s %s %s\n", m.path, t.version, hash),
 		fmt.Sprintf("%s %s/go.mod %s\n", m.path, t.version, modHash),
-	}, nil
+	}
+	return m.lines, nil
 }
 
 // proxy writes the modules as a module proxy into a folder, for GOPROXY=file://FOLDER.

@@ -26,7 +26,7 @@ const root = "../../.."
 var unreleased = regexp.MustCompile(`fencedlease/lease\S* v0\.0\.0\n`)
 
 // In the tree of a release no module has a replace line or requires a module of this library at
-// v0.0.0, and what a module requires has its sums in go.sum.
+// v0.0.0, and what a module requires has its sums in go.sum. The documents say how to get a module.
 func TestTree(t *testing.T) {
 	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), "v0.1.0")
 	if err != nil {
@@ -35,6 +35,9 @@ func TestTree(t *testing.T) {
 	if len(r.modules) < 5 || r.module("github.com/fencedlease/lease") == nil {
 		t.Fatalf("the tree has %d modules", len(r.modules))
 	}
+	for _, m := range r.modules {
+		m.lines = nil // sums computes them again, from the complete tree
+	}
 	for i, m := range r.modules {
 		goMod, err := os.ReadFile(filepath.Join(r.folder, m.folder, "go.mod"))
 		if err != nil {
@@ -42,6 +45,13 @@ func TestTree(t *testing.T) {
 		}
 		if strings.Contains(string(goMod), "replace") || unreleased.Match(goMod) {
 			t.Errorf("%s:\n%s", m.path, goMod)
+		}
+		before, err := os.ReadFile(filepath.Join(root, m.folder, "README.md"))
+		if err == nil && strings.Contains(string(before), "edit -replace") {
+			readme, err := os.ReadFile(filepath.Join(r.folder, m.folder, "README.md"))
+			if err != nil || !strings.Contains(string(readme), "\n    go get "+m.path+"@v0.1.0\n") {
+				t.Errorf("%v, and the README of %s is\n%s", err, m.path, readme)
+			}
 		}
 		sums, err := os.ReadFile(filepath.Join(r.folder, m.folder, "go.sum"))
 		if err != nil && !os.IsNotExist(err) {

@@ -29,7 +29,7 @@ type actor struct {
 	who     string
 	lease   Holder
 	clock   *leasefault.Clock
-	network atomic.Pointer[callFault] // what befalls its calls; nil: nothing
+	network atomic.Pointer[callFault] // the fault of its calls; nil if there is none
 	hasty   atomic.Bool               // it gives its calls no time
 
 	work, contest, requests, reads, watches, storage *dice

@@ -31,9 +31,9 @@ const (
 	clocks   purpose = iota // at which rate they run
 	samples                 // when beliefs are looked at
 	schedule                // when a fault comes and goes, and whom it befalls
-	work                    // what an actor does and when
+	work                    // the actions of an actor and their times
 	contest                 // when it asks for the lease
-	identity                // what its Session draws
+	identity                // the random numbers of its Session
 	requests                // how long they and their answers travel, and what befalls them
 	reads                   // the same of those that look
 	watches                 // when they end, and when signals arrive

@@ -134,14 +134,14 @@ func TestYear(t *testing.T) {
 	t.Logf("%d runs from seed %d: %v", runs, *seed, total)
 }
 
-// What finds nothing must have found something: each of these bugs is planted, and must be
-// seen within a few runs.
+// A check that finds no error proves something only if it finds planted bugs. The simulation must find
+// each of these bugs within a few runs.
 func TestPlantedBugs(t *testing.T) {
 	for _, bug := range []struct {
 		name   string
 		faults []string
 		plant  func(*Config)
-		belief bool // what must be violated: belief, or anything else
+		belief bool // the bug must violate the belief; if false, any violation counts
 	}{
 		{"belief is longer than the grant", []string{"holder paused"}, func(c *Config) { c.Authority = overstate }, true},
 		{"a flag instead of the clock", []string{"holder paused"}, func(c *Config) { c.Holder = flagged }, true},

@@ -75,7 +75,7 @@ func (r Report) String() string {
 type world struct {
 	Config
 	t        testing.TB
-	excluded Promise           // what the faults of the schedule exclude
+	excluded Promise           // the promises that the faults of the schedule exclude
 	clock    *leasefault.Clock // of the store
 	store    lease.Store       // as everybody sees it
 	restart  [2]func()         // by leasetest.Loss

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,10 +16,7 @@ import (
 	"time"
 )
 
-const (
-	rootPath = "github.com/fencedlease/lease"
-	version  = "v0.1.0"
-)
+const version = "v0.1.0"
 
 // A user is a machine that knows nothing of the checkout: its GOPATH is empty, and it finds the
 // modules of the repository at a proxy.
@@ -87,7 +85,8 @@ func (u *user) program(r *tree, folder string, files ...string) (own string) {
 }
 
 // A user with an empty GOPATH can get each module, build its packages and install its commands, and
-// the programs of README.md run without a replace line. With -short there is the root module.
+// the programs in examples and those of README.md run without a replace line. With -short there is the
+// root module.
 func TestRehearsal(t *testing.T) {
 	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), version)
 	if err != nil {
@@ -153,6 +152,18 @@ func TestRehearsal(t *testing.T) {
 		u := &user{t, u.env}
 		u.leads(u.program(r, "examples/leader", "main.go"))
 	})
+	t.Run("service", func(t *testing.T) {
+		u := &user{t, u.env}
+		u.serves(u.program(r, "examples/service", "main.go"))
+	})
+	for name, want := range map[string]string{"cron": "the fourth finds it done\n", "daemon": "an operator breaks the lease"} {
+		t.Run(name, func(t *testing.T) {
+			u := &user{t, u.env}
+			if got := u.run(u.program(r, "examples/"+name, "main.go"), "go", "run", "."); !strings.Contains(got, want) {
+				t.Errorf("got\n%s\nwithout %q", got, want)
+			}
+		})
+	}
 	for _, name := range []string{"guarded", "job"} {
 		if testing.Short() {
 			break
@@ -201,6 +212,51 @@ func (u *user) leads(own string) {
 	}
 	cancel()
 	_ = cmd.Wait()
+}
+
+// serves checks that the service of a folder accepts a write with a token and refuses an older one.
+func (u *user) serves(own string) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		u.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	ctx, cancel := context.WithTimeout(u.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, u.binary(own), "-addr", address)
+	if err := cmd.Start(); err != nil {
+		u.Fatal(err)
+	}
+	for _, c := range []struct {
+		token string
+		want  int
+	}{{"00000000000000000002", http.StatusOK}, {"00000000000000000001", http.StatusPreconditionFailed}} {
+		if got, err := send(ctx, "http://"+address, c.token); err != nil || got != c.want {
+			u.Errorf("a write with token %s: %v, status %d, want %d", c.token, err, got, c.want)
+		}
+	}
+	cancel()
+	_ = cmd.Wait()
+}
+
+// send sends a write with a token to a service, again until the service has started.
+func send(ctx context.Context, url, token string) (status int, err error) {
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+		if err != nil {
+			return 0, err
+		}
+		r.Header.Set("Fencing-Token", token)
+		if response, err := http.DefaultClient.Do(r); err == nil {
+			return response.StatusCode, response.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // complains checks that the program of a folder says what is wrong if there is no database.

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	// beforeRelease matches the lines of a document that are right only until the first release.
+	beforeRelease = regexp.MustCompile(`(?ms)^<!-- unreleased -->\n.*?^<!-- /unreleased -->\n`)
+
+	// unreleasedText matches what a document of a release must not say.
+	unreleasedText = regexp.MustCompile(`(?i)\b(nothing|no|not)\s[^.:;]*\breleased?\s+yet\b|\byet\s+(been\s+)?released\b|\bedit\s+-replace\b|(?m)^<!-- /?unreleased -->$`)
+)
+
+// releaseDocument returns the text of a document for a release. The lines between the markers
+// "unreleased" become the command that adds the module to a program. It returns an error if the rest
+// still says that there is no release.
+func releaseDocument(text, modulePath, version string) (string, error) {
+	text = beforeRelease.ReplaceAllLiteralString(text, "In your module, run\n\n    go get "+modulePath+"@"+version+"\n")
+	if at := unreleasedText.FindStringIndex(text); at != nil {
+		return "", fmt.Errorf("line %d has %q, and is wrong in a release: delete it, or put it between the lines \"<!-- unreleased -->\" and \"<!-- /unreleased -->\"",
+			1+strings.Count(text[:at[0]], "\n"), strings.Join(strings.Fields(text[at[0]:at[1]]), " "))
+	}
+	return text, nil
+}
