@@ -17,45 +17,45 @@ type Authority interface {
 	// Do carries out one request on the lease with the given name. There are three outcomes:
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
-	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, it wraps a
-	//     [*FieldError] with a Code. The request changed nothing and never will, except that it may
-	//     have shortened a record that was beyond the limits of the authority. If [Code.Refusal]
-	//     reports true for the Code, the Result has the record that was the reason for the refusal,
-	//     unless the authority does not disclose it.
-	//   - Unknown: any other error. The request may have been carried out, or may still be carried
-	//     out.
+	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, the OpError
+	//     wraps a [*FieldError] with a Code. The request did not change the lease and never will.
+	//     However, if the record exceeded the limits of the authority, the authority might have
+	//     shortened the record. If [Code.Refusal] reports true for the Code, the Result has the
+	//     record that led to the refusal. Some authorities do not disclose that record.
+	//   - Unknown: any other error. The authority might have carried out the request, or might still
+	//     carry it out.
 	//
 	// Do must return soon after ctx ends, even if the database or service behind the Authority does
-	// not answer. If Do returns because ctx has ended, the outcome of a request that was already sent
-	// is unknown. If ctx is done before the call, Do sends no request.
+	// not answer. If Do stops waiting for the answer because ctx has ended, the outcome of the
+	// request is unknown. If ctx is done before the call, Do sends no request.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
 // A Result is the state of a lease at the moment when the authority decided a request.
 type Result struct {
 	// If the request was granted, Record is the record after the action. If the request was refused,
-	// Record is the record that led to the refusal. [Record.At] has already been applied, so the
-	// State in Record is the state at the time Now.
+	// Record is the record that led to the refusal. Record.State is the state at the time of the
+	// decision (see [Record.At]).
 	Record Record
 
-	// Now is the authority's time of the decision. If Now is zero, the other fields have no meaning.
+	// Now holds the time of the decision, on the clock of the authority. If Now is zero, the other
+	// fields have no meaning.
 	Now time.Time
 
-	// MinRemaining is a lower bound of the time for which the lease stays locked. The lease stays
-	// locked under Record.ID for at least MinRemaining, counted from the time at which the request
-	// was sent. MinRemaining assumes that no later request breaks, changes or releases the lease.
-	// MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
+	// MinRemaining is a lower bound. The lease stays locked under Record.ID for at least MinRemaining
+	// after the request was sent, unless a later request ends or shortens the lease, or changes its
+	// ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound of the time for which the lease stays locked. If the holder
-// sends no further request, the lease stays locked for at most MaxRemaining after the answer arrived.
-// MaxRemaining returns 0 if the lease is not locked, and Infinite for an infinite lease.
+// MaxRemaining returns an upper bound. The lease stays locked for at most the returned duration after
+// the answer has arrived, unless the holder sends another request. MaxRemaining returns 0 if the
+// lease is not locked, and Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name and returns how long the lease stays locked. The caller
-// need not know the lease ID. The holder keeps the lease for the period p, or for the remaining time
-// of the lease if that is shorter. With the zero Period, a finite lease runs until its end, and an
+// need not know the lease ID. The holder keeps the lease for the period p or for the remaining time
+// of the lease, whichever is shorter. With the zero Period, a finite lease runs until its end, and an
 // infinite lease ends at once.
 //
 // The holder learns of the break from the answer to its next request. A session.Session sends its
@@ -92,8 +92,8 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // context is done.
 //
 // The Authority caches no records between calls. Every answer is therefore based on a record that was
-// read or written during the call. A cache would be unsafe, because a request that writes nothing
-// does not call Swap, and only Swap detects a stale record.
+// read or written during the call. A cache would be unsafe: only Swap detects a stale record, and a
+// request that writes nothing does not call Swap.
 //
 // If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
 // has more time left than the Limits allow, the Authority shortens that time to the longest allowed
@@ -183,9 +183,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// Count MinRemaining from the time of the commit, not from the time of the load. If
-			// MinRemaining were counted from the earlier time of the load, it would be too long. The
-			// holder would then believe for too long that it has the lease.
+			// The Result describes the lease at the time of the commit. At the load, which was
+			// earlier, more time remained.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

@@ -257,6 +257,9 @@ func TestUnknownOutcomes(t *testing.T) {
 		"load":                  func(s *fakeStore) { s.loads = func() error { return broken } },
 		"swap that was applied": func(s *fakeStore) { s.swaps = func(lease.Record) (error, error) { return nil, broken } },
 		"swap that was not":     func(s *fakeStore) { s.swaps = func(lease.Record) (error, error) { return broken, nil } },
+		"swap after a time limit of the store": func(s *fakeStore) {
+			s.swaps = func(lease.Record) (error, error) { return nil, errors.Join(broken, context.DeadlineExceeded) }
+		},
 		"load of a corrupt record": func(s *fakeStore) {
 			s.loads = func() error { return fmt.Errorf("key a: %w: %w", lease.ErrCorrupt, broken) }
 		},

@@ -8,11 +8,11 @@ import "time"
 type Clock interface {
 	// Now returns the current time. Callers compute the time between two calls with [time.Time.Sub].
 	// Sub uses the monotonic clock if both times have a monotonic clock reading. Callers hold locks
-	// while they call Now. Therefore Now must not block, and must not call methods of the holder or
-	// the store.
+	// while they call Now. An implementation must therefore not block, and must not call methods of
+	// the holder or the store.
 	Now() time.Time
 
-	// After returns a channel that receives one value, the current time, after the duration d has
-	// elapsed.
+	// After returns a channel. When the duration d has elapsed, the channel receives one value, the
+	// current time.
 	After(d time.Duration) <-chan time.Time
 }

@@ -3,34 +3,36 @@ package lease
 import "time"
 
 // Decide grants or refuses one request for the lease with the record r. The parameter now is the
-// authority's time. It calls [Limits.Check] and [Record.At]. If the record has more time left than
-// the Limits allow, Decide shortens that time to the longest allowed time. If Limits.Check has
-// returned nil, Decide then calls [Step].
+// authority's time. Decide first calls [Limits.Check] and [Record.At]. If the record has more time
+// left than the Limits allow, Decide shortens that time to the longest allowed time. If Limits.Check
+// has returned nil, Decide then calls [Step].
 //
-// An Authority from [NewAuthority] decides each request by the same rules as Decide, after it has
-// called [Store.Load] and before it calls [Store.Swap]. An authority that protects its records with
-// its own lock calls Decide while it holds the lock. If the result write is true, the authority must
-// replace the record r with the record next before it releases its lock. It answers the request with
-// next and err.
+// An Authority from [NewAuthority] uses the same rules. It calls [Store.Load], decides the request,
+// and then calls [Store.Swap] if write is true. An authority that protects its records with its own
+// lock calls Decide while it holds the lock. If write is true, this authority must store the returned
+// record in place of r before it releases its lock. Such an authority answers the request with the
+// returned record and the returned error.
 //
 // There are three cases:
 //
-//   - The error is nil. The request is granted, and next is the record after the request. If write is
-//     true, the authority must store next before it answers. A granted renewal is always written,
-//     even if the record stays the same, because a holder must rely only on a renewal that was
-//     stored.
-//   - The error is a [Code]. The request is refused, and next is r at the time now, with its
+//   - The error is nil. The request is granted. The returned record is the record after the request.
+//     If write is true, the authority must store the returned record before it answers. A granted
+//     renewal is always written, even if the record stays the same, because a holder must not rely on
+//     a renewal that was not stored.
+//   - The error is a [Code]. The request is refused. The returned record is r.At(now), with its
 //     remaining time shortened if necessary. If write is true, the record had more time left than the
-//     limits allow. The authority should then store next. Otherwise every later request would shorten
-//     the record again, to a later end. The refusal is valid even if next cannot be stored.
-//   - The error is a [*FieldError]. An argument is bad, so the request can never be granted. Again
-//     next is r at the time now, with its remaining time shortened if necessary. Nothing is written.
+//     limits allow. The authority should then store the returned record. Otherwise every later
+//     request would shorten the record again, to a later end. The refusal is valid even if the
+//     returned record cannot be stored.
+//   - The error is a [*FieldError]. An argument is bad, so the request can never be granted. The
+//     returned record is r.At(now), with its remaining time shortened if necessary, and write is
+//     false.
 //
 // For a read, write is always false.
 //
-// Decide is a pure function like Step. Decide assumes that the record r is valid, and that the time
-// now never decreases from one call to the next. It allocates memory only if an argument is bad.
-// Decide does not check the name of the lease, so the caller must call [CheckName].
+// Decide is a pure function like Step. Decide assumes that r is valid. It also assumes that the time
+// in the parameter now does not go back from one call to the next. Decide allocates memory only if an
+// argument is bad. Decide does not check the name of the lease, so the caller must call [CheckName].
 func Decide(r Record, req Request, l Limits, now time.Time) (next Record, write bool, err error) {
 	if err = l.check(&req); err != nil {
 		r.pass(now)
@@ -44,8 +46,7 @@ func Decide(r Record, req Request, l Limits, now time.Time) (next Record, write 
 	return r, write, err
 }
 
-// decide is like Decide, but changes *r. Before the call of decide, the caller must call
-// l.check(req), which must return nil.
+// decide is like Decide, but changes *r. Call decide only after l.check(req) has returned nil.
 func (l *Limits) decide(r *Record, req *Request, now time.Time) (write bool, code Code) {
 	r.pass(now)
 	claimed := r.Until

@@ -9,9 +9,9 @@
 //     clock, an instant is a point in the order of its swaps.
 //  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this
 //     holder. The rates of the two clocks must not differ by more than a stated bound. No clock may
-//     be suspended or stepped. No other caller may end the lease before the time at which the holder
-//     expects the end: neither by a break or a take-over, nor by a release or a change with its ID.
-//     The store must not lose a record.
+//     be suspended or stepped. No other caller may end the lease before the holder expects it to end,
+//     whether by a break, by a take-over, or by a release or a change with the holder's ID. The store
+//     must not lose a record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is
 //     accepted. The one condition is a guard that all writers share and that is stored with the data.
 //     Package fencing provides guards. Only this promise protects data, because a process can pause

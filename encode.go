@@ -14,10 +14,11 @@ import (
 // recordFields lists the fields of a Record in the order in which they are written. Every value is
 // plain text, so that people can read it with the tools of the database that stores the record.
 //
-// A field is left out if its function get returns "". The function set parses a text and sets the
-// field. The method form.record calls the function set for each text that it decodes. It then
-// compares this text with the text that get returns. If the two texts differ, form.record returns an
-// error. They also differ if set cannot parse the text. So each record has exactly one text.
+// The function get of a field returns the text of the field. If this text is "", the field is left
+// out. The function set of a field parses a text and sets the field. To decode a text, the method
+// form.record calls the function set with the text. It then calls the function get, and compares the
+// result with the text. If the two texts differ, form.record returns an error. The texts also differ
+// if the function set cannot parse the text. So each record has exactly one text.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -33,7 +34,7 @@ var recordFields = [...]struct {
 	{"id", func(r *Record) string { return unlessZero(r.ID, ID.String) },
 		func(r *Record, s string) { r.ID, _ = ParseID(s) },
 		"must be a GUID in format D, in lower case"},
-	{"duration", func(r *Record) string { return unlessZero(r.Duration, durationText) },
+	{"duration", func(r *Record) string { return unlessZero(r.Duration, FormatDuration) },
 		func(r *Record, s string) { r.Duration = parseDuration(s) },
 		"must be a duration as Go writes it, such as 1m0s, or infinite"},
 	{"until", func(r *Record) string { return unlessZero(r.Until, timeText) },
@@ -51,13 +52,6 @@ func unlessZero[T comparable](v T, text func(T) string) string {
 		return ""
 	}
 	return text(v)
-}
-
-func durationText(d time.Duration) string {
-	if d == Infinite {
-		return "infinite"
-	}
-	return d.String()
 }
 
 func parseDuration(s string) time.Duration {
@@ -78,7 +72,7 @@ func parseTime(s string) time.Time {
 // A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
 type form map[string]string
 
-// add adds one field. The method add returns an error if the key is unknown or was added before.
+// add adds the text of one field. It returns an error if the key is unknown or was added before.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -102,8 +96,8 @@ func known(key string) bool {
 	return false
 }
 
-// record decodes the form and validates the record. The method record returns an error if a required
-// field is missing, or if encoding the record again would give a different text.
+// record decodes the form and validates the record. It returns an error if a required field is
+// missing. It also returns an error if a decoded field would be encoded as a different text.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -165,7 +159,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // case, and values must be in the form that MarshalJSON writes.
 //
 // If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the
-// Code [ErrCorrupt]. In particular, it does so if
+// Code [ErrCorrupt]. In particular, the data is not valid if
 //
 //   - a required member is missing, or a member is unknown, null or given twice
 //   - a string has an escaped UTF-16 surrogate that is not part of a pair
@@ -183,8 +177,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON decodes the object token by token. The function parseJSON does not call json.Unmarshal,
-// because json.Unmarshal ignores the case of keys and accepts a key that is given twice.
+// parseJSON decodes the object token by token. It does not call json.Unmarshal, because that function
+// ignores the case of keys and accepts a key that is given twice.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -22,7 +22,7 @@ const (
 	ErrHeldByOther   // another lease ID is in force (LeaseAlreadyPresent)
 	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
 	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
-	ErrAlreadyBroken // a second break, before Version20120212 (LeaseAlreadyBroken)
+	ErrAlreadyBroken // a second break, in a dialect before Version20120212 (LeaseAlreadyBroken)
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
@@ -116,9 +116,9 @@ func Codes() []Code {
 }
 
 // Refusal reports whether c means that a request was refused because of the state of the lease. A
-// refused request changed nothing, except that the authority may have shortened a stored lease that
-// exceeded its [Limits]. The same request may be granted later. Refusal returns false for bad
-// arguments and for the errors of stores and holders.
+// refused request does not change the lease. However, if the stored lease exceeds the [Limits] of the
+// authority, the authority might shorten it. The same request can be granted later. Refusal returns
+// false for bad arguments and for the errors of stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -140,7 +140,8 @@ func (c Code) String() string {
 // MarshalText returns the short name of c. It returns an error if c is not a known Code.
 func (c Code) MarshalText() ([]byte, error) { return marshalName(codeNames[:], int(c), "code") }
 
-// UnmarshalText sets c to the Code with the given short name. It returns an error if there is none.
+// UnmarshalText sets *c to the Code with the given short name. It returns an error if no Code has
+// that name.
 func (c *Code) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(codeNames[:], text, "code")
 	if err == nil {
@@ -149,8 +150,8 @@ func (c *Code) UnmarshalText(text []byte) error {
 	return err
 }
 
-// CodeOf returns the first Code in the tree of err, as [errors.As] finds it. If there is no Code, it
-// returns 0.
+// CodeOf returns the first Code that [errors.As] finds in the tree of err. If there is no Code,
+// CodeOf returns 0.
 func CodeOf(err error) Code {
 	var c Code
 	errors.As(err, &c)
@@ -192,15 +193,15 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 func (e *FieldError) Unwrap() error { return e.Code }
 
 // Missing returns the error for a required argument that is nil. The error is a [*FieldError] with
-// the Code [ErrOption]. The parameter argument names the function and its argument, such as
-// "Break.a".
+// the Code [ErrOption]. For example, Missing("Break.a") is the error for the argument a of the
+// function Break.
 func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
 // A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument.
-// If a loss ends a context from [WhileHeld], the LostError is also the [context.Cause] of that
-// context. If the lease was broken, errors.Is(err, [ErrBroken]) is true, even if the Reason is
+// The LostError is also the [context.Cause] of each context from [WhileHeld] that has ended because
+// of the loss. If the lease was broken, errors.Is(err, [ErrBroken]) is true, even if the Reason is
 // ErrStopWindow.
 type LostError struct {
 	Name   string // the name of the lease

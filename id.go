@@ -35,7 +35,7 @@ func ParseID(s string) (ID, error) {
 		ok = parseHex(id[:], t)
 	case len(t) == 36:
 		ok = parseDashed(&id, t)
-	case len(t) == 38 && (t[0] == '{' && t[37] == '}' || t[0] == '(' && t[37] == ')'):
+	case len(t) == 38 && isEnclosed(t):
 		ok = parseDashed(&id, t[1:37])
 	}
 	if !ok && strings.HasPrefix(t, "{") {
@@ -62,13 +62,24 @@ func parseHex(dst []byte, s string) bool {
 	return err == nil
 }
 
+// isEnclosed reports whether s begins with a brace or parenthesis and ends with the matching one.
+func isEnclosed(s string) bool {
+	first, last := s[0], s[len(s)-1]
+	return first == '{' && last == '}' || first == '(' && last == ')'
+}
+
 func parseDashed(id *ID, s string) bool {
-	return s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' &&
-		parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
+	for _, i := range [...]int{8, 13, 18, 23} {
+		if s[i] != '-' {
+			return false
+		}
+	}
+	return parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
 }
 
 // parseBraced parses format X, which consists of eleven hexadecimal numbers. The first three numbers
-// have 4, 2 and 2 bytes. The other eight numbers have one byte each, and inner braces enclose them.
+// have 4, 2 and 2 bytes. The other eight numbers have one byte each, and are enclosed in inner
+// braces.
 func parseBraced(id *ID, s string) bool {
 	const maxLen = 1024 // bounds the work for a text that is mostly white space
 	if len(s) > maxLen {

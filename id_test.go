@@ -139,7 +139,10 @@ func FuzzParseID(f *testing.F) {
 		id, err := lease.ParseID(s)
 		if len(s) == 32 || len(s) == 36 {
 			oracle, wrong := uuid.Parse(s)
-			if strings.TrimSpace(s) == s && (err == nil) != (wrong == nil) || err == nil && wrong == nil && lease.ID(oracle) != id {
+			if strings.TrimSpace(s) == s && (err == nil) != (wrong == nil) {
+				t.Errorf("%q: %v; uuid: %v", s, err, wrong)
+			}
+			if err == nil && wrong == nil && lease.ID(oracle) != id {
 				t.Errorf("%q: %v, %v; uuid: %v, %v", s, id, err, oracle, wrong)
 			}
 		}

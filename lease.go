@@ -4,9 +4,9 @@ import "context"
 
 // A Lease lets a program acquire, check and release one lease. It has one name and one owner. The
 // methods of Lease correspond to those of the type Lease in Akka Coordination and in actor-ts. A
-// session.Session is a Lease over any [Authority]. Of the interfaces in this package, a program that
-// uses leases needs only Lease. The function [AcquireWithToken] acquires a Lease and returns the
-// fencing token that its writes must carry.
+// session.Session is a Lease over any [Authority]. Lease is the only interface of this package that a
+// program needs in order to use leases. The function [AcquireWithToken] acquires a Lease and returns
+// the fencing token that its writes must carry.
 //
 // An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
 // granted, and ends when the lease is released or lost. An incarnation that has ended is never held
@@ -20,29 +20,28 @@ type Lease interface {
 	//   - (true, nil): the lease is held now.
 	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has
 	//     it, the authority cannot rule out that another holder has it, or the lease is breaking.
-	//   - (false, err): an argument is bad, or the outcome is unknown. This holder will never believe
-	//     that it holds the lease because of this call. If a grant arrives after Acquire has
-	//     returned, the holder undoes that grant.
+	//   - (false, err): an argument is bad, or the outcome is unknown. This call will never make the
+	//     holder believe that it holds the lease. If a grant arrives after Acquire has returned, the
+	//     holder undoes that grant.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before
 	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
-	// ctx at once. If ctx ends after Acquire has returned true, the lease stays held.
+	// ctx at once. If ctx ends after Acquire has returned true, the holder keeps the lease.
 	//
 	// Some stores, such as etcdlease, have no clock. If a store has no clock, its authority counts
 	// the duration of a lease from the time at which the authority first reads the lease. If the last
 	// holder has crashed, the first call of Acquire in a new process is therefore refused, even long
 	// after the crash. If each new process exits when its first Acquire is refused, none of them
-	// acquires the lease. With a store without a clock, call session.TryRun instead of Acquire. You
-	// can also call session.AcquireWait with a context that lasts longer than the Duration of the
-	// lease.
+	// acquires the lease. If the store has no clock, call session.TryRun instead of Acquire. You can
+	// also call session.AcquireWait with a context that lasts longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
 	// Release returns an error or ctx is done. An Acquire that is still running does not return true.
 	//
 	// Release returns nil if the lease is released, or if there was nothing to release. If Release
-	// returns an error, the authority may still keep the lease for this holder. After an error, call
-	// Release again, or wait until the lease expires.
+	// returns an error, the authority might still keep the lease locked for this holder. After an
+	// error, call Release again, or wait until the lease expires.
 	Release(ctx context.Context) error
 
 	// CheckAlive reports whether it is certain that the lease is still held. CheckAlive compares the
@@ -54,20 +53,21 @@ type Lease interface {
 	// OnLost registers f to be called when the lease is lost. The function f is called once for every
 	// incarnation that is lost, with a [*LostError] as its argument. It is not called for an
 	// incarnation that ends by Release. Each call of f runs in its own goroutine. If the lease is
-	// lost while a call of Acquire is still running, f is called only after the result of that call
-	// is final. If the lease was lost before f was registered, f is not called for that loss.
+	// lost while a call of Acquire is still running, the result of that call is decided before f is
+	// called. If the lease was lost before f was registered, f is not called for that loss.
 	//
 	// The returned function unregisters f, and reports whether f was still registered. It does not
 	// wait for a call of f that has already begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
-// A TokenAcquirer is a [Lease] that returns a fencing token with every grant.
+// A TokenAcquirer is a [Lease] that returns a fencing token with every grant. Its methods are safe for
+// concurrent use by several goroutines.
 type TokenAcquirer interface {
 	Lease
 
 	// AcquireWithToken is like Acquire, but also returns the fencing token of the held incarnation.
-	// If it does not return true, the token is empty.
+	// If AcquireWithToken does not return true, the token is empty.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 
@@ -85,13 +85,14 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	return "", ok, err
 }
 
-// A Waiter is a [Lease] with a method that waits until the lease is free.
+// A Waiter is a [Lease] with a method that waits until the lease is free. Its methods are safe for
+// concurrent use by several goroutines.
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. After that, the caller calls
-	// Acquire. If Wait cannot find out whether the lease is free, it returns nil too, so that the
-	// caller finds out by calling Acquire. If ctx ends first, Wait returns the error of ctx.
+	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if it cannot
+	// find out whether the lease is free. When Wait has returned nil, the caller should call Acquire.
+	// If ctx ends first, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
 
@@ -107,10 +108,10 @@ type Waiter interface {
 //   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
 //     [*LostError].
 //   - Release, HandOver or Close is called. The cause is [ErrReleased].
-//   - Nothing is held at the call. The cause is [ErrNotHeld], and the context ends at once.
+//   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at once.
 //
 // If l has no method WhileHeld, the context ends when the lease is lost, or at once if the lease is
-// not held. Such a context does not end when the lease is released. It may end when a later
+// not held. This context does not end when the lease is released. It can still end when a later
 // incarnation is lost.
 //
 // WhileHeld panics if l is nil.

@@ -8,9 +8,9 @@ import (
 // Limits restrict the durations that an authority grants. A zero field sets no limit.
 //
 // All authorities over the same leases should have the same Limits. If a stored lease exceeds the
-// Limits of an authority, the lease ends earlier at this authority, although its holder relies on the
-// longer time. So before you lower MaxDuration, lower the durations that all holders request, and
-// wait until the leases with longer durations have ended.
+// Limits of an authority, this authority ends the lease earlier than its holder expects. So before
+// you lower MaxDuration, lower the durations that all holders request, and wait until the leases with
+// longer durations have ended.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
@@ -23,7 +23,8 @@ type Limits struct {
 //	[A break period is] between 0 and 60 seconds.
 var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
-// A Limiter has Limits. It is an optional interface of a [Store].
+// A Limiter has Limits. It is an optional interface of a [Store]. Limits must be safe for concurrent
+// use by several goroutines.
 type Limiter interface {
 	// Limits returns the limits for the leases in the Store. All calls must return the same limits.
 	// An Authority from [NewAuthority] applies these limits to every request and to every record that
@@ -43,7 +44,7 @@ func (l Limits) Validate() error {
 	case l.MaxPeriod < 0:
 		return &FieldError{"Limits.MaxPeriod", l.MaxPeriod.String(), "must not be negative", ErrOption}
 	case l.MaxDuration > 0 && l.MinDuration > l.MaxDuration:
-		return &FieldError{"Limits.MinDuration", l.MinDuration.String(), "must not be above MaxDuration, " + l.MaxDuration.String(), ErrOption}
+		return &FieldError{"Limits.MinDuration", FormatDuration(l.MinDuration), "must not be above MaxDuration, " + FormatDuration(l.MaxDuration), ErrOption}
 	}
 	return nil
 }
@@ -53,8 +54,8 @@ func (l Limits) Validate() error {
 // that [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at
 // least one state of the lease.
 //
-// For versions before [Version20120212], Check ignores the period of a break. For an acquire with
-// such a version, Check assumes a duration of 60 seconds.
+// For versions before [Version20120212], Check ignores the period of a break, and assumes a duration
+// of 60 seconds for an acquire.
 func (l Limits) Check(req Request) error { return l.check(&req) }
 
 // check is like Check, but does not copy the request.
@@ -83,14 +84,15 @@ func (l Limits) check(req *Request) error {
 	if !req.Version.DurationRequired() {
 		d = oldDuration
 	}
+	isOutside := d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration
 	switch {
-	case req.Action == ActionAcquire && d != Infinite && (d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration):
-		bound := fmt.Sprintf("must be infinite or at least %v", l.MinDuration)
+	case req.Action == ActionAcquire && d != Infinite && isOutside:
+		bound := "must be infinite or at least " + FormatDuration(l.MinDuration)
 		switch {
 		case l.MinDuration == 0:
 			bound = fmt.Sprintf("must be infinite or at most %v", l.MaxDuration)
 		case l.MaxDuration > 0:
-			bound = fmt.Sprintf("must be infinite or from %v to %v", l.MinDuration, l.MaxDuration)
+			bound = fmt.Sprintf("must be infinite or from %v to %s", l.MinDuration, FormatDuration(l.MaxDuration))
 		}
 		return &FieldError{"Request.Duration", d.String(), bound, ErrDuration}
 	case req.Action == ActionBreak && !req.Version.old() && l.MaxPeriod > 0 && req.Period.d > l.MaxPeriod:
@@ -123,7 +125,7 @@ func atMost(d, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// clamp applies [Limits.Bound] to a record. It does not change the Until of a record without one.
+// clamp applies [Limits.Bound] to a record. If r.Until is zero, it stays zero.
 func (l Limits) clamp(r *Record, now time.Time) {
 	claimed := r.Until.Sub(now)
 	duration, left := l.Bound(r.Duration, claimed)

@@ -8,7 +8,7 @@ import (
 
 // A Lister lists leases. It is an optional interface of a [Store] or an [Authority]. An operator uses
 // a Lister to find out which leases exist and who holds them. A type that wraps a Lister must be a
-// Lister too.
+// Lister too. List must be safe for concurrent use by several goroutines.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects
 	// all leases. If the prefix is not empty and [CheckName] returns an error for it, the iteration
@@ -17,13 +17,13 @@ type Lister interface {
 	// The list contains every lease that is Leased or Breaking throughout the iteration. The list may
 	// contain other leases that the store remembers. It contains each name at most once.
 	//
-	// Each [Entry] was true at some moment of the iteration. Two entries may be from different
+	// Each [Entry] was correct at some moment during the iteration. Two entries may be from different
 	// moments, because leases can change during the iteration. The body of a loop over the list may
 	// call the Store or the Authority.
 	//
-	// If an error comes with an Entry that has a Name, only that one lease could not be read. For
-	// example, its record may be corrupt. The other fields of such an Entry are zero, and the
-	// iteration continues.
+	// If an error comes with an Entry that has a Name, the error is only about the lease with that
+	// name. For example, the record of the lease may be corrupt. The other fields of such an Entry
+	// are zero, and the iteration continues.
 	//
 	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
 	// incomplete. If ctx is done before the list is complete, the iteration ends with an error and an
@@ -39,12 +39,13 @@ type Entry struct {
 	// Name is the name of the lease. It is empty if the error with the Entry ends the list.
 	Name string
 
-	// Record is the record at the time Now. [Record.At] has already been applied. Treat Record as a
-	// secret, because any program that knows the lease ID in Record can act as the holder.
+	// Record is the record of the lease. Record.State is the state at the time in the field Now (see
+	// [Record.At]). Treat Record as a secret, because any program that knows the lease ID in Record
+	// can act as the holder.
 	Record Record
 
-	// Now is the time of the store. If the store has no clock, Now is the time of the process that
-	// lists the leases.
+	// Now holds a time on the clock of the store. If the store has no clock, the time is from the
+	// clock of the process that lists the leases.
 	Now time.Time
 }
 

@@ -20,6 +20,8 @@ var (
 	citation   = regexp.MustCompile(`\bSPEC ([A-Z]\d+(?:[,;]?\s+(?:and )?[A-Z]\d+)*)`)
 	clauseID   = regexp.MustCompile(`[A-Z]\d+`)
 	ruleName   = regexp.MustCompile(`^([A-Z]\d+)/`)
+	clausePart = regexp.MustCompile(`(?m)^(?:- \*\*[A-Z]\d+\*\*|  - [a-z]\.) (.*)$`)
+	source     = regexp.MustCompile(`\([^()]*\)$`)
 )
 
 // Every clause of SPEC.md has a source and a test, and no test names a clause that does not exist. A
@@ -42,6 +44,12 @@ func TestSpec(t *testing.T) {
 	}
 	if all := strings.Count(text, "\n- **"); len(clauses) != all || all == 0 {
 		t.Errorf("%d of %d clauses are numbered and end with their source", len(clauses), all)
+	}
+	const longest = 40 // words, without the source
+	for _, m := range clausePart.FindAllStringSubmatch(text, -1) {
+		if n := len(strings.Fields(source.ReplaceAllString(m[1], ""))); n > longest {
+			t.Errorf("%d words, and at most %d are allowed: %s", n, longest, m[1])
+		}
 	}
 	tests := citations(t)
 	for _, clause := range slices.Sorted(maps.Keys(tests)) {

@@ -58,6 +58,16 @@ func (s *State) UnmarshalText(text []byte) error {
 // [time.Duration], so that comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
+// FormatDuration returns the text of a duration, as records and errors contain it. For [Infinite],
+// FormatDuration returns "infinite". For every other duration, it returns the text of the method
+// String, such as "15s".
+func FormatDuration(d time.Duration) string {
+	if d == Infinite {
+		return "infinite"
+	}
+	return d.String()
+}
+
 // All times in a Record lie between firstTime and lastTime, so that they can be written in RFC 3339
 // format. In a Record, the zero time means that the state does not end by itself.
 var (
@@ -75,8 +85,9 @@ var (
 //   - A Leased or Breaking record has the ID in force. An Expired or Broken record keeps the last ID.
 //     An Available record may keep the last ID until the next write, because dialects before
 //     [Version20120212] can still use it.
-//   - Until is set if the state ends by itself. This is always true in state Breaking. In state
-//     Leased it is true unless the Duration is Infinite. In all other states Until is zero.
+//   - Until is set if the state ends by itself. The state Breaking always ends by itself. The state
+//     Leased ends by itself unless the Duration is Infinite. If the state does not end by itself,
+//     Until is zero.
 //   - Epoch is at least 1 as soon as there is an ID. It is always below 1<<63.
 type Record struct {
 	ID       ID            // the ID in force, or the last one; zero if none is known
@@ -87,9 +98,10 @@ type Record struct {
 	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
 }
 
-// At returns the record as it is at the time now. At the time Until, a Leased record becomes Expired
-// and a Breaking record becomes Broken. The Lease Blob document lists this change of state as the
-// action "Duration expires".
+// At returns the record as it is at the given time. If the state of r has ended by then, the returned
+// record has a different state: Expired instead of Leased, or Broken instead of Breaking. The state
+// ends at the time r.Until. The Lease Blob document lists this change of state as the action
+// "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
@@ -108,8 +120,9 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long the lease stays locked after the time now, if no request changes it.
-// Remaining returns Infinite for an infinite lease, and 0 if the lease is not locked at that time.
+// Remaining returns how long the lease stays locked, counted from the given time, if no request
+// changes the lease. Remaining returns Infinite for an infinite lease, and 0 if the lease is not
+// locked at that time.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -127,8 +140,8 @@ func (r *Record) remaining(now time.Time) time.Duration {
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
 // Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise
-// Validate returns a [*FieldError] with the Code [ErrCorrupt], which names the field, its value and
-// the rule. A store must call Validate on every record that it reads, because [Step] assumes that
+// Validate returns a [*FieldError] that names the field, its value and the rule, and has the Code
+// [ErrCorrupt]. A store must call Validate on every record that it reads, because [Step] assumes that
 // every record is valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
@@ -151,7 +164,7 @@ func (r Record) Validate() error {
 	case held && r.Duration <= 0:
 		return bad("Duration", r.Duration, "must be positive where an ID is known")
 	case !held && r.Duration != 0:
-		return bad("Duration", r.Duration, "must be zero where no ID is known")
+		return bad("Duration", FormatDuration(r.Duration), "must be zero where no ID is known")
 	case !held && r.Owner != "":
 		return bad("Owner", quote(r.Owner), "must be empty where no ID is known")
 	case r.State == Leased && !finite && ends:
@@ -159,7 +172,7 @@ func (r Record) Validate() error {
 	case r.State == Leased && finite && !ends:
 		return bad("Until", r.Until, "must be set for a lease that ends")
 	case r.State == Expired && !finite:
-		return bad("Duration", "infinite", "must be finite in state expired")
+		return bad("Duration", FormatDuration(r.Duration), "must be finite in state expired")
 	case r.State == Breaking && !ends:
 		return bad("Until", r.Until, "must be set in state breaking")
 	case !r.State.Locked() && ends:
@@ -171,9 +184,10 @@ func (r Record) Validate() error {
 	return nil
 }
 
-// ValidateAfter returns nil if a store may replace the record old with the record r. It returns the
-// error of [Record.Validate]. ValidateAfter also returns a [*FieldError] with the Code [ErrCorrupt]
-// if the Epoch of r is lower than the Epoch of old.
+// ValidateAfter checks whether a store is allowed to replace an earlier record with the record r. The
+// argument is the earlier record. If the Epoch of r is lower than the Epoch of the earlier record,
+// ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise it returns the result
+// of [Record.Validate], which is nil for a valid record.
 func (r Record) ValidateAfter(old Record) error {
 	if r.Epoch < old.Epoch {
 		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}

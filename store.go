@@ -17,16 +17,19 @@ import (
 //  2. Write all fields of a record in one write. Use [Record.MarshalText], [Record.MarshalJSON] or
 //     one column for each field. Call [Record.Validate] on every record that you read. If a record
 //     cannot be read, return an error that names the key. Never treat such a record as a free lease.
-//  3. Give every write a version. A name must never get the same version twice. This includes a write
-//     of an equal record, a record that is deleted and created again, and a restart. A hash of the
-//     content is not a version, because equal contents have the same hash.
+//  3. Give every write a version. A name must never get the same version twice, even if an equal
+//     record is written, a record is deleted and created again, or the store restarts. A hash of the
+//     content is not a version, because equal contents have the same hash. A simple way is one
+//     counter for the whole store, which every write and every deletion raises. A name without a
+//     record has the number of the counter as its version.
 //  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower
 //     Epoch. If a deleted name is created again, its Epoch must be at least as high as before. A
 //     simple way is to store one number for the whole store, which is the highest Epoch of all
 //     deleted records.
 //  5. Read the time from the clock of the database or other engine, in the same statement that reads
 //     or writes the record. The time must not decrease. If the engine has no clock that can be read,
-//     do not write a Store. Implement an Engine of package observe instead.
+//     do not write a Store. Implement an Engine of package observe instead. If all clients run on one
+//     machine, use the clock of that machine, and store its last reading together with the data.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
 //  7. Make Swap compare the version and write in one atomic step. It must also compare the time. If
 //     the Until of the record was reached after the load, Swap must return a conflict.
@@ -34,14 +37,16 @@ import (
 //     Swap, the outcome is unknown. If a retry cannot fix an error, mark the error with [Permanent].
 //     Return soon after the context ends, even if the client library of the engine does not.
 //  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the engine allows it.
-//  10. Run leasetest.TestStore with Options.Another, Reopen, Forget and Corrupt set. It checks rules 1
-//     to 9 as far as a client can see them. leasetest/PEERS.md lists what no rule checks.
+//  10. Run leasetest.TestStore. Set the fields Another, Reopen, Forget, Corrupt and
+//     StepClock of leasetest.Options. TestStore checks rules 1 to 9 as far as a client can see them.
+//     leasetest/PEERS.md lists what no rule checks.
 //  11. Give the store a method named Authority, which passes the store to [NewAuthority] and returns
 //     the result. Pass the result of this method to leasetest.TestAuthority. If the engine can decide
-//     under a lock or in one round trip, a faster Authority that calls [Decide] can replace it.
+//     under a lock or in one round trip, the method can instead return a faster Authority that calls
+//     [Decide].
 //
 // A Store must be linearizable and must keep every write that it acknowledged. Otherwise two holders
-// may get the same lease. The methods of a Store must be safe for concurrent use by several
+// can get the same lease. The methods of a Store must be safe for concurrent use by several
 // goroutines.
 type Store interface {
 	// Load returns the current record of the lease with the given name. If the store does not know
@@ -49,29 +54,31 @@ type Store interface {
 	// high as the Epoch of every record that the store has forgotten under this name.
 	//
 	// A store may forget a record that is Available. A store may also forget a record that has been
-	// Expired or Broken for a certain time. The documentation of the store must state that time.
+	// in state Expired or Broken for a certain time. The documentation of the store must state that
+	// time.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
-	// Swap replaces the record of the Snapshot old with the record next, and returns the new
-	// Snapshot.
+	// Swap replaces the record of the given name with a new record (next), and returns the new
+	// Snapshot. The caller has computed the new record from the Snapshot old.
 	//
-	// Swap returns [ErrConflict] if the version of the stored record is not equal to old.Version. A
-	// store with a clock also returns ErrConflict if the time old.Record.Until was reached after the
-	// time old.Now. The state from which next was computed has then ended.
+	// Swap replaces the record only if its version is still old.Version. Otherwise Swap returns
+	// [ErrConflict]. A store with a clock also returns ErrConflict if its clock has reached
+	// old.Record.Until since the time old.Now. The state in old.Record has then ended, so the new
+	// record is out of date.
 	//
-	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns
-	// the current Snapshot if the store got it without an extra request. Otherwise it returns the
-	// zero Snapshot. A store may return ErrConflict spuriously, but not forever.
+	// ErrConflict means that the new record was certainly not written. Together with ErrConflict,
+	// Swap returns the current Snapshot if the store got it without an extra request. Otherwise it
+	// returns the zero Snapshot. A store may return ErrConflict spuriously, but not forever.
 	//
-	// If Swap returns an error other than ErrConflict, the outcome is unknown. The store may have
-	// written the new record, or may still write it later.
+	// If Swap returns an error other than ErrConflict, the outcome is unknown. The store might have
+	// written the new record, or might still write it.
 	Swap(ctx context.Context, name string, old Snapshot, next Record) (Snapshot, error)
 }
 
 // A Snapshot is a record with its version and the store's time.
 type Snapshot struct {
-	// Record is the record as it was written. Its State may have ended before Now. Use [Record.At] to
-	// get the record at the time Now.
+	// Record is the record as it was written. Its State might have ended since then. To get the
+	// record as it was at the Load or Swap, pass the field Now to [Record.At].
 	Record Record
 
 	// Version is the version that Swap compares. It is opaque and never empty. A name never gets the
@@ -80,24 +87,27 @@ type Snapshot struct {
 	// name gets a version that the name has never had before.
 	Version string
 
-	// Now is the store's time of the Load or Swap. If the store has no clock, Now is the time of the
-	// process that observes the store. Now never decreases. Now is never earlier than the time at
-	// which an authority computed Record.
+	// Now holds the time at which the store carried out the Load or Swap. The time is from the clock
+	// of the store. If the store has no clock, the time is from the clock of the process that
+	// observes the store. The time never decreases. It is never earlier than the time at which an
+	// authority computed Record.
 	Now time.Time
 
-	// Uncertainty bounds the error of Until. The lease may end before Until, but by no more than
-	// Uncertainty. Uncertainty is zero if the store has a precise clock. If the store has a coarse
-	// clock, Uncertainty is one tick of that clock, because the true time can be up to one tick later
-	// than Now.
+	// Uncertainty bounds the error of Record.Until. The lease can end before Record.Until, but at
+	// most Uncertainty earlier. Uncertainty is zero if the store has a precise clock. If the store
+	// has a coarse clock, Uncertainty is one tick of that clock, because the true time can be up to
+	// one tick later than Now.
 	//
-	// If the store has no clock, each process counts Until from the time at which it first read this
-	// Version of the record. Until is then the latest time at which the lease can end. Uncertainty is
-	// the difference between Until and the earliest time at which the lease can end.
+	// If the store has no clock, each process computes Record.Until from the time at which it first
+	// read this Version of the record. Record.Until is then the latest time at which the lease can
+	// end. Uncertainty is the difference between Record.Until and the earliest time at which the
+	// lease can end.
 	Uncertainty time.Duration
 }
 
 // A Watcher signals changes of leases. It is an optional interface of a [Store] or an [Authority]. A
-// type that wraps a Watcher must be a Watcher too.
+// type that wraps a Watcher must be a Watcher too. Watch must be safe for concurrent use by several
+// goroutines.
 type Watcher interface {
 	// Watch returns a channel with a capacity of 1. After Watch has returned, the channel receives a
 	// signal after every change that
@@ -108,15 +118,15 @@ type Watcher interface {
 	//   - gives a locked lease to another ID or owner.
 	//
 	// One signal may stand for several changes. A signal may also be sent after other changes, such
-	// as a renewal or the grant of a lease that was unlocked. The signal is sent only after a Load
-	// can return the change. The documentation of a Store must state how soon after a change the
+	// as a renewal or the grant of a lease that was unlocked. No signal is sent before a Load can
+	// return the changed record. The documentation of a Store must state how soon after a change the
 	// signal is sent. The documentation must also state how long the signal can be delayed if a
 	// process crashes.
 	//
 	// The channel is closed when ctx ends or when the watch is lost. If the watch is lost, call Watch
 	// again and then read the record, because signals may have been missed.
 	//
-	// No signal is sent when a lease or a break period ends only because its time is up. To notice
+	// If a lease or a break period ends only because its time is up, Watch sends no signal. To notice
 	// such an end, use a timer.
 	Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }

@@ -7,8 +7,8 @@ import "strings"
 const epochLimit = 1 << 63
 
 // A Token is a fencing token. Tokens order the grants of one lease. The authority issues a newer
-// token for every granted acquire, and for every change to another ID. The authority issues no token
-// for a renewal, a break, a release or an expiry. The empty Token means that there is no token.
+// token when it grants an acquire, and when it changes the lease ID. It issues no token for a
+// renewal, a break, a release or an expiry. The empty Token means that there is no token.
 //
 // A well-formed Token is the Epoch of a [Record], written with 20 decimal digits. This Epoch is from
 // 1 to 1<<63-1. If well-formed tokens are sorted as strings, an older token comes before a newer one.
@@ -16,8 +16,8 @@ const epochLimit = 1 << 63
 // tokens of another form. Compare cannot order such tokens.
 type Token string
 
-// TokenOf returns the Token with the given Epoch. For the Epoch 0 it returns the empty Token. A Token
-// of 1<<63 or more is not well-formed.
+// TokenOf returns the Token with the given Epoch. For the Epoch 0 it returns the empty Token. The
+// Token of an Epoch of 1<<63 or more is not well-formed.
 func TokenOf(epoch uint64) Token {
 	if epoch == 0 {
 		return ""

@@ -62,12 +62,12 @@ func Grace(d time.Duration) Period { return Period{d, true} }
 // Get returns the period and true. If no period is given, it returns 0 and false.
 func (p Period) Get() (time.Duration, bool) { return p.d, p.set }
 
-// String formats the period like a [time.Duration]. It returns "absent" if no period is given.
+// String formats the period like [FormatDuration]. It returns "absent" if no period is given.
 func (p Period) String() string {
 	if !p.set {
 		return "absent"
 	}
-	return p.d.String()
+	return FormatDuration(p.d)
 }
 
 // A Request is one action with its arguments. Fields that the action does not use are ignored. For
@@ -94,12 +94,12 @@ type Request struct {
 // Step is a pure function. Step reads no clock, draws no random numbers, keeps no state and allocates
 // no memory. It is safe for concurrent use by several goroutines.
 //
-// Step assumes that r is valid ([Record.Validate]). Step also assumes that the time now never
-// decreases from one call to the next. The record that Step returns is then valid too.
+// Step assumes that r is valid ([Record.Validate]). Step also assumes that the time in the parameter
+// now does not go back from one call to the next. The record that Step returns is then valid too.
 //
 // A record cannot hold a time after the year 9999. A lease that would end after that year becomes
 // infinite. A break that would end after the year 9999 ends at the last instant of that year. If the
-// time now is before the year 1, Step refuses the request with [ErrTime].
+// parameter now is before the year 1, Step refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -113,8 +113,8 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is like Step, but changes *r. Before the call of step, the caller must call check(req), which
-// must return 0, and then r.pass(now).
+// step is like Step, but changes *r. The caller first calls check(req) and r.pass(now). It calls step
+// only if check has returned 0.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
@@ -261,9 +261,9 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	Changes the lease ID of an active lease. A change must include the current lease ID in
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
-// According to the outcome table, a change is granted if the lease is already Leased under the
-// proposed ID of the request. This holds even if the other ID of the request is wrong. Such a change
-// leaves the record as it is. So a client can repeat a change whose answer was lost.
+// According to the outcome table, a change request is granted if the lease is already Leased under
+// the proposed ID, even if the other ID in the request is wrong. Such a request leaves the record as
+// it is. So a client can repeat a change request if its answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {
 	case !r.State.Locked():
@@ -323,7 +323,7 @@ func breaks(r *Record, req *Request, now time.Time) Code {
 	}
 	period, given := req.Period.Get()
 	given = given && !req.Version.old()
-	until := r.Until // zero if the lease is not locked or infinite
+	until := r.Until // zero if the lease is infinite or is not locked
 	if given && r.State.Locked() {
 		if end, _ := addTime(now, period); until.IsZero() || end.Before(until) {
 			until = end

@@ -133,7 +133,7 @@ func TestClosure(t *testing.T) {
 				d := from
 				code := d.do(requests[i], int64(after))
 				next, err := lease.Step(r, requests[i], now)
-				if err != nil && err != error(code) || err == nil && code != 0 || next != d.record(int64(after)) {
+				if !isExactly(err, code) || next != d.record(int64(after)) {
 					t.Fatalf("%+v\n%+v at %v\n got %+v, %v\nwant %+v, %v", r, requests[i], now, next, err, d.record(int64(after)), code)
 				}
 				if steps++; err == nil { // refused, it is as time has left it, and that is reached above

@@ -64,7 +64,7 @@ func TestHistories(t *testing.T) {
 			req := requests().Draw(t, "request")
 			code := d.do(req, now)
 			next, err := lease.Step(r, req, at)
-			if err != nil && err != error(code) || err == nil && code != 0 || next != d.record(now) {
+			if !isExactly(err, code) || next != d.record(now) {
 				t.Fatalf("%+v\n%+v at %v\n got %+v, %v\nwant %+v, %v", r, req, at, next, err, d.record(now), code)
 			}
 			checkStep(t, r, req, at, next, err)

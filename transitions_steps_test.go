@@ -67,7 +67,7 @@ func walk(t *testing.T, rng *rand.Rand, steps int) {
 		}
 		code := d.do(req, now)
 		next, err := lease.Step(r, req, noon.Add(time.Duration(now)))
-		if want := d.record(now); next != want || err != nil && err != error(code) || err == nil && code != 0 {
+		if want := d.record(now); next != want || !isExactly(err, code) {
 			t.Fatalf("seed %d, step %d: %+v\n%+v\n got %+v, %v\nwant %+v, %v", *seed, n, r, req, next, err, want, code)
 		}
 		if r = next; err == nil {
