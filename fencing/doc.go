@@ -2,9 +2,9 @@
 //
 // A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder
 // after it has checked its lease and before it writes. When the paused holder continues, another
-// holder may have the lease, and the resource must refuse the late write. For this purpose, a
-// resource stores the newest fencing token that it has seen, and refuses every older token. The
-// stored token is called the mark.
+// holder may have the lease, and the resource must refuse the late write. Therefore the resource
+// stores the newest fencing token that it has seen, and refuses every older token. The stored token
+// is called the mark.
 //
 // # The order of tokens
 //
@@ -16,9 +16,9 @@
 // # The rules of a guard
 //
 //  1. After a guard has admitted a write with one token, it admits no write with an older token.
-//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder
-//     may happen between the read and the write of the new holder, and is then overwritten. With
-//     Advance, all admitted sections of reading and writing are serializable.
+//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder may
+//     happen between the read and the write of the new holder, and is then overwritten. If every
+//     holder calls Advance first, all admitted sequences of reads and writes are serializable.
 //  3. The mark is stored atomically with the data that it guards.
 //  4. A token that equals the mark is admitted, because a holder sends the same token with all its
 //     writes. Empty and malformed tokens are refused, and do not change the mark.

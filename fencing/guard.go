@@ -50,9 +50,10 @@ func (g *Guard) Advance(tok lease.Token) error {
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
 // A Guard runs one function at a time. While another function runs, Do waits. So f must not call Do
-// or Advance of the same Guard. Do raises the mark before it waits. If other calls of Do with older
-// tokens are already waiting, each of them later returns a [*StaleError] and does not call its
-// function. So a new holder waits for at most one function of an earlier holder.
+// or Advance of the same Guard. Do raises the mark before it waits. If another call of Do with an
+// older token is already waiting, that call returns a [*StaleError] when its turn comes, and does not
+// call its function. So only one function of an earlier holder can delay a new holder: the function
+// that is already running.
 //
 // If f fails or panics, Do does not lower the mark, because f may have written before it failed. A
 // transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in
@@ -62,7 +63,7 @@ func (g *Guard) Do(tok lease.Token, f func() error) error {
 }
 
 // DoContext is like Do, but stops waiting if ctx ends. If ctx ends during the wait, DoContext
-// returns the error of ctx and does not call f, but the mark stays raised. If ctx is done before
+// returns the error of ctx and does not call f. The mark then stays raised. If ctx is done before
 // the call, the mark does not change. Once f has started, DoContext waits until f returns, even if
 // ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
@@ -95,7 +96,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 	return f()
 }
 
-// raise raises the mark to epoch if the mark is lower. It returns the mark after that.
+// raise raises the mark to epoch if the mark is lower. It returns the resulting mark.
 func (g *Guard) raise(epoch uint64) uint64 {
 	for {
 		seen := g.mark.Load()
@@ -106,5 +107,5 @@ func (g *Guard) raise(epoch uint64) uint64 {
 }
 
 // Seen returns the mark, which is the newest token that the Guard has seen. If the Guard has seen no
-// token, Seen returns the empty Token. It does not wait. A function that Do runs may call it.
+// token, Seen returns the empty Token. Seen does not wait, so a function that Do runs may call Seen.
 func (g *Guard) Seen() lease.Token { return lease.TokenOf(g.mark.Load()) }

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is returned by [Guards.Guard] if the resource is new and the Guards already contain
-// guards for [Guards.Max] resources.
+// ErrFull is the error of [Guards.Guard] for a new resource if the set is full. The set is full if it
+// contains guards for [Guards.Max] resources.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
 // DefaultMax is the default of [Guards.Max].
@@ -19,10 +19,10 @@ const DefaultMax = 1 << 16
 // safe for use by several goroutines at once.
 //
 // A guard is made when its resource is first used. The set keeps every guard until [Guards.Forget]
-// removes it. If a guard were removed and made again, the new guard would have no mark, and would
-// admit writers that the old guard has refused. To limit the use of memory, the set accepts at most
-// Max resources. When the set is full, [Guards.Guard] returns [ErrFull] for a new resource. Each
-// guard takes about 200 bytes in addition to its name.
+// removes it. A new guard has no mark, so it would admit writers that a removed guard has refused.
+// To limit the use of memory, the set accepts at most Max resources. When the set is full,
+// [Guards.Guard] returns [ErrFull] for a new resource. Each guard takes about 200 bytes in addition
+// to its name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -69,8 +69,8 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 }
 
 // Forget removes the guard of a resource, together with the mark of this guard. Call Forget after
-// the resource itself was deleted. After a call of Forget, no goroutine may use the removed Guard
-// to write to the resource.
+// the resource itself was deleted. After a call of Forget, do not use the removed Guard to write to
+// the resource.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

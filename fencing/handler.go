@@ -15,17 +15,17 @@ type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// The function Guard returns the guard of the resource to which the request writes.
-	// [Guards.For] returns such a function. It is called if the token of the request is
+	// The function Guard returns the guard of the resource to which the request writes. [Guards.For]
+	// returns such a function. The function is called only if the token of the request is
 	// well-formed. Several goroutines may call it at once. If the function Guard returns an error,
-	// the handler passes this error to [Header.Refuse] to answer the request. Default: one new
-	// Guard for all requests.
+	// the handler passes this error to [Header.Refuse] to answer the request. Default: one new Guard
+	// for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
 	// request enters the guard. So a client that stops in the middle of sending a body does not
 	// block other requests. If MaxBody is negative, a body may have any size and is not read in
-	// advance. In that case, set a read timeout in the server. Default: 1 MiB.
+	// advance. If MaxBody is negative, also set a read timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
@@ -36,16 +36,16 @@ type Options struct {
 // Put the handler behind authentication. The handler refuses malformed tokens, but a client can
 // invent a well-formed token. The handler does not check whether an authority has issued the token.
 //
-// The handler occupies the guard until next.ServeHTTP returns, because next may write until then.
-// So requests for one resource run one at a time, and a new holder waits for at most one request of
-// an earlier holder. If the context of a request ends while the request waits for the guard, the
-// handler refuses the request. If next.ServeHTTP panics, the handler releases the guard, but does
-// not lower the mark.
+// While next.ServeHTTP runs, the guard admits no other request, because next.ServeHTTP can write
+// until it returns. So only one request of an earlier holder can delay a new holder: the request that
+// is already running. If the context of a request ends while the request waits for the guard, the
+// handler refuses the request. If next.ServeHTTP panics, the handler releases the guard, but does not
+// lower the mark.
 //
 // The handler does not buffer answers, so a client that does not read its answer can block the guard.
 // To prevent this, set a write timeout in the server.
 //
-// Use the handler also for requests that only read. Then the first read of a new holder advances
+// Also use the handler for requests that only read, so that the first read of a new holder advances
 // the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {

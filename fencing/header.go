@@ -31,8 +31,8 @@ func (h Header) name() string {
 func (h Header) seen() string { return h.name() + "-Seen" }
 
 // reserved contains the names of the headers that net/http handles itself. The names are in canonical
-// form. If a client sets a reserved header, the server's handler receives another value or no
-// value. For some reserved headers, this happens only with HTTP/1.1 or only with HTTP/2.
+// form. If a client sets a reserved header, the handler of the server does not get the value that the
+// client has set. For some reserved headers, this is true only with HTTP/1.1 or only with HTTP/2.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -89,13 +89,14 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 // Refuse answers a request that was refused because of the error err. Unless the status is 500, the
 // body of the answer is the text of err. The status is
 //
-//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not
-//     409 Conflict, which invites the client to resolve the conflict and try again. A holder that
-//     has lost its lease must not try again.
+//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. The status is
+//     not 409 Conflict, because 409 invites the client to resolve the conflict and try again. A
+//     holder that has lost its lease must not try again.
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
 //   - 413 Content Too Large for a body above the limit, and 400 if the body cannot be read to its end.
 //   - 503 Service Unavailable for [ErrFull], and if the context has ended.
-//   - 500 Internal Server Error for any other error. Its text is not in the answer.
+//   - 500 Internal Server Error for any other error. The answer does not contain the text of this
+//     error.
 func (h Header) Refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusInternalServerError, ""
 	var stale *StaleError

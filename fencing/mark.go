@@ -11,14 +11,14 @@ import (
 // Each value of type Mark is used within one transaction, which also writes the data. So the mark
 // and the data are either committed together or not at all.
 type Mark interface {
-	// Advance raises the mark to tok if the mark is older than tok. It returns the mark after that.
-	// The caller passes a well-formed token. If Advance returns an error, the caller must not
-	// commit the transaction.
+	// Advance raises the mark to tok if the mark is older than tok. It returns the resulting mark.
+	// The caller passes a well-formed token. If Advance returns an error, the caller must not commit
+	// the transaction.
 	//
-	// Between the return of Advance and the end of the transaction, no other transaction that
-	// raises the same mark may commit. Advance must ensure this even if the mark already equals tok
-	// and does not change. Otherwise an older holder could commit its data after a newer holder has
-	// raised the mark.
+	// When Advance has returned, no other transaction that raises the same mark can commit before
+	// this transaction ends. Advance must ensure this even if the mark already equals tok and does
+	// not change. Otherwise an older holder could commit its data after a newer holder has raised
+	// the mark.
 	//
 	// In SQL, a conditional update locks the row that it matches. The row must exist already. At
 	// first, its mark is '' or twenty zeros.
@@ -38,14 +38,14 @@ type Mark interface {
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
-//   - a [*lease.FieldError] with the code [lease.ErrCorrupt] if the mark is not a token, or older
-//     than tok after it was raised;
+//   - a [*lease.FieldError] with the code [lease.ErrCorrupt] if m.Advance returns a mark that is
+//     malformed or older than tok;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
-//   - otherwise the error of the mark.
+//   - otherwise the error that m.Advance returned.
 //
 // A new holder must call Advance before its first read. Call Advance in the same transaction as
-// this first read, or in an earlier transaction that has committed. If a transaction is rolled
-// back, neither the mark nor the data that it wrote is stored.
+// this first read, or in an earlier transaction that has committed. A transaction that is rolled
+// back stores neither its mark nor its data.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

@@ -52,6 +52,11 @@ func TestAdvanceTable(t *testing.T) {
 			if err != nil && len(err.Error()) > 500 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
+			var field *lease.FieldError
+			refused := lease.FieldError{Field: "Mark", Value: fmt.Sprintf("%.80q", c.answer), Bound: "must be a token not older than " + string(c.shown), Code: lease.ErrCorrupt}
+			if errors.As(err, &field) && *field != refused {
+				t.Errorf("err = %+v, want %+v", field, refused)
+			}
 			var stale *fencing.StaleError
 			if errors.As(err, &stale) && *stale != (fencing.StaleError{Shown: c.shown, Seen: c.answer}) {
 				t.Errorf("err = %+v", stale)

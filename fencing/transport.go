@@ -7,12 +7,12 @@ import (
 )
 
 // A Transport is an [http.RoundTripper] that adds a token to every request. A Transport is safe for
-// use by several goroutines at once if the RoundTripper in its field Base is.
+// use by several goroutines at once if the RoundTripper in the field Base is safe too.
 //
-// A Transport belongs to one incarnation of a lease. Make another one after the next grant. Do not
-// give a Transport the token of a later grant. With the token of a later grant, a Transport would
-// also send requests that were prepared before that grant. The resource would admit these requests,
-// although they are stale.
+// A Transport belongs to one incarnation of a lease. Make another Transport after the next grant.
+// Do not give a Transport the token of a later grant. The Transport would then send this token with
+// requests that were prepared before the later grant. The resource would admit these stale
+// requests.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader

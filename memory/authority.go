@@ -8,8 +8,8 @@ import (
 )
 
 // authority implements [lease.Authority] for a Store. The authority calls [lease.Decide] while it
-// holds the mutex of the record's shard. So a request needs only one look-up, one lock and one
-// reading of the clock.
+// holds the mutex of the record's shard. So a request looks up the record once, locks one mutex
+// once and reads the clock once.
 type authority Store
 
 // Authority returns an authority over the Store. A program can use the authority to inspect a lease,
@@ -57,9 +57,8 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 }
 
 // refuseFirst returns an error for a bad name or a bad argument. If the name and the arguments are
-// valid, it returns err. The error for a bad name or a bad argument takes precedence over err,
-// because it tells the caller that the request was certainly refused. The error err does not tell the
-// caller this.
+// valid, it returns err. The error for a bad name or a bad argument takes precedence, because only
+// this error tells the caller that the request was certainly refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad
@@ -76,7 +75,7 @@ func (a *authority) Watch(ctx context.Context, name string) (<-chan struct{}, er
 }
 
 // List is like [Store.List], but respects the limits of the Store. If the remaining time of a lease
-// exceeds a limit, List reports the limit instead.
+// exceeds a limit, List returns the limit as the remaining time.
 func (a *authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range (*Store)(a).List(ctx, prefix) {

@@ -10,8 +10,8 @@
 // # Time
 //
 // A Store reads the wall clock only in [New]. Every later time is this first reading plus the time
-// that has passed on the monotonic clock. Therefore setting the wall clock does not change when a
-// lease ends. On Linux, the monotonic clock stops while the machine is suspended, and the time of the
+// that has passed on the monotonic clock. Therefore setting the wall clock does not affect the end of
+// a lease. On Linux, the monotonic clock stops while the machine is suspended, and the time of the
 // Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
 // bubble.
 //
@@ -20,9 +20,9 @@
 // A Store has no goroutine. Instead, each write also forgets some old records. One write forgets only
 // a bounded number of records, so no write takes long. A Store forgets
 //
-//   - old Available records, so that at most [Idle] of them remain. It may forget such a record as
-//     soon as there are more than 64 of them. A million names that are leased and released once
-//     leave at most Idle records behind, even if no time passes.
+//   - old Available records, so that at most [Idle] of them remain. The Store may forget an Available
+//     record as soon as more than 64 records are Available. A million names that are leased and
+//     released once leave at most Idle records behind, even if no time passes.
 //   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name
 //     checks two other records, if any record can be due. So a Store remembers at most about twice as
 //     many records as it must.

@@ -47,7 +47,7 @@ func Example() {
 func ExampleStore_List() {
 	ctx := context.Background()
 	store := memory.New(&memory.Options{Floor: lease.TokenOf(41)})
-	l, err := store.Lease("jobs/nightly", &session.Options{Owner: "worker-1"})
+	l, err := store.Lease("indexer/leader", &session.Options{Owner: "worker-1"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func ExampleStore_List() {
 		log.Fatal(err)
 	}
 	show := func() {
-		for e, err := range store.List(ctx, "jobs/") {
+		for e, err := range store.List(ctx, "indexer/") {
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func ExampleStore_List() {
 		}
 	}
 	show()
-	if _, err := lease.Break(ctx, store.Authority(), "jobs/nightly", lease.Grace(10*time.Second)); err != nil {
+	if _, err := lease.Break(ctx, store.Authority(), "indexer/leader", lease.Grace(10*time.Second)); err != nil {
 		log.Fatal(err)
 	}
 	show()
@@ -72,7 +72,7 @@ func ExampleStore_List() {
 	}
 	show()
 	// Output:
-	// jobs/nightly leased worker-1 30s 00000000000000000042
-	// jobs/nightly breaking worker-1 10s 00000000000000000042
-	// jobs/nightly available worker-1 0s 00000000000000000042
+	// indexer/leader leased worker-1 30s 00000000000000000042
+	// indexer/leader breaking worker-1 10s 00000000000000000042
+	// indexer/leader available worker-1 0s 00000000000000000042
 }

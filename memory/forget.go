@@ -11,7 +11,7 @@ import (
 // 64 records that became Available most recently.
 const Idle = 64 * shards
 
-// newAbsence returns a new absence. An absence is an entry without a name, which stands for all names
+// newAbsence returns a new absence. An absence is an entry without a name. It stands for all names
 // that the Store does not know. An absence is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
@@ -19,10 +19,10 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry e. A shard has one entry, called the absence, that stands for every name
-// that the shard does not know. So that tokens never decrease, forget first replaces the absence by
-// one whose Epoch is at least that of e. The new absence has a new version, so that a Swap with a
-// Snapshot of the old absence returns a conflict.
+// forget removes the entry e. The name of e is then unknown, so the absence stands for this name too
+// (see newAbsence). Tokens must never decrease. Therefore forget first replaces the absence with
+// another absence, whose Epoch is at least the Epoch of e. The other absence also has another
+// version. So a Swap that uses a Snapshot of the replaced absence returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -34,19 +34,20 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep forgets the oldest Available records if the shard has more than Idle/shards of them. Then
-// sweep checks a few of the records that are not Available, and forgets those whose retention time is
-// over. When sweep has checked all records that are not Available, it makes no further checks until
-// the first of these records may be forgotten.
+// If the shard has more than Idle/shards Available records, sweep forgets the oldest of them. Then
+// sweep checks a few records that are not Available. If the retention time of a checked record is
+// over, sweep forgets that record. Many calls of sweep form one round of checks, which covers all
+// records that are not Available. After a round, sweep makes no further checks until it can forget at
+// least one of these records.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written during this round of checks must be remembered for at least
-			// one retention time after the round has started. This also holds for a record that is
-			// written after its check.
+			// A record can be written during this round of checks, before or after its own check.
+			// The Store must remember such a record for at least one retention time after the start
+			// of the round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -62,8 +63,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 }
 
 // dueAt returns the earliest time at which the Store may forget the record. The result is measured
-// from the start of the Store's clock. At that time, the record has been Expired or Broken for as
-// long as Options.Retention requires.
+// from the start of the Store's clock. The Store must remember an Expired or Broken record for at
+// least the retention time.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -74,11 +75,11 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// never is the due time of a record that the Store must not forget. An injected clock can reach this
-// time too.
+// The method dueAt returns never for a record that the Store must not forget. The elapsed time of an
+// injected clock can reach this value too.
 const never time.Duration = math.MaxInt64
 
-// add returns t+d. If the sum overflows, it returns never.
+// add returns t+d. If the sum overflows, it returns the constant never.
 func add(t, d time.Duration) time.Duration {
 	if d > never-max(t, 0) {
 		return never

@@ -64,8 +64,8 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// The method entry returns the Entry that List yields for the given name. It returns false if the
-// Store does not remember the name.
+// The method entry reads the record with the given name, and returns it in an Entry for List. If the
+// Store does not remember the name, the method returns false.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

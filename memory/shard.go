@@ -28,7 +28,8 @@ type shard struct {
 	_       [16]byte
 }
 
-// entry returns the entry of the name with that hash, or nil.
+// The method entry returns the entry of the given name, or nil if there is none. The argument hash is
+// the hash of the name.
 func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
 		e := sh.entries[hash]
@@ -51,7 +52,8 @@ type entry struct {
 	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
 }
 
-// ended reports whether the lease or the break period in the record is over at the time now.
+// The method ended reports whether the record has an Until that is not later than the given time. The
+// lease or its break period is then over.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }

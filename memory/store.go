@@ -42,7 +42,7 @@ type Options struct {
 	// call the Store. Default: the clock of package time.
 	Clock lease.Clock
 
-	// Limits restrict the durations for which an authority grants the leases of this Store.
+	// Limits restrict the durations and break periods that an authority grants in this Store.
 	// Default: no limits.
 	Limits lease.Limits
 
@@ -51,9 +51,9 @@ type Options struct {
 	// empty token, which is older than all other tokens.
 	Floor lease.Token
 
-	// Retention is the minimum time for which the Store remembers a record after the record becomes
-	// Expired or Broken. While the Store remembers an Expired record, the last holder can still renew
-	// the lease. Default: [DefaultRetention].
+	// Retention is the shortest time for which the Store remembers a record after the record has
+	// become Expired or Broken. While the Store remembers an Expired record, the last holder can
+	// still renew the lease. Default: [DefaultRetention].
 	Retention time.Duration
 }
 
@@ -127,18 +127,18 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record of the Snapshot old with the record next. If the record has changed since
-// old was loaded, Swap returns [lease.ErrConflict] and the current Snapshot. Swap also returns
-// ErrConflict and the current Snapshot if the lease or its break period has ended since the time
-// old.Now.
+// Swap replaces the record of the given name with a new record (next), and returns the new Snapshot.
+// Swap replaces the record only if its version is still old.Version. Otherwise Swap returns
+// [lease.ErrConflict] and the current Snapshot. If the lease or its break period has ended since the
+// time old.Now, Swap also returns ErrConflict and the current Snapshot.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
 //   - ctx is done.
 //   - [lease.CheckName] refuses the name.
-//   - [lease.Record.Validate] refuses next.
-//   - The Epoch of next is lower than that of the record. This error is a [*lease.FieldError] with
-//     the Code [lease.ErrCorrupt].
+//   - [lease.Record.Validate] refuses the new record.
+//   - The Epoch of the new record is lower than the Epoch of the stored record. This error is a
+//     [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -170,9 +170,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// put replaces the record of e with next. If e is the absence, put adds an entry for the name. When
-// the record is stored, put signals the watches of its name, and forgets some old records. It may
-// even forget the entry that it returns. The caller holds the mutex of the shard.
+// put stores the new record (next) in the entry e. If e is the absence, put stores the record in a
+// new entry for the name instead. Then put signals the watches of the name, and calls sweep to forget
+// some records. The call of sweep can even forget the entry that put returns. The caller holds the
+// mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -216,8 +217,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name. If the name is unknown, find returns the absence, which is the
-// entry that stands for all unknown names. The caller holds the mutex of the shard.
+// find returns the entry of the name. If the Store does not know the name, find returns the absence.
+// The absence is an entry that stands for all unknown names. The caller holds the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

@@ -45,8 +45,11 @@ func FuzzSwap(f *testing.F) {
 			}
 			return
 		}
+		if loadErr != nil {
+			t.Fatal(loadErr)
+		}
 		ended := time.Duration(later) >= time.Minute
-		if loadErr != nil || !current || ended || next.Validate() != nil || next.Epoch < before.Record.Epoch {
+		if !current || ended || next.Validate() != nil || next.Epoch < before.Record.Epoch {
 			t.Fatalf("swapped %+v for %+v", next, before)
 		}
 		if got != after || got.Record != next || got.Version == before.Version || got.Now.Before(before.Now) {

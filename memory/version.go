@@ -16,7 +16,7 @@ type storeID [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// newStoreID makes a storeID from 40 bits of the random number that it gets.
+// newStoreID makes a storeID from a random number. It uses the lowest 40 bits of this number.
 func newStoreID(random uint64) (id storeID) {
 	for i := range id {
 		id[i] = digits[random%32]

@@ -10,12 +10,13 @@ import (
 type watch chan struct{}
 
 // Watch returns a channel with a capacity of 1. The channel receives a signal after every write of
-// the record with the given name, and when the Store forgets the name. One signal may stand for
-// several writes. The name may be unknown to the Store. The channel is closed only when ctx ends. A
+// the record with the given name, and when the Store forgets the name. One signal can stand for
+// several writes. The name can be unknown to the Store. The channel is closed only when ctx ends. A
 // watch has no goroutine.
 //
-// No signal is sent when a lease expires, because nothing is written. When the Store forgets a name,
-// a Load of any other unknown name may show a higher Epoch from then on. That causes no signal either.
+// No signal is sent when a lease expires, because nothing is written. All unknown names have the same
+// Epoch. When the Store forgets a name, this Epoch can rise. The watches of the other unknown names
+// then get no signal.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {

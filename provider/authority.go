@@ -1,14 +1,17 @@
 package provider
 
 import (
+	"cmp"
+
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
 )
 
 // FromAuthority returns a Provider that makes a new [session.Session] over the given authority for
 // each lease. The owner and the [Settings] of each Session come from the [Registry]. All other
-// options of the Sessions, such as the clock and the logger, come from o. A nil o stands for the
-// default options. All Sessions share the clock, the logger and all other values that o refers to.
+// options of the Sessions, such as the clock and the logger, come from o. If the StopWindow of the
+// Settings is zero, the StopWindow comes from o too. A nil o stands for the default options. All
+// Sessions share the clock, the logger and all other values that o refers to.
 //
 // FromAuthority does not check its arguments. If authority is nil, or if the options in o conflict
 // with the Settings, [Registry.Lease] returns an error.
@@ -18,9 +21,13 @@ func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 		base = *o
 	}
 	return func(name, owner string, s Settings) (lease.Lease, error) {
+		if authority == nil {
+			return nil, lease.Missing("FromAuthority.authority")
+		}
 		o := base
 		o.Owner = owner
 		o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay = s.Duration, s.RenewInterval, s.RequestTimeout, s.RetryDelay
+		o.StopWindow = cmp.Or(s.StopWindow, o.StopWindow)
 		l, err := session.New(authority, name, &o)
 		if err != nil {
 			return nil, err // a nil *Session would be a Lease that is not nil

@@ -3,6 +3,7 @@ package provider_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/provider"
 	"github.com/fencedlease/lease/session"
@@ -117,6 +119,37 @@ func TestFromAuthorityTakesOptions(t *testing.T) {
 	}
 }
 
+// The Sessions stop their work a StopWindow of the Settings before the lease ends. If the Settings
+// have none, the StopWindow of the options counts.
+func TestFromAuthorityTakesStopWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ set, option, want time.Duration }{
+			{3 * s, 2 * s, 3 * s}, {0, 2 * s, 2 * s}, {-1, 2 * s, 0}, {0, 0, 5 * s},
+		} {
+			authority := leasefault.Script(memory.New(nil).Authority(), leasefault.From(1, lease.ActionRenew, leasefault.LoseRequest))
+			r, err := provider.New(&provider.Settings{StopWindow: c.set})
+			if err != nil {
+				t.Fatal(err)
+			}
+			register(t, r, "memory", provider.FromAuthority(authority, &session.Options{StopWindow: c.option, Logger: slog.New(slog.DiscardHandler)}))
+			l := get(t, r, "memory", "jobs", "one").(*session.Session)
+			if ok, err := l.Acquire(t.Context()); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			ends, _ := l.Until()
+			ctx, stop := l.WhileHeld(t.Context())
+			<-ctx.Done()
+			if got := time.Until(ends); got != c.want {
+				t.Errorf("Settings %v, Options %v: the work is stopped %v before the end, want %v", c.set, c.option, got, c.want)
+			}
+			stop()
+			if err := r.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestFromAuthorityRefuses(t *testing.T) {
 	r, err := provider.New(nil)
 	if err != nil {
@@ -124,9 +157,13 @@ func TestFromAuthorityRefuses(t *testing.T) {
 	}
 	register(t, r, "none", provider.FromAuthority(nil, nil))
 	register(t, r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), &session.Options{Margin: time.Minute}))
-	for _, kind := range []string{"none", "memory"} {
-		if l, err := r.Lease(kind, "name", "owner"); l != nil || lease.CodeOf(err) != lease.ErrOption {
-			t.Errorf("%s: %v, %v; want a FieldError with ErrOption", kind, l, err)
+	for kind, want := range map[string]string{
+		"none":   `provider: kind "none": FromAuthority.authority = nil: must be given`,
+		"memory": `provider: kind "memory": Options.Margin = 1m0s: must be at most `,
+	} {
+		l, err := r.Lease(kind, "name", "owner")
+		if l != nil || lease.CodeOf(err) != lease.ErrOption || !errors.As(err, new(*lease.FieldError)) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want a FieldError with ErrOption that begins with %s", kind, l, err, want)
 		}
 	}
 }

@@ -1,11 +1,12 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,30 +21,40 @@ import (
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
 type Duration time.Duration
 
-const infinite = "infinite"
-
 // String returns the text form of the duration, such as "15s" or "infinite".
-func (d Duration) String() string {
-	if time.Duration(d) == lease.Infinite {
-		return infinite
-	}
-	return time.Duration(d).String()
-}
+func (d Duration) String() string { return lease.FormatDuration(time.Duration(d)) }
 
 // Set parses s and stores the duration in *d. Set accepts "infinite" and every text that
 // [time.ParseDuration] accepts. For any other text, Set returns a [*lease.FieldError] with the code
 // [lease.ErrOption], and leaves *d unchanged.
 func (d *Duration) Set(s string) error {
-	if s == infinite {
+	if s == lease.FormatDuration(lease.Infinite) {
 		*d = Duration(lease.Infinite)
 		return nil
 	}
 	parsed, err := time.ParseDuration(s)
 	if err != nil {
-		return badDuration("Duration", fmt.Sprintf("%.80q", s))
+		return badDuration("Duration", s)
 	}
 	*d = Duration(parsed)
 	return nil
+}
+
+// tooLong matches every text of the form that time.ParseDuration documents. ParseDuration returns an
+// error for such a text only if the duration does not fit into an int64.
+var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
+
+// badDuration returns the error for a text that is not a Duration.
+func badDuration(field, text string) error {
+	bound := `must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`
+	switch most := lease.Infinite / time.Hour; {
+	case !tooLong.MatchString(text):
+	case text[0] == '-':
+		bound = fmt.Sprintf("must be at least -%dh", most)
+	default:
+		bound = fmt.Sprintf(`must be at most %dh, or "infinite"`, most)
+	}
+	return &lease.FieldError{Field: field, Value: fmt.Sprintf("%.80q", text), Bound: bound, Code: lease.ErrOption}
 }
 
 // MarshalText returns the same text as String. Its error is always nil.
@@ -52,15 +63,12 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-func badDuration(field, value string) error {
-	return &lease.FieldError{Field: field, Value: value, Bound: `must be a number with a unit, such as "15s", or "infinite"`, Code: lease.ErrOption}
-}
-
 // fields returns pointers to the fields of s. The keys are the names of the fields in a
 // configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,
+		"stopWindow": &s.StopWindow,
 	}
 }
 
@@ -69,21 +77,43 @@ func (s *Settings) fields() map[string]*time.Duration {
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
 // UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or
-// null, UnmarshalJSON does not change the corresponding field. If a member is unknown, or if its
-// value is not the text of a [Duration], UnmarshalJSON returns a [*lease.FieldError] with the code
-// [lease.ErrOption], and leaves *s unchanged. If data is not a JSON object, UnmarshalJSON returns
-// the error of package encoding/json, and leaves *s unchanged. UnmarshalJSON does not check whether
-// the times in the object are consistent with each other. [New] and [Settings.Validate] check this
-// consistency.
+// null, UnmarshalJSON does not change the corresponding field. If a member is unknown or given
+// twice, or if its value is not the text of a [Duration], UnmarshalJSON returns a [*lease.FieldError]
+// with the code [lease.ErrOption], and leaves *s unchanged. If data is not a JSON object,
+// UnmarshalJSON returns the error of package encoding/json, and leaves *s unchanged. UnmarshalJSON
+// does not check whether the times in the object are consistent with each other. [New] and
+// [Settings.Validate] check this consistency.
 func (s *Settings) UnmarshalJSON(data []byte) error {
-	return s.decode(func(v any) error { return json.Unmarshal(data, v) })
+	return s.decode(func(v any) error {
+		if err := json.Unmarshal(data, v); err != nil {
+			return err
+		}
+		return givenTwice(data)
+	})
+}
+
+// If a JSON object has two members with the same key, givenTwice returns an error. Package json
+// ignores the first of these members. The argument must be valid JSON.
+func givenTwice(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	_, _ = d.Token() // the opening brace, or null
+	seen := map[any]bool{}
+	for d.More() {
+		key, _ := d.Token()
+		if seen[key] {
+			return &lease.FieldError{Field: "Settings", Value: fmt.Sprintf("%.80q", key), Bound: "must not be given twice", Code: lease.ErrOption}
+		}
+		seen[key] = true
+		_ = d.Decode(new(json.RawMessage))
+	}
+	return nil
 }
 
 // MarshalYAML returns a map with the same fields that MarshalJSON writes. YAML packages call it.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors for them. If
-// the call of the function unmarshal returns an error, UnmarshalYAML returns that error.
+// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors for them.
+// If the function unmarshal fails, UnmarshalYAML returns the error of that function.
 // UnmarshalYAML works with YAML packages that pass a decoding function to this method, such as
 // gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }
@@ -108,7 +138,7 @@ func (s *Settings) decode(unmarshal func(any) error) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		field := fields[name]
 		if field == nil {
-			return &lease.FieldError{Field: "Settings", Value: strconv.Quote(name),
+			return &lease.FieldError{Field: "Settings", Value: fmt.Sprintf("%.80q", name),
 				Bound: "must be one of " + strings.Join(slices.Sorted(maps.Keys(fields)), ", "), Code: lease.ErrOption}
 		}
 		text, ok := values[name].(string)
@@ -116,7 +146,7 @@ func (s *Settings) decode(unmarshal func(any) error) error {
 		case values[name] == nil:
 			continue
 		case !ok || (*Duration)(field).Set(text) != nil:
-			return badDuration("Settings."+name, fmt.Sprintf("%.80q", fmt.Sprint(values[name])))
+			return badDuration("Settings."+strings.ToUpper(name[:1])+name[1:], fmt.Sprint(values[name]))
 		}
 	}
 	*s = next

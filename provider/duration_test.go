@@ -2,8 +2,10 @@ package provider_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,8 +23,8 @@ type configuration struct {
 
 func TestSettingsFromJSON(t *testing.T) {
 	for text, want := range map[string]provider.Settings{
-		`{"kind":"pg","lease":{"duration":"15s","renewInterval":"5s","requestTimeout":"2s","retryDelay":"500ms"}}`: {
-			Duration: 15 * s, RenewInterval: 5 * s, RequestTimeout: 2 * s, RetryDelay: s / 2},
+		`{"kind":"pg","lease":{"duration":"15s","renewInterval":"5s","requestTimeout":"2s","retryDelay":"500ms","stopWindow":"3s"}}`: {
+			Duration: 15 * s, RenewInterval: 5 * s, RequestTimeout: 2 * s, RetryDelay: s / 2, StopWindow: 3 * s},
 		`{"lease":{"duration":"infinite"}}`:                {Duration: lease.Infinite},
 		`{"lease":{"duration":"1m30s","retryDelay":null}}`: {Duration: 90 * s},
 		`{"lease":{}}`: {},
@@ -39,10 +41,14 @@ func TestSettingsFromJSON(t *testing.T) {
 // change.
 func TestSettingsRefusedFromJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"lease":{"duration":15}}`:                           `Settings.duration = "15": must be a number with a unit, such as "15s", or "infinite"`,
-		`{"lease":{"duration":"15s","renewInterval":"soon"}}`: `Settings.renewInterval = "soon": must be a number with a unit, such as "15s", or "infinite"`,
-		`{"lease":{"retryDelay":""}}`:                         `Settings.retryDelay = "": must be a number with a unit, such as "15s", or "infinite"`,
-		`{"lease":{"renew-interval":"5s"}}`:                   `Settings = "renew-interval": must be one of duration, renewInterval, requestTimeout, retryDelay`,
+		`{"lease":{"duration":15}}`:                            `Settings.Duration = "15": must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`,
+		`{"lease":{"duration":"15s","renewInterval":"soon"}}`:  `Settings.RenewInterval = "soon": must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`,
+		`{"lease":{"retryDelay":""}}`:                          `Settings.RetryDelay = "": must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`,
+		`{"lease":{"duration":"1d"}}`:                          `Settings.Duration = "1d": must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`,
+		`{"lease":{"duration":"999999999h"}}`:                  `Settings.Duration = "999999999h": must be at most 2562047h, or "infinite"`,
+		`{"lease":{"duration":"15s","duration":"15s"}}`:        `Settings = "duration": must not be given twice`,
+		`{"lease":{"stopWindow":null,"\u0073topWindow":"5s"}}`: `Settings = "stopWindow": must not be given twice`,
+		`{"lease":{"renew-interval":"5s"}}`:                    `Settings = "renew-interval": must be one of duration, renewInterval, requestTimeout, retryDelay, stopWindow`,
 	} {
 		was := provider.Settings{Duration: s, RetryDelay: 2 * s}
 		c := configuration{Lease: was}
@@ -74,7 +80,8 @@ func TestSettingsFromYAML(t *testing.T) {
 		t.Errorf("what cannot be decoded: %v", err)
 	}
 	written, err := want.MarshalYAML()
-	if texts, ok := written.(map[string]string); err != nil || !ok || len(texts) != 2 || texts["duration"] != "infinite" || texts["requestTimeout"] != "2s" {
+	texts := map[string]string{"duration": "infinite", "requestTimeout": "2s"}
+	if err != nil || !reflect.DeepEqual(written, any(texts)) {
 		t.Errorf("written: %v, %v", written, err)
 	}
 }
@@ -96,11 +103,36 @@ func TestSettingsFromFlags(t *testing.T) {
 	}
 }
 
+// A refused text is not a duration, or is a duration that is too long to store.
+func TestDurationRefused(t *testing.T) {
+	const unit = `must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`
+	for text, bound := range map[string]string{
+		"": unit, "15": unit, "soon": unit, "1d": unit, "15 s": unit, "15s ": unit, "s": unit, ".s": unit, "-": unit, "1h1d": unit, "99999999999999999999": unit,
+		"2562047h48m": `must be at most 2562047h, or "infinite"`, "1h999999999999999999999ns": `must be at most 2562047h, or "infinite"`,
+		"+.5h2562047.5h": `must be at most 2562047h, or "infinite"`, "99999999999999999µs": `must be at most 2562047h, or "infinite"`,
+		"-999999999h": `must be at least -2562047h`,
+	} {
+		d := provider.Duration(s)
+		var bad *lease.FieldError
+		if err := d.Set(text); !errors.As(err, &bad) || bad.Field != "Duration" || bad.Bound != bound || bad.Code != lease.ErrOption {
+			t.Errorf("%q: %v, want %s", text, err, bound)
+		}
+		if d != provider.Duration(s) {
+			t.Errorf("%q: a refused text set the duration to %v", text, d)
+		}
+	}
+	for _, text := range []string{"2562047h", "2562047h47m16.854775807s", "-2562047h"} {
+		if err := new(provider.Duration).Set(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // A duration that is written and read is the same.
 func TestSettingsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.OneOf(rapid.SampledFrom([]time.Duration{0, lease.Infinite, time.Second}), rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) }))
-		set := provider.Settings{Duration: some.Draw(t, "duration"), RenewInterval: some.Draw(t, "interval"), RequestTimeout: some.Draw(t, "timeout"), RetryDelay: some.Draw(t, "retry")}
+		set := provider.Settings{Duration: some.Draw(t, "duration"), RenewInterval: some.Draw(t, "interval"), RequestTimeout: some.Draw(t, "timeout"), RetryDelay: some.Draw(t, "retry"), StopWindow: some.Draw(t, "window")}
 		text, err := json.Marshal(set)
 		if err != nil {
 			t.Fatal(err)

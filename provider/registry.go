@@ -15,24 +15,25 @@ import (
 
 // A Provider makes the lease with the given name and owner. A [Registry] checks the name and the
 // owner before it calls a Provider. The Settings that a Registry passes to a Provider are valid,
-// and none of their fields is zero.
+// and none of their fields except StopWindow is zero.
 //
 // A Provider should not block. It gets no context, so its caller cannot cancel it. While a Provider
 // makes a lease, it must not call Registry.Lease for the same lease. A Provider must be safe for
 // concurrent use by multiple goroutines. As long as a Registry contains a lease, the Registry does
 // not call the Provider again for the name and owner of this lease.
 //
-// If a Provider returns no error, but a Lease that is nil or a nil pointer, Registry.Lease returns
-// an error.
+// If a Provider returns a nil error together with a Lease that is nil or a nil pointer,
+// Registry.Lease returns an error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
 // A Closer is a Lease with a method Close. For a Closer, [Registry.Close] and [Registry.Drop] call
-// the method Close instead of Release. A *session.Session is a Closer.
+// the method Close instead of Release. A *session.Session is a Closer. The methods of a Closer must be
+// safe for concurrent use by multiple goroutines.
 type Closer interface {
 	lease.Lease
 
-	// Close releases the lease and frees the resources of the holder of the lease. Close returns
-	// when that is done, or when ctx is done.
+	// Close releases the lease and frees the resources of the holder of the lease. If ctx is done
+	// first, Close returns early.
 	Close(ctx context.Context) error
 }
 
@@ -71,8 +72,9 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times that the leases of r use. If a field of the Settings passed to [New]
-// was zero, that field has its default value in the result.
+// Settings returns the times that the leases of r use. The result contains the default of each field
+// that was zero in the Settings passed to [New]. Its StopWindow is the one that was passed to New,
+// and may be zero.
 func (r *Registry) Settings() Settings {
 	complete, _ := r.settings.withDefaults() // New has validated them
 	return complete
@@ -109,11 +111,11 @@ func (r *Registry) Register(kind string, p Provider) error {
 // instances. If one caller of Lease releases the lease, the lease is released for all callers that
 // share the instance.
 //
-// The first call of Lease with certain arguments runs the [Provider]. Concurrent calls with the
+// The first call of Lease for a kind, name and owner runs the [Provider]. Concurrent calls with the
 // same arguments wait until the Provider returns. If the Provider returns an error, the first call
-// and the waiting calls return this error. If the Provider panics, the first call panics too, and
-// the waiting calls return an error. After an error or a panic of the Provider, the next call of
-// Lease runs the Provider again.
+// and the waiting calls return an error that names the kind and wraps this error. If the Provider
+// panics, the first call panics too, and the waiting calls return an error. After an error or a panic
+// of the Provider, the next call of Lease runs the Provider again.
 //
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds.
 // If the name is malformed, Lease returns an error that wraps the error of [lease.CheckName]. If the
@@ -146,8 +148,8 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	return e.lease, e.err
 }
 
-// errPanicked is returned by calls of Registry.Lease that wait for a Provider that then panics.
-var errPanicked = errors.New("provider: the provider panicked")
+// errPanicked is the error that the waiting calls of Registry.Lease wrap if the Provider panics.
+var errPanicked = errors.New("the provider panicked")
 
 // makeLease runs the Provider p and stores its result in the entry e. If the Provider returns an
 // error or panics, makeLease removes the entry from the Registry. If the Registry was closed while
@@ -162,7 +164,7 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 		case closed:
 		case err != nil:
 			delete(r.leases, k)
-			e.finish(nil, err)
+			e.finish(nil, fmt.Errorf("provider: kind %.80q: %w", k.kind, err))
 		default:
 			e.finish(made, nil)
 		}
@@ -175,7 +177,7 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}()
 	made, err = p(k.name, k.owner, r.Settings())
 	if err == nil && isNil(made) {
-		err = fmt.Errorf("provider: kind %q made no lease", k.kind)
+		err = errors.New("the provider made no lease")
 	}
 }
 

@@ -212,11 +212,11 @@ func TestFailedProviderIsCalledAgain(t *testing.T) {
 		}
 		return newFake(name, owner, s)
 	})
-	if l, err := r.Lease("kind", "name", "owner"); l != nil || err != errMade {
-		t.Errorf("%v, %v; want the provider's error", l, err)
+	if l, err := r.Lease("kind", "name", "owner"); l != nil || !errors.Is(err, errMade) || err.Error() != `provider: kind "kind": cannot` {
+		t.Errorf("%v, %v; want the provider's error, with the kind", l, err)
 	}
 	for range 2 { // nil, and a nil pointer
-		if l, err := r.Lease("kind", "name", "owner"); l != nil || err == nil || err.Error() != `provider: kind "kind" made no lease` {
+		if l, err := r.Lease("kind", "name", "owner"); l != nil || err == nil || err.Error() != `provider: kind "kind": the provider made no lease` {
 			t.Errorf("%v, %v; want an error", l, err)
 		}
 	}
@@ -299,7 +299,7 @@ func TestWaitersShareAFailure(t *testing.T) {
 			for range 3 {
 				wg.Go(func() {
 					l, err := r.Lease("kind", "name", "owner")
-					if l != nil || err == nil || (err == errMade) == panics {
+					if l != nil || err == nil || errors.Is(err, errMade) == panics || !strings.HasPrefix(err.Error(), `provider: kind "kind": `) {
 						t.Errorf("panics %v: %v, %v", panics, l, err)
 					}
 				})

@@ -11,13 +11,15 @@ import (
 
 // Settings are the times that the leases of a [Registry] use. A zero field stands for the default
 // of the field with the same name in [session.Options]. A Registry replaces zero fields with their
-// defaults before it passes Settings to a [Provider].
+// defaults before it passes Settings to a [Provider]. It leaves only StopWindow as it is.
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
 //	{"duration": "15s", "renewInterval": "5s"}
 //
-// and from flags and other formats with the type [Duration].
+// The key of a field is its name with a small first letter. An error about a field contains its Go
+// name, such as Settings.RenewInterval. Settings can also be read from flags and other formats with
+// the type [Duration].
 type Settings struct {
 	// Duration is the time after which a lease expires if it is not renewed. It is positive, or
 	// lease.Infinite.
@@ -32,6 +34,11 @@ type Settings struct {
 
 	// RetryDelay is the time between a failed renewal and the retry of that renewal.
 	RetryDelay time.Duration
+
+	// StopWindow is how long the work may take to stop before the lease ends. A negative StopWindow
+	// means none. A Registry leaves a zero StopWindow as it is, because its default depends on all
+	// other options of the session.
+	StopWindow time.Duration
 }
 
 // Validate checks the Settings in the same way as session.New checks its options. Validate assumes
@@ -45,9 +52,10 @@ func (s Settings) Validate() error {
 	return err
 }
 
-// withDefaults returns a copy of s in which every zero field is replaced by its default.
+// withDefaults returns a copy of s in which every zero field except StopWindow is replaced by its
+// default.
 func (s Settings) withDefaults() (Settings, error) {
-	o, err := (&session.Options{Duration: s.Duration, RenewInterval: s.RenewInterval, RequestTimeout: s.RequestTimeout, RetryDelay: s.RetryDelay}).Complete()
+	o, err := (&session.Options{Duration: s.Duration, RenewInterval: s.RenewInterval, RequestTimeout: s.RequestTimeout, RetryDelay: s.RetryDelay, StopWindow: s.StopWindow}).Complete()
 	if err != nil {
 		renameFields(err)
 		return s, err
@@ -56,11 +64,11 @@ func (s Settings) withDefaults() (Settings, error) {
 		return s, &lease.FieldError{Field: "Settings.RenewInterval", Value: o.RenewInterval.String(),
 			Bound: "must be below half of Duration, " + o.Duration.String(), Code: lease.ErrOption}
 	}
-	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}, nil
+	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay, s.StopWindow}, nil
 }
 
-// renameFields takes an error that names fields of session.Options, and changes it so that it names
-// fields of Settings. It changes err itself, so no other goroutine may use err.
+// renameFields changes an error that names fields of session.Options into an error that names fields
+// of Settings. It changes err itself, so no other goroutine may use err.
 func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {

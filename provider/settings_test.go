@@ -59,10 +59,16 @@ func TestSettingsRefused(t *testing.T) {
 		{"interval of half the duration", provider.Settings{Duration: 60 * s, RenewInterval: 30 * s}, "RenewInterval = 30s: must be below half of Duration, 1m0s"}, // TimeoutSettingsSpec
 		{"interval of just less", provider.Settings{Duration: 60 * s, RenewInterval: 30*s - 1}, ""},
 		{"interval of more than can be kept", provider.Settings{RenewInterval: believed - 15*s + 1}, "RenewInterval = 14.939059941s: must be at most 14.93905994s"},
-		{"interval of more than can be", provider.Settings{RenewInterval: math.MaxInt64, RequestTimeout: s}, "RenewInterval = 2562047h47m16.854775807s: must be at most 320255h"},
+		{"interval of more than can be", provider.Settings{RenewInterval: math.MaxInt64, RequestTimeout: s}, "RenewInterval = infinite: must be finite"},
 		{"no time for two requests", provider.Settings{RequestTimeout: 8 * s}, "RequestTimeout = 8s: must be at most 6.97"},
 		{"just no time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 20500*time.Millisecond + 1}, "RequestTimeout = 4s: must be at most 3.999999999s"},
 		{"just time to retry", provider.Settings{RequestTimeout: 4 * s, RetryDelay: believed - 20500*time.Millisecond}, ""},
+		{"no time for the default stop window", provider.Settings{Duration: 15 * s, RenewInterval: 7 * s, RequestTimeout: 3 * s, RetryDelay: s}, "RenewInterval = 7s: must be at most 6.719"},
+		{"a shorter stop window", provider.Settings{Duration: 15 * s, RenewInterval: 7 * s, RequestTimeout: 3 * s, RetryDelay: s, StopWindow: s / 2}, ""},
+		{"no stop window", provider.Settings{Duration: 15 * s, RenewInterval: 7 * s, RequestTimeout: 3 * s, RetryDelay: s, StopWindow: -1}, ""},
+		{"a stop window without a unit", provider.Settings{StopWindow: 5}, "StopWindow = 5ns: must be at least 1ms"},
+		{"an infinite stop window", provider.Settings{StopWindow: lease.Infinite}, "StopWindow = infinite: must be finite"},
+		{"a stop window of all", provider.Settings{StopWindow: 20 * s}, "StopWindow = 20s: must be at most 7.43"},
 		{"no time to retry", provider.Settings{RetryDelay: 10 * s}, "RetryDelay = 10s: must be at most 7.43"},
 	} {
 		r, err := provider.New(&c.set)
@@ -97,7 +103,7 @@ func TestSessionsAcceptTheSettings(t *testing.T) {
 		some := func(label string) time.Duration {
 			return time.Duration(rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(1, int64(20*s))).Draw(rt, label))
 		}
-		set := provider.Settings{Duration: some("duration"), RenewInterval: some("interval"), RequestTimeout: some("timeout"), RetryDelay: some("retry")}
+		set := provider.Settings{Duration: some("duration"), RenewInterval: some("interval"), RequestTimeout: some("timeout"), RetryDelay: some("retry"), StopWindow: some("window") - s}
 		r, err := provider.New(&set)
 		if err != nil {
 			return
