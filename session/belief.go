@@ -46,8 +46,8 @@ func (o *Options) budget(d time.Duration) time.Duration {
 }
 
 // maxElsewhere returns the longest time that can pass on one clock while the duration d passes on
-// another clock. The result is d(1+e)/(1-e), rounded up. If the result is longer than a Duration can
-// be, maxElsewhere returns lease.Infinite.
+// another clock. The result is d(1+e)/(1-e), rounded up. If the result does not fit in a
+// time.Duration, maxElsewhere returns lease.Infinite.
 func (o *Options) maxElsewhere(d time.Duration) time.Duration {
 	more := math.Ceil(float64(d) * ((1+o.MaxClockDrift)/(1-o.MaxClockDrift) - 1))
 	if float64(d)+more >= math.MaxInt64 {
@@ -56,9 +56,10 @@ func (o *Options) maxElsewhere(d time.Duration) time.Duration {
 	return d + time.Duration(more) + 1 // 1 for two roundings
 }
 
-// elapsed returns the time that has passed between two readings of the clock. The monotonic clock may
-// stop while the machine is suspended. So if the wall clock has advanced farther than the monotonic
-// clock by more than MaxClockJump, elapsed returns the time on the wall clock. Otherwise it uses the
+// elapsed returns the time that has passed between two readings of the clock. The monotonic clock can
+// stop while the machine is suspended. So elapsed measures the time with the wall clock too. If the
+// wall clock has advanced further than the monotonic clock, and the difference is more than
+// MaxClockJump, elapsed returns the time on the wall clock. Otherwise elapsed returns the time on the
 // monotonic clock.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))

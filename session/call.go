@@ -16,14 +16,15 @@ type caller struct {
 // An input passes the call with number n to the machine.
 type input func(m *machine, now time.Time, n uint64)
 
-// needContext panics if ctx is nil. A method calls it before it changes anything.
+// needContext panics if ctx is nil. A method calls needContext before the method changes anything.
 func needContext(ctx context.Context, call string) {
 	if ctx == nil {
 		panic("session: the context of " + call + " is nil")
 	}
 }
 
-// begin gives a new call a number, passes the call to the state machine, and returns the number.
+// begin chooses a number for a new call, passes the call to the state machine, and returns the
+// number.
 func (s *Session) begin(c caller, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
 		n = s.calls.Put(c)
@@ -32,13 +33,14 @@ func (s *Session) begin(c caller, input input) (n uint64) {
 	return n
 }
 
-// If the call with the number n still waits for its outcome, cancel ends the call with the error err.
+// cancel ends the call with the number n. The outcome of the call is then err. If the call already
+// has an outcome, cancel does not change that outcome.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
 
-// call begins a call. The returned function waits for the answer. If its context ends first, it
-// cancels the call.
+// The method call begins a call. The returned function waits for the answer. If the context of the
+// returned function ends first, the function cancels the call.
 func (s *Session) call(ctx context.Context, input input) (await func(context.Context) outcome) {
 	answers := make(chan outcome, 1)
 	n := s.begin(caller{ctx, func(o outcome) { answers <- o }}, input)
@@ -96,28 +98,29 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 }
 
 // Release gives the lease up, as [lease.Lease] describes. Release also releases the lease if an
-// earlier call with an unknown outcome may have acquired it. If [Session.ID] was called, another
-// holder may have handed the lease over to the returned ID. Release then also releases the lease
-// under that ID.
+// earlier call with an unknown outcome may have acquired it. If [Session.ID] has returned the ID that
+// the next Acquire proposes, another holder might have handed the lease over to that ID. Therefore
+// Release also releases the lease under that ID.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
-// Release returns the error of ctx. If the answer arrives just when ctx ends, Release may return the
-// answer instead of the error. If ctx is a context of [Session.WhileHeld], Release itself ends ctx,
-// and still waits for the answer. If an Acquire is still running, Release ends it. The authority
-// may have granted that Acquire already. Release then also waits until the lease is released.
+// Release returns the error of ctx. If ctx ends at the moment when the answer arrives, Release
+// returns either the error of ctx or the result of the release. If ctx is a context of
+// [Session.WhileHeld], Release itself ends ctx, and still waits for the answer. If an Acquire is
+// still running, Release ends it. If the authority might have granted that Acquire, Release also
+// waits until the lease is released.
 //
-// Take care with an infinite lease. If an Acquire had an unknown outcome, its request may still reach
+// Take care with an infinite lease. If an Acquire had an unknown outcome, its request can still reach
 // the authority after Release has returned nil. If that request is granted, the lease stays locked.
-// In this case, call Release again later. With a finite Duration, this is not necessary, because a
-// finite lease ends by itself.
+// So call Release again later. For a finite lease, a second Release is not necessary, because the
+// lease ends by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
 }
 
-// If an Acquire had an unknown outcome, Settle releases the lease in case that Acquire was granted.
-// Unlike Release, Settle does not end a lease that is held, and does not cancel a running call of
+// Settle releases the lease that an Acquire with an unknown outcome might have acquired. Unlike
+// Release, Settle does not end a lease that the Session holds, and does not cancel a running call of
 // Acquire. If the last Acquire of a program has an unknown outcome, the program should call Settle.
-// Without Settle, the lease may stay locked although no program uses it. [Run], [TryRun] and
+// Without Settle, the lease can stay locked while no program uses it. [Run], [TryRun] and
 // [AcquireWait] call Settle themselves. Settle uses ctx as Release does.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
@@ -132,21 +135,22 @@ func (s *Session) Settle(ctx context.Context) error {
 // lease stays locked until it is broken.
 //
 // HandOver ends the incarnation as Release does. The incarnation ends even if HandOver returns an
-// error, because the receiver may already hold the lease. From the call on, CheckAlive returns false.
-// The handlers of OnLost are not called.
+// error, because the receiver may already hold the lease. As soon as HandOver is called, CheckAlive
+// returns false. The handlers of OnLost are not called.
 //
 // If the authority refuses the hand-over, for example because the lease is breaking, the Session
 // releases the lease. After any other error of HandOver, call HandOver again with the same ID, or
 // call Release. If a later Acquire of the sender is refused because the lease is still locked under
-// the sender's old ID, the Session also releases that ID.
+// the sender's old ID, the sender releases the lease under that ID.
 //
-// The function of [Run] may call HandOver. It should then return, and Run returns its error. If
-// [RunOptions].Again is set, Run first passes it the error of the function, which may be nil. If
-// Again returns true, the sender contends for the lease again.
+// The function of [Run] may call HandOver. The function should then return, and Run returns the error
+// of the function. But if [RunOptions].Again is set, Run first calls Again with this error, even if
+// the error is nil. If Again returns true, Run contends for the lease again.
 //
-// HandOver returns an error and changes nothing in three cases:
+// HandOver returns an error and changes nothing in four cases:
 //
 //   - ctx is already done;
+//   - Close was called ([lease.ErrClosed]);
 //   - the parameter to is zero, or is the ID of this Session ([lease.ErrProposed]);
 //   - the lease is not held ([lease.ErrNotHeld]).
 func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
@@ -157,8 +161,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *machine, now time.Time, n uint64) { m.handOver(now, n, to) })
 }
 
-// relinquish makes a call that may end the incarnation. This may also end ctx, if ctx is a context
-// of WhileHeld. In that case, relinquish still waits for the answer.
+// relinquish makes a call that may end the incarnation. If ctx is a context of WhileHeld, the call
+// may end ctx too. Even so, relinquish waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -174,9 +178,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
 // the lease is held, this is the ID in force. Otherwise it is the ID that the next Acquire proposes.
-// ID is more than a getter: it also records that another holder may hand the lease over to the
-// returned ID. Once ID has returned an ID, Release also releases a lease that another holder has
-// handed over to that ID.
+// A call of ID also changes the Session. From then on, another holder can hand the lease over to the
+// returned ID. Until the ID changes, Release also releases a lease that another holder has handed
+// over to that ID.
 //
 // The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
 // returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of this
@@ -188,20 +192,20 @@ func (s *Session) ID() (id lease.ID) {
 }
 
 // Close releases the lease and waits until all requests and timers of the Session have ended. Once
-// Close is called, no handler is started any more. Close does not wait for handlers that are
-// running, so a handler may call Close. Once Close is called, Acquire returns [lease.ErrClosed].
+// Close is called, no more handlers are started. Close does not wait for handlers that are running,
+// so a handler may call Close. Once Close is called, Acquire and HandOver return [lease.ErrClosed].
 //
 // Close returns the error of the release. If ctx ends while Close waits, Close returns the error of
 // ctx, and the remaining requests end by themselves. Close may be called again.
 //
 // Close also waits for stuck requests. [lease.Authority] requires that Do returns soon after its
-// context ends. A request gets stuck only if the authority does not return when its context ends. A
-// stuck request may never end. If your authority may ignore the end of a context, call Close with a
-// context that ends.
+// context ends. A request gets stuck only if Do does not return after its context has ended. A stuck
+// request may never end. If your authority may ignore the end of a context, call Close with a context
+// that has a deadline.
 //
 // In the clean-up function of a test, the context of the test is already done. In a program that
-// stops, the context of the program is often done when its deferred functions run. In both cases,
-// call Close with a new context.
+// stops, the context of the program is often done when its deferred functions run. If the context may
+// be done, call Close with a new context.
 //
 // No client can undo a request that reaches the authority after Close. If a request acquires a
 // finite lease after Close, the lease ends by itself. An infinite lease does not, so prefer a finite

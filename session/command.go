@@ -40,7 +40,7 @@ func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
 		m.conclude(r, now, lease.Result{}, errStuck)
 		return
 	}
-	m.commands.inFlight = &r
+	m.commands.inFlight, m.commands.overtaken = &r, false
 	m.effects().send = append(m.effects().send, r)
 }
 
@@ -76,8 +76,7 @@ func (m *machine) sendRelease(now time.Time) {
 	m.answerReleases(m.commands.last(), nil)
 }
 
-// answerReleases answers the calls that wait for releases. A call whose number is greater than upTo
-// stays unanswered.
+// answerReleases answers the calls that wait for releases and whose numbers are at most upTo.
 func (m *machine) answerReleases(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
@@ -139,23 +138,27 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// returned records that the stuck request r has returned. The authority may have carried out the
-// stuck request at any time until it returned. So the machine sends the pending releases again. An
-// Acquire may have been stuck while its ID was released. In that case, the machine releases the ID
-// once more.
+// returned records that the stuck request r has returned. The authority might have carried out this
+// request at any time before the request returned. So the machine sends the pending releases again.
+// If the request is an Acquire, its ID might have been released while the request was stuck. The
+// machine then releases the ID once more. If a release of the ID is still in flight, the machine
+// repeats that release when its answer arrives.
 func (m *machine) returned(now time.Time, r request) {
 	m.tick(now)
 	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
 		m.markPending(c)
+	}
+	if f := m.commands.inFlight; f != nil && f.aim == aimRelease && f.ID == r.Proposed {
+		m.commands.overtaken = true
 	}
 	m.commands.stuck--
 	m.commands.cleaning = true
 	m.advance(now)
 }
 
-// The answer of the authority may show that the lease is locked under an old ID of this machine. If
-// so, releaseStrayID releases that ID. An old ID can be in force for three reasons: a late request
-// was carried out, a release was lost, or another holder has handed the lease over to the ID.
+// releaseStrayID releases an old ID of this machine if the authority's answer shows that the lease is
+// locked under that ID. An old ID can be in force for three reasons: a late request was carried out,
+// a release was lost, or another holder has handed the lease over to the ID.
 func (m *machine) releaseStrayID(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
 		m.markPending(c)
@@ -212,16 +215,16 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 		err = m.refused(res)
 	case !provesNoChange(err):
 		c.inDoubt = true
-	case m.commands.tookOver: // the take-over has put the ID in force, but it was not acquired
+	case m.commands.tookOver: // the take-over has put the ID in force, but the acquire has failed
 		m.markPending(c)
 	}
 	m.finishAcquire(took, err)
 }
 
-// Both errors mean that an Acquire was certainly not granted. For both errors, Session.Acquire
-// returns (false, nil). The machine uses errPerhapsFree if the authority does not know whether the
-// lease has expired, and errNotGranted otherwise. An authority without a clock does not know whether
-// the lease has expired until it sees a renewal.
+// The errors errNotGranted and errPerhapsFree mean that an Acquire was certainly not granted. For
+// both errors, Session.Acquire returns (false, nil). The machine uses errPerhapsFree if the authority
+// does not know whether the lease has expired, and errNotGranted otherwise. Until an authority
+// without a clock sees a renewal, it does not know whether the lease has expired.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -263,9 +266,10 @@ func (m *machine) abandoned(c *claim, err error) {
 	}
 }
 
-// refused returns the error of an Acquire that was refused because the lease is locked. Some answers
-// do not contain the ID under which the lease is locked. The unknown ID may be one that the machine
-// still has to release.
+// The method refused returns the error of an Acquire that was refused because the lease is locked.
+// Some answers do not contain the ID under which the lease is locked. For such an answer, the method
+// refused assumes that the lease is locked under the newest pending ID. If no ID is pending, it
+// assumes the newest deferred ID.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.ledger.find(res.Record.ID)
 	if rec.ID.IsZero() {
@@ -275,7 +279,8 @@ func (m *machine) refused(res lease.Result) error {
 	}
 	switch {
 	case c == nil || c.phase == proposed:
-		if m.o.TakeOver && rec.State != lease.Breaking && rec.ID.IsZero() && (rec.Owner == "" || rec.Owner == m.o.Owner) {
+		mayBeOwn := rec.Owner == "" || rec.Owner == m.o.Owner
+		if m.o.TakeOver && rec.State != lease.Breaking && rec.ID.IsZero() && mayBeOwn {
 			return fmt.Errorf("the authority does not disclose the ID to take over: %w", errors.ErrUnsupported)
 		}
 		return notGranted(res)
@@ -289,8 +294,13 @@ func (m *machine) refused(res lease.Result) error {
 // takesOver reports whether the lease belongs to an earlier holder with the same owner and can be
 // taken over. Each Acquire tries a take-over at most once.
 func (m *machine) takesOver(rec lease.Record) bool {
-	return m.o.TakeOver && !m.commands.triedTakeOver && rec.State == lease.Leased && rec.Owner == m.o.Owner &&
-		!rec.ID.IsZero() && m.ledger.find(rec.ID) == nil
+	return m.o.TakeOver && !m.commands.triedTakeOver && m.hasOwner(rec) && m.ledger.find(rec.ID) == nil
+}
+
+// hasOwner reports whether the lease is held by a holder with the Owner of this machine, under an ID
+// that the record contains.
+func (m *machine) hasOwner(rec lease.Record) bool {
+	return rec.State == lease.Leased && rec.Owner == m.o.Owner && !rec.ID.IsZero()
 }
 
 // takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the take-over
@@ -324,16 +334,19 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 // earlier Acquire, and releases it again. Both requests change the record. To grant the earlier
 // Acquire, the authority reads the record and then writes it. If the authority has read the record
 // before the probe, its write fails, because the probe has changed the record. But if the authority
-// reads the record after the probe, it can still grant the earlier Acquire. In this case, the next
-// Release releases the lease. If the next Acquire is refused because the lease is locked under the
-// old ID, the machine also releases the lease.
+// reads the record after the probe, it can still grant the earlier Acquire. The next Release then
+// releases the lease. If the next Acquire is refused because the lease is locked under the old ID,
+// the machine also releases the lease.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
+	mayComeIntoForce := refused && m.o.Duration == lease.Infinite && !res.Record.State.Locked()
 	switch {
 	case err != nil && !refused:
 		m.releaseFailed(r.ID, r.call, err)
-	case refused && c != nil && c.inDoubt && !c.probed && m.o.Duration == lease.Infinite && !res.Record.State.Locked():
+	case mayComeIntoForce && c != nil && c.inDoubt && !c.probed:
 		m.sendCommand(now, aimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
+	case m.commands.overtaken && c != nil:
+		m.markPending(c)
 	default:
 		m.ledger.settle(c)
 		m.report(ReleaseInfo{ID: r.ID})
@@ -358,9 +371,9 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	}
 }
 
-// After a release has failed, releaseFailed ends each call that began to wait before that release was
-// sent. The number of such a call is at most upTo. If a later call waits for releases too, the
-// machine sends the release again for that call.
+// releaseFailed handles a failed release. It answers the calls that wait for releases and whose
+// numbers are at most upTo. These calls began before the release was sent. If a later call waits for
+// releases too, the machine sends the release again for that call.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.countFailure("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})
@@ -368,8 +381,9 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.commands.cleaning = m.commands.last() > 0
 }
 
-// handedOver handles the answer to a hand-over. If the authority refused it, the lease is released.
-// For example, a lease that is breaking cannot be handed over, but is still locked.
+// handedOver handles the answer to a hand-over. If the authority refused the hand-over, the machine
+// releases the lease. For example, a lease that is breaking cannot be handed over, but is still
+// locked.
 func (m *machine) handedOver(r request, now time.Time, err error) {
 	from, asker := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}

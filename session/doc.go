@@ -13,10 +13,12 @@
 // lease. [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait]
 // waits until it has acquired the lease, and then returns.
 //
-// The directory "examples" of this module contains complete programs. The program cron is started on
-// every machine, and does its job on one of them. The program daemon runs on many machines, but works
-// on only one of them. The daemon distinguishes the loss of its lease from a request to stop. The
-// program quickstart shows how one holder loses its lease and another one takes its place.
+// The directory "examples" of this module contains complete programs. To write a leader, copy the
+// program leader. To write a scheduled job, copy examples/job of module pglease. The other programs
+// show behavior within one process. In the program cron, one of several machines does a job. In the
+// program daemon, only one of two daemons works at a time. If this daemon loses its lease, it waits
+// for the lease again. If the daemon is asked to stop, it finishes its current work and releases the
+// lease. In the program quickstart, one holder loses its lease, and another holder takes its place.
 //
 // # Belief
 //
@@ -27,18 +29,18 @@
 // The terms of this formula are:
 //
 //   - sent is the time just before the last granted request was sent.
-//   - D is the duration that was requested, or the duration that the authority guarantees if that is
+//   - D is the requested duration or the duration that the authority guarantees, whichever is
 //     shorter.
-//   - e is the largest error of the rates of both clocks ([Options.MaxClockDrift]).
+//   - e is the largest error of the rate of either clock ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
 //
-// CheckAlive only compares the clock with U. CheckAlive returns false from the time U on, even if the
-// process was suspended and none of its goroutines has run since.
+// CheckAlive only compares the clock with U. From the time U on, CheckAlive returns false, even if
+// the process was suspended and none of its goroutines has run since.
 //
 // Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before the lease does,
-// at the start of a stop window ([Options.StopWindow]). If the work stops within the stop window, it
-// has stopped before another holder can have the lease. After a loss, the Session does not release
-// the lease until the work has stopped or the lease has ended by itself.
+// at the start of a stop window ([Options.StopWindow]). If the work stops within the stop window, no
+// other holder can have the lease while the work is running. After a loss, the Session does not
+// release the lease until the work has stopped or the lease has ended by itself.
 //
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
 // the write that follows it. Send the fencing token with each write, so that the resource can refuse
@@ -48,29 +50,32 @@
 //
 // This package and CONTRIBUTING.md use the following terms:
 //
-//   - authority: what decides about a lease, and answers requests: a store, or a server in front of
-//     one.
-//   - holder: a client that acquires a lease; a Session is one.
-//   - owner: the label of a holder, which the record of the lease carries. It proves nothing.
-//   - lease ID: the ID under which one incarnation is held. Each incarnation has its own.
-//   - incarnation: one period of holding, from a granted Acquire to its release or loss.
-//   - fencing token: a number that rises with every grant. It is sent with each write.
-//   - guard: what stands at the resource, and refuses a write with a token older than one that it
-//     has seen.
-//   - mark: what a guard remembers: the newest token that it has seen.
-//   - belief: what a holder may rely on without asking: that the lease is held until U.
-//   - U: the time on the holder's clock at which its belief ends.
-//   - stop window: the time before U that work has for stopping.
+//   - authority: the component that decides every request about a lease. It is a store, or a server
+//     in front of a store.
+//   - holder: a client that acquires a lease. A Session is a holder.
+//   - owner: a label in the record of a lease, which names the holder. It proves nothing.
+//   - lease ID: the ID under which a holder holds a lease. Each incarnation has its own ID.
+//   - incarnation: one period of holding a lease, from a granted Acquire to its release or loss.
+//   - fencing token: a number that rises with every grant. A holder sends it with each write.
+//   - guard: a check at the resource. It refuses a write whose token is older than the newest token
+//     that it has seen.
+//   - mark: the newest token that a guard has seen. The guard stores it.
+//   - belief: a promise that a holder can check without a request: the lease is held until the time
+//     U.
+//   - U: the time on the holder's clock at which the belief ends.
+//   - stop window: the time before U in which work must stop.
 //   - loss: the end of an incarnation that the holder did not ask for.
-//   - break: the end of a lease that another caller asked for, at once or after a grace period.
+//   - break: the end of a lease, at the request of another caller, at once or after a grace period.
 //   - unknown: the outcome of a request that was neither granted nor certainly refused.
-//   - in doubt: said of an ID whose acquire has an unknown outcome: the request may still arrive.
-//   - disclosed: said of an ID that Session.ID has returned: another holder may hand the lease over
-//     to it.
-//   - orphan: a lease in force under an ID that no holder believes in.
-//   - pending release: a release that still has to be sent, so that an ID does not become an orphan.
+//   - in doubt: an ID is in doubt if the outcome of its acquire is unknown. The authority may still
+//     grant that acquire.
+//   - disclosed: an ID is disclosed if Session.ID has returned it. Another holder may hand its lease
+//     over to this ID.
+//   - orphan: a lease that is in force under an ID in which no holder believes.
+//   - pending release: a release that the holder still has to send, so that an ID does not become an
+//     orphan.
 //   - deferred release: a pending release that waits until the work of its incarnation has stopped.
-//   - stuck request: a request that was given up because the authority does not return.
+//   - stuck request: a request that the holder has given up, because the authority does not return.
 //
 // # Goroutines
 //
@@ -79,21 +84,26 @@
 // record of the lease. If [Options.Clock] is set, the Session has a goroutine that waits for the next
 // event.
 //
-// A request is stuck if the authority has not returned after twice the RequestTimeout. If two
-// requests are stuck, the Session sends no further request, not even a renewal, until one of the two
-// returns. Until then, a call that needs a request fails at once.
+// A request is stuck if the authority has not returned after twice the RequestTimeout. While two
+// requests are stuck, the Session sends no other request, not even a renewal, and a call that needs a
+// request fails at once.
 //
 // When Release or Run returns, some requests and handlers may still be running. They end by
 // themselves. [Session.Close] waits for running requests, but not for running handlers. A program
 // that keeps running need not call Close. Before a program exits, it should call Close, because the
 // Session may still have to release a lease that was granted too late. A lease that is not released
-// stays locked for its whole Duration. A test in a bubble of testing/synctest must call Close.
+// stays locked for its whole Duration.
+//
+// A test in a bubble of testing/synctest should call Close. Otherwise the test fails if a goroutine
+// of the Session is still waiting when the test ends. Such a goroutine waits for the answer to a
+// request. While the lease is held, it may instead wait for a watch, or for the Clock if
+// [Options.Clock] is set.
 //
 // # Panics
 //
 // If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
 // ([Options.Logger]), and still calls every other handler. The Session recovers from no other panic.
 // The Session calls the Authority on goroutines of its own, so a panic in the Authority ends the
-// process. The same is true of most hooks of a [Trace]. If the function passed to [Run] panics, Run
-// first releases the lease. The panic then continues on the goroutine that called Run.
+// process. A panic in most hooks of a [Trace] ends the process too. If the function passed to [Run]
+// panics, Run first releases the lease. The panic then continues on the goroutine that called Run.
 package session

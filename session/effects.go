@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The type effects lists the actions that the Session must perform after a step of its machine. The
-// Session performs them without holding a lock.
+// An effects value lists actions that the machine has decided on. The Session performs these actions
+// without holding a lock.
 type effects struct {
 	stop    error     // if not nil, the contexts of WhileHeld end with this cause
 	ended   error     // if not nil, everything that belongs to the incarnation ends with this cause

@@ -59,7 +59,7 @@ func ExampleSession_OnLost() {
 	// lost: broken false
 }
 
-// An operator who revokes a lease can give the holder time to finish.
+// An operator who breaks a lease can give the holder time to finish.
 func ExampleSession_OnBreaking() {
 	ctx := context.Background()
 	now := clock.NewMock()

@@ -48,7 +48,11 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	}
 	code, until := lease.CodeOf(err), w.ends(&p, res)
 	serving := p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire})
-	uncertain := err != nil && !provesNoChange(err) || err == nil && p.aim == aimAcquire && (res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving)
+	isWrong := res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving
+	uncertain := err != nil && !provesNoChange(err)
+	if err == nil && p.aim == aimAcquire {
+		uncertain = isWrong
+	}
 	granted := err == nil && !uncertain && p.aim == aimAcquire
 	switch p.aim {
 	case aimAcquire, aimTakeOver, aimProbe:
@@ -68,7 +72,8 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	} else if p.aim == aimRelease {
 		*h.flag(p.ID) |= unsettled
 	}
-	if p.aim == aimRelease && (uncertain || code != 0 && !code.Refusal()) || p.aim == aimProbe && uncertain {
+	failed := uncertain || p.aim == aimRelease && code != 0 && !code.Refusal()
+	if failed && (p.aim == aimRelease || p.aim == aimProbe) {
 		for i := range h.flags {
 			h.flags[i] &^= unreleased // the next call begins again
 		}
@@ -79,15 +84,18 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
 		*h.flag(p.Proposed) |= unreleased // it is in force
 	}
-	if p.aim == aimAcquire && granted && serving && (until.IsZero() || now.Before(until)) {
-		h.inc.until = until // what will be believed
+	inForce := until.IsZero() || now.Before(until)
+	if p.aim == aimAcquire && granted && serving && inForce {
+		h.inc.until = until // the end of the belief that follows
 	}
 	aboutToHold, rec := h.inc.until, res.Record
 	f := h.flag(rec.ID)
 	shows := !res.Now.IsZero() && ours(rec.ID, who)
+	isPast := *f&(retired|used) != 0 && *f&(doubt|disclosed) != 0 && *f&handed == 0
+	isInUse := held && rec.ID == h.inc.id || h.isGuarded(rec.ID)
 	switch {
 	case p.aim == aimRenew:
-	case shows && rec.State.Locked() && *f&(retired|used) != 0 && *f&(doubt|shown) != 0 && !(held && rec.ID == h.inc.id) && *f&handed == 0 && !h.isGuarded(rec.ID):
+	case shows && rec.State.Locked() && isPast && !isInUse:
 		*f |= unreleased // it has come into force late
 	case shows && code == lease.ErrBreaking && p.aim == aimAcquire:
 		*f |= unreleased
@@ -160,15 +168,16 @@ func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 		isProbed = isProbed || r.aim == aimProbe && r.Proposed == p.ID
 	}
 	for _, a := range out.answers {
-		if uncertain && h.stuck < mostStuck && a.op == opRelease && a.err != nil && a.call > p.lastCall {
+		isLater := a.op == opRelease && a.call > p.lastCall
+		if uncertain && h.stuck < mostStuck && isLater && a.err != nil {
 			w.fail("later-call", "call %d fails with a release that was sent before it", a.call)
 		}
 	}
 	if uncertain && repeated && !w.releaseCalledSince(p) {
 		w.fail("repeated", "a release of unknown outcome is repeated at once")
 	}
-	infinite := w.cfg.options[p.who].Duration == lease.Infinite
-	if refused && infinite && *h.flag(p.ID)&doubt != 0 && h.stuck < mostStuck && !isProbed {
+	mayComeIntoForce := w.cfg.options[p.who].Duration == lease.Infinite && *h.flag(p.ID)&doubt != 0
+	if refused && mayComeIntoForce && h.stuck < mostStuck && !isProbed {
 		w.fail("probe", "%s is in doubt, and was not acquired to release it", idName(p.ID))
 	}
 }
@@ -192,23 +201,27 @@ func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 		code, err = lease.ErrCorrupt, lease.ErrCorrupt
 	}
 	own, shows := rec.ID == was.id, !res.Now.IsZero()
+	showsOwn, refused := own && shows, code.Refusal()
+	longer := err == nil || refused && before(was.until, until)
+	isBroken := rec.State == lease.Breaking || rec.State == lease.Broken
+	isOwners := !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner
 	var reason lease.Code
 	switch {
-	case own && shows && rec.State == lease.Leased && (err == nil || code.Refusal() && before(was.until, until)):
+	case showsOwn && rec.State == lease.Leased && longer:
 		h.inc.until = until
-	case own && shows && rec.State == lease.Breaking && code.Refusal() && res.MinRemaining > 0:
+	case showsOwn && rec.State == lease.Breaking && refused && res.MinRemaining > 0:
 		if before(until, was.until) {
 			h.inc.until = until
 		}
 		if !now.Before(h.inc.until) {
 			reason = lease.ErrBroken
 		}
-	case own && shows && code.Refusal() && (rec.State == lease.Breaking || rec.State == lease.Broken):
+	case showsOwn && refused && isBroken:
 		reason = lease.ErrBroken
-	case own && shows && rec.State == lease.Leased:
-	case code.Refusal() && shows && !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner:
+	case showsOwn && rec.State == lease.Leased:
+	case refused && shows && isOwners:
 		reason = lease.ErrTakenOver
-	case code.Refusal():
+	case refused:
 		reason = code
 	case !h.inc.until.IsZero() && !now.Before(h.inc.until):
 		reason = lease.ErrExpired
@@ -242,7 +255,7 @@ func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 			w.fail("signal", "a signal came while a renewal was in flight, and no other was sent")
 		}
 	}
-	w.checkTold(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
+	w.checkNotified(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
 }
 
 // near compares two ends, of which the first was rounded down.
@@ -260,38 +273,38 @@ type telling struct {
 	end       time.Time // of the authority's
 }
 
-// checkTold checks the calls of OnBreaking: at the first answer that shows a break, and again only
+// checkNotified checks the calls of OnBreaking: at the first answer that shows a break, and again only
 // if the end has moved by more than Margin.
-func (w *world) checkTold(who int, was *incarnation, rec lease.Record, breaking bool, out effects) {
+func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, breaking bool, out effects) {
 	h, now := &w.h[who], w.now(who)
 	margin := w.cfg.options[who].Margin
-	told := false
+	notified := false
 	for _, r := range out.report {
 		if b, ok := r.(breakInfo); ok {
-			told = true
+			notified = true
 			if !near(b.until, h.inc.until) || b.token.Compare(lease.TokenOf(was.token)) != 0 {
 				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.until), w.timeText(h.inc.until))
 			}
 		}
 	}
-	moved := rec.Until.Before(was.told.end.Add(-margin))
-	earlier := h.inc.until.Before(was.told.until.Add(-margin))
+	moved := rec.Until.Before(was.notified.end.Add(-margin))
+	earlier := h.inc.until.Before(was.notified.until.Add(-margin))
 	switch {
-	case !breaking && told:
+	case !breaking && notified:
 		w.fail("breaking", "OnBreaking is called, and the lease is not breaking")
 	case !breaking:
 		if rec.ID == was.id && rec.State == lease.Leased {
-			h.inc.told = telling{}
+			h.inc.notified = telling{}
 		}
-	case was.told.at.IsZero() && !told:
+	case was.notified.at.IsZero() && !notified:
 		w.fail("breaking", "OnBreaking is not called")
-	case !was.told.at.IsZero() && told && !moved && !earlier:
+	case !was.notified.at.IsZero() && notified && !moved && !earlier:
 		w.fail("breaking", "OnBreaking is called again, and the end has not moved by more than Margin")
-	case moved && !told && !was.told.at.IsZero():
+	case moved && !notified && !was.notified.at.IsZero():
 		w.fail("breaking", "OnBreaking is not called, and the end has moved")
 	}
-	if told {
-		h.inc.told = telling{at: now, until: h.inc.until, end: rec.Until}
+	if notified {
+		h.inc.notified = telling{at: now, until: h.inc.until, end: rec.Until}
 	}
 }
 
@@ -415,7 +428,7 @@ func (w *world) checkEnd(who int, out effects) {
 	if !isLoss {
 		return
 	}
-	if lost.Reason == lease.ErrExpired && !was.told.at.IsZero() {
+	if lost.Reason == lease.ErrExpired && !was.notified.at.IsZero() {
 		w.fail("lost-reason", "the lease was breaking, and is lost as %v", lost.Reason)
 	}
 	if lost.Reason != lease.ErrExpired {
@@ -670,7 +683,7 @@ func (w *world) checkReleased(who int) {
 	if w.cfg.world.has(evDuplicate) {
 		return
 	}
-	if rec.State.Locked() && ours(rec.ID, who) && *w.h[who].flag(rec.ID)&(doubt|shown) == 0 && !w.justBroken(rec) {
+	if rec.State.Locked() && ours(rec.ID, who) && *w.h[who].flag(rec.ID)&(doubt|disclosed) == 0 && !w.justBroken(rec) {
 		w.fail("released", "Release returns nil, and %s is in force", idName(rec.ID))
 	}
 }

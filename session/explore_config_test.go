@@ -19,7 +19,7 @@ type config struct {
 
 	calls    [2]kinds // that each holder makes
 	cancels  bool     // evCancel is among them
-	world    kinds    // what else happens
+	world    kinds    // the other events of the world
 	together int      // calls of a kind that wait at the same time
 	bounds   bounds
 	more     bounds // added to bounds by -explore.deep

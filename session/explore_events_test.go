@@ -117,26 +117,26 @@ func (w *world) callsOf(i int, l []event) []event {
 		for _, c := range h.calls.slice() {
 			n[c.op]++
 		}
-		room := !h.calls.full()
-		if may.has(evAcquire) && room && n[opAcquire] < w.cfg.together {
+		canCall := !h.calls.full()
+		if may.has(evAcquire) && canCall && n[opAcquire] < w.cfg.together {
 			add(evAcquire, 0)
 		}
-		if may.has(evRelease) && room && n[opRelease] < w.cfg.together {
+		if may.has(evRelease) && canCall && n[opRelease] < w.cfg.together {
 			add(evRelease, 0)
 		}
-		if may.has(evClose) && room && !h.closed {
+		if may.has(evClose) && canCall && !h.closed {
 			add(evClose, 0)
 		}
-		if may.has(evSettle) && room && n[opSettle] == 0 {
+		if may.has(evSettle) && canCall && n[opSettle] == 0 {
 			add(evSettle, 0)
 		}
-		if may.has(evWait) && room && n[opWait] == 0 {
+		if may.has(evWait) && canCall && n[opWait] == 0 {
 			add(evWait, 0)
 		}
 		if may.has(evDisclose) && !h.told.full() {
 			add(evDisclose, 0)
 		}
-		if may.has(evHandOver) && room && n[opHandOver] < w.cfg.together {
+		if may.has(evHandOver) && canCall && n[opHandOver] < w.cfg.together {
 			to := w.receivers(i)
 			for k := range to.n {
 				add(evHandOver, int(k))

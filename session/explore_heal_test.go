@@ -179,7 +179,7 @@ func (w *world) clearCalls(who int) {
 // givenBack reports whether a record shows an ID that its holder had disclosed and given up before
 // the lease was handed over to it. That ends with its next Acquire (H14).
 func (w *world) givenBack(rec lease.Record) bool {
-	const f = shown | retired
+	const f = disclosed | retired
 	return rec.State.Locked() && rec.ID[0] != rivalsIDs && *w.h[rec.ID[0]-1].flag(rec.ID)&f == f
 }
 
@@ -201,7 +201,9 @@ func (w *world) endsReleased() {
 		return
 	}
 	rec := w.rec.At(w.authorityNow())
-	if rec.State.Locked() && rec.ID[0] != rivalsIDs && (!w.faulty || rec.Until.IsZero()) && !w.cfg.world.has(evDuplicate) && !w.justBroken(rec) && !w.givenBack(rec) {
+	stays := !w.faulty || rec.Until.IsZero()
+	isExcused := w.cfg.world.has(evDuplicate) || w.justBroken(rec) || w.givenBack(rec)
+	if rec.State.Locked() && rec.ID[0] != rivalsIDs && stays && !isExcused {
 		w.fail("heal-release", "%s is in force after Release and Close", idName(rec.ID))
 	}
 	w.waits(w.cfg.longest)

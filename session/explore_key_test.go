@@ -160,7 +160,7 @@ func (k *key) holder(w *world, who int) {
 		k.call(h, c)
 		k.bools(c.number > inFlight.call)
 	}
-	k.bools(q.cleaning, q.triedTakeOver, q.tookOver, m.closed, h.closed)
+	k.bools(q.cleaning, q.overtaken, q.triedTakeOver, q.tookOver, m.closed, h.closed)
 
 	for _, c := range h.calls.slice() {
 		k.word(uint64(c.op))
@@ -186,7 +186,7 @@ func (k *key) holder(w *world, who int) {
 		k.time(i.until, now)
 		k.bools(i.stopped, i.excused, i.again)
 		k.time(i.renewed, now)
-		k.telling(&i.told, now, w.authorityNow())
+		k.telling(&i.notified, now, w.authorityNow())
 	}
 }
 
@@ -281,11 +281,11 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		{renewal{}, "inFlight again at sent "},
 		{notice{}, "at left end "},
 		{belief{}, "id token sent budget "},
-		{commands{}, "inFlight serving waiting cleaning stuck triedTakeOver tookOver "},
+		{commands{}, "inFlight serving waiting cleaning stuck overtaken triedTakeOver tookOver "},
 		{call{}, "ticket to refused "},
 		{request{}, "Request aim term call sent "},
 		{holder{}, "m dice calls contexts guarded told inc newest flags stuck closed prior begun seen lifting "},
-		{incarnation{}, "alive id token number until stopped excused again renewed told "},
+		{incarnation{}, "alive id token number until stopped excused again renewed notified "},
 		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated decided res err "},
 	} {
 		got := ""

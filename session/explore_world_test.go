@@ -91,16 +91,16 @@ type guarded struct {
 // An incarnation as the holder should see it. When a grant is being answered, its until is set before
 // the machine is told, and taken over by begin.
 type incarnation struct {
-	alive   bool
-	id      lease.ID
-	token   uint64
-	number  uint64
-	until   time.Time // U, computed again from the answers; zero: infinite
-	stopped bool
-	excused bool // another client has broken, changed or taken over the lease, and the holder has not seen it
-	again   bool // a signal came while a renewal was in flight
-	renewed time.Time
-	told    telling
+	alive    bool
+	id       lease.ID
+	token    uint64
+	number   uint64
+	until    time.Time // U, computed again from the answers; zero: infinite
+	stopped  bool
+	excused  bool // another client has broken, changed or taken over the lease, and the holder has not seen it
+	again    bool // a signal came while a renewal was in flight
+	renewed  time.Time
+	notified telling
 }
 
 // flags are what is remembered of an ID.
@@ -111,7 +111,7 @@ const (
 	used                         // was believed
 	unreleased                   // must be released as soon as nothing else is in flight
 	doubt                        // a request that puts it in force had no certain outcome
-	shown                        // disclosed
+	disclosed                    // the holder has disclosed the ID
 	over                         // lost, and not by time
 	probed                       // acquired once to settle it
 	handed                       // HandOver was called for it
@@ -258,7 +258,8 @@ func (w *world) acquire(who int) {
 	switch a := answerTo(out, n); {
 	case h.closed && (a == nil || a.err != lease.ErrClosed):
 		w.fail("closed", "an Acquire after Close is not refused")
-	case held && !h.closed && (a == nil || a.err != nil || w.commands(who) > commands):
+	case h.closed:
+	case held && (a == nil || a.err != nil || w.commands(who) > commands):
 		w.fail("acquire-held", "an Acquire while holding is not answered at once")
 	}
 }
@@ -296,7 +297,8 @@ func (w *world) release(who int, shut bool) {
 	}
 	for _, c := range before.slice() {
 		a := answerTo(out, c.number)
-		if c.op == opAcquire && (a == nil || a.err != lease.ErrReleased) || c.op == opWait && (a == nil || a.err != nil) {
+		want := map[op]error{opAcquire: lease.ErrReleased, opWait: nil}
+		if err, ends := want[c.op]; ends && (a == nil || a.err != err) {
 			w.fail("release-ends", "call %d still waits after Release", c.number)
 		}
 	}
@@ -334,6 +336,9 @@ func (w *world) handOver(who int, to lease.ID) {
 	n := w.call(who, opHandOver)
 	h.m.handOver(w.now(who), n, to)
 	out := w.after(who)
+	if a := answerTo(out, n); h.closed && (a == nil || a.err != lease.ErrClosed) {
+		w.fail("closed", "a HandOver after Close is not refused")
+	}
 	if alive && to == h.inc.id {
 		if a := answerTo(out, n); a == nil || a.err == nil || !h.inc.alive {
 			w.fail("hand-over", "a hand-over to itself is not refused")
@@ -386,7 +391,7 @@ func (w *world) disclose(who int) {
 		w.fail("retired", "%s is disclosed, which is retired", idName(id))
 	}
 	if !id.IsZero() {
-		*h.flag(id) |= shown
+		*h.flag(id) |= disclosed
 		if !h.told.has(id) && !h.told.full() {
 			h.told.add(id)
 		}

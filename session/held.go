@@ -9,9 +9,10 @@ import (
 )
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
-// stopped. The context belongs to the incarnation that is held at the time of the call. It ends a
-// StopWindow before U. If the work stops within the StopWindow, it has stopped before another holder
-// can have the lease. The function [context.Cause] returns why the context has ended:
+// stopped. The context belongs to the incarnation that is held at the time of the call. The context
+// ends one StopWindow before U. If the work stops within this StopWindow, no other holder can have
+// the lease while the work is running. The function [context.Cause] returns why the context has
+// ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was
 //     not renewed in time, or is breaking;
@@ -48,8 +49,8 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		return c.Context, func() {}
 	}
 	return c.Context, func() {
-		// If the Session has not noticed the loss of its lease yet, this step detects the loss, and
-		// ends the context with the loss as its cause.
+		// This step detects a loss that the Session has not noticed yet. The context then ends with
+		// the loss as its cause.
 		s.step(func(m *machine, now time.Time) {
 			if !back {
 				back = true

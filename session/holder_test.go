@@ -86,8 +86,11 @@ func (h *holder) refused(t testing.TB) {
 func (h *holder) unknown(t testing.TB, want error) {
 	t.Helper()
 	tok, ok, err := h.AcquireWithToken(context.Background())
-	if ok || err == nil || tok != "" || want != nil && !matches(err, want) {
-		t.Fatalf("acquire: %q, %v, %v; want %v", tok, ok, err, want)
+	if ok || err == nil || tok != "" {
+		t.Fatalf("acquire: %q, %v, %v; want an error", tok, ok, err)
+	}
+	if want != nil && !matches(err, want) {
+		t.Fatalf("acquire: %v; want %v", err, want)
 	}
 	var op *lease.OpError
 	if !errors.As(err, &op) || op.Name != name || strings.Count(err.Error(), name) != 1 {

@@ -14,11 +14,11 @@ type claim struct {
 	phase phase
 
 	// inDoubt is true if an Acquire or a take-over with this ID has an unknown outcome. Such a
-	// request may still reach the authority at any time. The lease may then become locked under the
+	// request can still reach the authority at any time. The lease can then become locked under the
 	// ID.
 	inDoubt bool
 
-	// disclosed is true once Session.ID has returned the ID. Another holder may then hand the lease
+	// disclosed is true once Session.ID has returned the ID. Another holder can then hand the lease
 	// over to the ID.
 	disclosed bool
 
@@ -27,12 +27,12 @@ type claim struct {
 	// of machine.released explains probes.
 	probed bool
 
-	// The field contexts is the number of contexts that WhileHeld has returned for this incarnation.
-	// A context counts until its work has stopped.
+	// contexts is the number of WhileHeld contexts of this incarnation whose work has not stopped
+	// yet.
 	contexts int32
 
-	// The field due is the time at which a deferred release is sent even if the work has not stopped.
-	// Zero means never.
+	// due is the time at which a deferred release is sent even if the work has not stopped. If due is
+	// zero, the release waits until the work has stopped.
 	due time.Time
 }
 
@@ -87,9 +87,9 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// settle records that an ID is certainly not in force. If the ID is in doubt or disclosed, the lease
-// may still become locked under it later. For such an ID, settle keeps the claim, and changes its
-// phase to settled. Otherwise it drops the claim.
+// settle records that the ID of the claim c is certainly not in force. An ID that is in doubt or
+// disclosed can come into force later. For such an ID, settle keeps the claim, and changes its phase
+// to settled. For any other ID, settle drops the claim.
 func (l *ledger) settle(c *claim) {
 	if c == nil {
 		return
@@ -111,12 +111,13 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll sets the claims of all IDs under which the lease may be locked to pending, so that the
-// machine releases these IDs. An ID that is being handed over is one of them.
+// releaseAll finds every ID under which the lease might be locked. It changes the phase of each such
+// ID to pending, so that the machine releases the ID. This includes an ID that is being handed over.
 //
-// If a settled ID is in doubt, a late request may still lock the lease under that ID. If the lease is
-// finite, it then ends by itself, so releaseAll does not release settled IDs again. If the lease is
-// infinite, every call of releaseAll also releases the settled IDs that are in doubt.
+// A settled ID can be in doubt. A late request can then still lock the lease under that ID. A finite
+// lease ends by itself, so releaseAll does not change the settled IDs of a finite lease. For an
+// infinite lease, releaseAll also changes the phase of an ID from settled to pending if the ID is in
+// doubt.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

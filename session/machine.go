@@ -14,28 +14,30 @@ import (
 // method calls are answered and which handlers are called. The machine also decides when a lease is
 // released, and when the Session must call the machine again.
 //
-// Each input is a method that gets the current time. An input does not send requests or call handlers
-// itself. It lists such actions in the struct effects, and the Session performs them afterwards. The
-// Session is called the shell of the machine.
+// Each input is a method that gets the current time. An input sends no requests and calls no
+// handlers. Instead, it lists these actions in the struct effects, and the Session performs the
+// actions afterwards. The Session is called the shell of the machine.
 //
 // TestExplore tries many orders of inputs, in a breadth-first search with a limited number of states.
-// TestPlantedBugs replaces pieces of the source code of this package by bugs. Each of these pieces
-// must occur exactly once in its file. CONTRIBUTING.md lists what else to change when the machine is
-// changed.
+// TestPlantedBugs plants bugs: it replaces pieces of the source code of this package. Each of these
+// pieces must occur exactly once in its file. If you change the machine, look in CONTRIBUTING.md for
+// what else you must change.
 //
 // # Order of commands
 //
-// At any time, at most one command is in flight, and at most one renewal for each incarnation. When a
-// command has been answered, the machine sends the first command of this list that there is:
+// At most one command is in flight at any time. In addition, each incarnation can have one renewal in
+// flight. When a command has been answered, the machine goes through this list and sends the first
+// command that it finds:
 //
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
 //  3. the Acquire that was called first.
 //
-// The machine never sends an Acquire ahead of the release of one of its earlier IDs. If the outcome
-// of a release is unknown, the machine does not retry the release at once. The next Release or Close
-// retries it. If an Acquire is refused because the lease is still locked under the earlier ID, the
-// machine also retries the release of that ID. Until then, the machine still sends Acquires.
+// While a clean-up is due, the machine sends no Acquire. A deferred release does not delay an
+// Acquire. If the outcome of a release is unknown, the machine does not retry the release at once,
+// and still sends Acquires. The next Release or Close retries the release. If an Acquire is refused
+// because the lease is still locked under the ID of that release, the machine also retries the
+// release.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -49,7 +51,7 @@ type machine struct {
 	out      *effects // nil if there are none
 }
 
-// The type commands contains the waiting calls, and the command that is in flight for one of them.
+// A commands value contains the calls that have no answer yet, and the command that is in flight.
 type commands struct {
 	inFlight *request // nil if none is in flight
 	serving  ticket   // the Acquire or HandOver that inFlight belongs to; zero if it was abandoned
@@ -57,15 +59,19 @@ type commands struct {
 	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
 
+	// overtaken is true if a stuck Acquire has returned while a release of its ID is in flight. The
+	// authority might have carried out the Acquire after the release.
+	overtaken bool
+
 	triedTakeOver bool // the Acquire in service has tried to take the lease over
 	tookOver      bool // the take-over has put our ID in force
 }
 
-// mostStuck limits the number of stuck requests, which were given up and have not returned. At the
-// limit, the machine sends nothing until a stuck request returns. The limit does not stop requests
-// that are already in flight. If requests in flight get stuck too, the number of stuck requests
-// exceeds the limit. For example, assume that one request is stuck while a command and a renewal are
-// in flight. If both get stuck, three requests are stuck.
+// mostStuck limits the number of stuck requests. A request is stuck if the Session has given it up
+// and it has not returned yet. At the limit, the machine sends no request until a stuck request
+// returns. The limit does not stop requests that are already in flight. If requests in flight get
+// stuck too, the number of stuck requests exceeds the limit. For example, assume that one request is
+// stuck while a command and a renewal are in flight. If both get stuck, three requests are stuck.
 const mostStuck = 2
 
 var (
@@ -106,15 +112,15 @@ func (m *machine) release(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// close is like release, and makes every later Acquire fail.
+// The input close is like release. It also makes every later Acquire fail.
 func (m *machine) close(now time.Time, n uint64) {
 	m.closed = true
 	m.release(now, n)
 }
 
-// The input settle begins a call of Settle. If an Acquire had an unknown outcome, the machine
-// releases the lease in case that Acquire was granted. Unlike Release, Settle does not end a held
-// incarnation, and does not cancel an Acquire that waits for its answer.
+// The input settle begins a call of Settle. The machine releases the lease that an Acquire with an
+// unknown outcome might have acquired. Unlike Release, Settle does not end a held incarnation, and
+// does not cancel an Acquire that waits for its answer.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
@@ -122,13 +128,15 @@ func (m *machine) settle(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// handOver begins a HandOver. The sender's incarnation ends before the request is sent, because the
-// receiver may hold the lease as soon as the authority has carried out the request.
+// handOver begins a HandOver. It first ends the sender's incarnation, and only then sends the
+// request. Once the authority has carried out the request, the receiver may hold the lease.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opHandOver}, to: to}
 	from := cmp.Or(m.ledger.newest(held), m.ledger.newest(given))
 	switch {
+	case m.closed:
+		m.answer(waiting.ticket, lease.ErrClosed)
 	case from == nil:
 		m.answer(waiting.ticket, lease.ErrNotHeld)
 	case to.IsZero() || to == from.id:
@@ -144,7 +152,7 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 }
 
 // await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
-// Release, HandOver and Close answer it.
+// Release, HandOver and Close answer the call.
 func (m *machine) await(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opWait}}
@@ -184,8 +192,8 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 }
 
 // disclose returns the ID under which the lease is held, or else the ID that the next Acquire will
-// propose. The method disclose also records that another holder may hand the lease over to this ID.
-// For a closed machine it returns the zero ID.
+// propose. The method disclose also records that another holder can hand the lease over to this ID.
+// For a closed machine, it returns the zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -199,8 +207,9 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // --- Work
 
-// bind counts a new context of WhileHeld, and returns the ID of the held incarnation. If work must
-// not begin now, bind returns the reason as an error, and does not count the context.
+// bind adds one to the number of contexts that WhileHeld has made for the held incarnation. It
+// returns the ID of this incarnation. If the lease is not held, or if the stop window has begun, bind
+// returns an error and leaves the number unchanged.
 func (m *machine) bind(now time.Time) (lease.ID, error) {
 	m.tick(now)
 	defer m.advance(now)
@@ -237,8 +246,8 @@ func (m *machine) advance(now time.Time) {
 	m.sendNext(now)
 }
 
-// tick handles everything that is due by the current time. Every input first calls tick, which drops
-// a belief that has ended. So a late answer cannot extend such a belief.
+// tick handles everything that is due by the current time. If the belief has ended, tick drops it.
+// Every input calls tick first. So a late answer cannot extend a belief that has ended.
 func (m *machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
@@ -248,8 +257,8 @@ func (m *machine) tick(now time.Time) {
 	}
 }
 
-// sleep returns how long the Session may wait before it calls advance again. The result
-// lease.Infinite means forever.
+// The method sleep returns the time after which the Session must call advance at the latest. If the
+// result is lease.Infinite, the Session need not call advance.
 func (m *machine) sleep(now time.Time) time.Duration {
 	wait := m.sleepTerm(now)
 	for i := range m.ledger {
@@ -260,7 +269,8 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take returns all actions that the inputs have listed since the previous call of take.
+// The method take returns the actions of all inputs since the previous call of take, and removes
+// these actions from the machine.
 func (m *machine) take() effects {
 	var out effects
 	if m.out != nil {
@@ -269,8 +279,8 @@ func (m *machine) take() effects {
 	return out
 }
 
-// The method effects returns the struct in which each input lists its actions. The method take
-// empties this struct.
+// The method effects returns the struct to which each input adds its actions. The method take empties
+// this struct.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = new(effects)
@@ -278,11 +288,11 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// canAcquire reports whether this Session may be able to acquire a locked lease. The argument rec is
-// the record of this lease. The Session may be able to take the lease over. The Session may also be
-// able to acquire a lease that is locked under one of its own IDs. But if the release of that ID
-// waits for work to stop, an Acquire cannot be granted yet. If the authority hides the ID, an ID that
-// has to be released may be the one in force, and an Acquire sends that release again.
+// canAcquire reports whether an Acquire of this Session can succeed although the lease is locked. The
+// argument rec is the record of the lease. An Acquire can succeed in two cases: the Session takes the
+// lease over, or the lease is locked under an ID of this Session. But if the release of this ID is
+// deferred, the Acquire cannot be granted yet. If the authority hides the ID, the lease might be
+// locked under the newest pending ID. An Acquire then repeats the release of the newest pending ID.
 func (m *machine) canAcquire(rec lease.Record) bool {
 	c := m.ledger.find(rec.ID)
 	if rec.ID.IsZero() {
@@ -306,8 +316,8 @@ func (m *machine) proposal() *claim {
 	return m.ledger.propose(m.random.ID())
 }
 
-// markPending changes the phase of an ID to pending. The machine then releases all pending IDs, one after
-// the other.
+// markPending changes the phase of an ID to pending. The machine then releases all pending IDs, one
+// after the other.
 func (m *machine) markPending(c *claim) {
 	c.phase = pending
 	m.commands.cleaning = true
@@ -369,8 +379,8 @@ func (q *commands) pop(o op) (call, bool) {
 	return call{}, false
 }
 
-// last returns the number of the newest call that waits for releases. If no call waits for releases,
-// it returns 0.
+// The method last returns the highest number of the calls that wait for releases. If no call waits
+// for releases, it returns 0.
 func (q *commands) last() (number uint64) {
 	for _, waiting := range q.waiting {
 		if waiting.isCleanup() {
@@ -380,7 +390,7 @@ func (q *commands) last() (number uint64) {
 	return number
 }
 
-// tooManyStuck reports whether nothing may be sent because too many requests are stuck.
+// tooManyStuck reports whether the machine must send no request because too many requests are stuck.
 func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }
 
 // remove removes the call at index i of the queue. An empty queue uses no memory.

@@ -16,15 +16,15 @@ import (
 // is used.
 //
 // New returns an error if a field is out of range. A duration below 1 ms is usually a number without
-// a unit, so New refuses it, except in Margin and MaxClockJump. New also returns an
-// error if RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow is longer than the time for which
-// the Session relies on one grant, because then a failed renewal could not be repeated before the work
-// must stop. The package documentation calls this time U - sent.
+// a unit, so New refuses it, except in Margin and MaxClockJump. New also checks that there is time to
+// retry a failed renewal before the work must stop: RenewInterval + 2 RequestTimeout + RetryDelay +
+// StopWindow must not be longer than U - sent. U - sent is the time for which the Session relies on
+// one grant, as the package documentation explains.
 type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The
 	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
-	// The label proves nothing. Two Sessions with the same Owner exclude each other, except if
-	// TakeOver is set. Default: 16 random hexadecimal digits, which are different for each Session.
+	// The label proves nothing. Two Sessions with the same Owner exclude each other, unless TakeOver
+	// is set. Default: 16 random hexadecimal digits, which are different for each Session.
 	Owner string
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. Set TakeOver
@@ -45,41 +45,43 @@ type Options struct {
 	// if a late request acquires it after Close.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next. Each time it is shortened at random by
-	// up to a tenth. The first renewal comes after a random time between a tenth of RenewInterval and
-	// RenewInterval. Leases that were acquired at the same time are therefore renewed at different
-	// times. If half of the time for which the Session relies on one grant (U - sent) is shorter than
-	// RenewInterval, the Session uses that half instead. An infinite lease is renewed in order to
-	// find out whether it was broken. Default: Duration/3, or 10 s for an infinite lease.
+	// RenewInterval is the time from one renewal to the next. The first interval lasts from the
+	// Acquire to the first renewal. The Session shortens the first interval at random by up to nine
+	// tenths, and every later interval by up to a tenth. Leases that were acquired at the same time
+	// are therefore renewed at different times. The Session relies on one grant for the time
+	// U - sent. If RenewInterval is longer than half of U - sent, the interval is this half. An
+	// infinite lease is renewed in order to find out whether it was broken. Default: Duration/3, or
+	// 10 s for an infinite lease.
 	RenewInterval time.Duration
 
-	// RequestTimeout is the time limit of one request to the authority. If it ends a request, the
-	// error says so. Such an error does not match context.DeadlineExceeded, which stands for the
-	// deadline of the caller's own context. Default: Duration/6, but at most 5 s.
+	// RequestTimeout is the time limit of one request to the authority. If RequestTimeout ends a
+	// request, the error says so. Such an error does not match context.DeadlineExceeded, which stands
+	// for the deadline of the caller's own context. Default: Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a failed renewal to its retry. Each time it is shortened at random
+	// RetryDelay is the time from a failed renewal to its retry. Every delay is shortened at random
 	// by up to half. Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
 	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
 	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work
-	// stops within the StopWindow, it has stopped before another holder can have the lease. A
-	// negative StopWindow means none.
+	// stops within this StopWindow, no other holder can have the lease while the work is running. A
+	// negative value means that there is no stop window.
 	//
-	// The default is Duration/6, but at most 5 s. If the other options leave less time than this, the
-	// default is the time that they leave, but at least half of the usual default. If they leave even
-	// less, New returns an error. A StopWindow that is set may be shorter. The default for an
-	// infinite lease is 5 s. An infinite lease has no end until it is broken. So it has a stop window
-	// only if it is broken. This stop window comes before the end of the break.
+	// The usual default is Duration/6, but at most 5 s. If the other options leave less time for the
+	// work to stop, the default is the time that they leave. If they leave less than half of the
+	// usual default, New returns an error, unless you set a StopWindow that is short enough. The
+	// default for an infinite lease is 5 s. An infinite lease has no end until it is broken. So it
+	// has a stop window only if it is broken. This stop window comes before the end of the break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
-	// effect if the authority is not a [lease.Watcher]. If the lease was broken, or another
-	// holder has it, the Session renews at once, to learn more. If a renewal is already in flight, the Session sends
-	// another renewal after the answer. With Watch, the Session learns of a break after one read of
-	// the record and one renewal. Without Watch, the Session learns of a break at its next regular
-	// renewal.
+	// effect if the authority is not a [lease.Watcher]. If the record does not show that the Session
+	// holds the lease, for example because the lease was broken, the Session renews at once. The
+	// answer decides whether the lease is lost. If a renewal is already in flight, the Session sends
+	// another renewal after the answer to the first one. With Watch, the Session learns of a break
+	// after one read of the record and one renewal. Without Watch, the Session learns of a break at
+	// its next regular renewal.
 	//
 	// Watch costs one goroutine and one watch of the record for as long as the lease is held. It also
 	// costs one read of the record for each signal. Some stores signal each renewal. If a signal
@@ -106,9 +108,9 @@ type Options struct {
 	MaxClockJump time.Duration
 
 	// Clock is the source of time. Default: package time. A Session waits for the Clock in goroutines
-	// of its own. So each time a test sets its Clock forward, the test must wait for the goroutines
-	// of the Session. In a bubble of testing/synctest, synctest.Wait does that. In most tests the
-	// clock of the synctest bubble is enough, and Clock can stay nil.
+	// of its own. So a test that sets its Clock forward must then wait for the goroutines of the
+	// Session. In a bubble of testing/synctest, synctest.Wait does that. In most tests the clock of
+	// the synctest bubble is enough, and Clock can stay nil.
 	Clock lease.Clock
 
 	// Rand is the source of the IDs and of the jitter. A Session reads it under its own mutex.
@@ -146,19 +148,20 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// shortest is the smallest allowed value of every duration in Options but Margin and MaxClockJump,
-	// and of AcquireInterval and ReleaseTimeout in RunOptions. A smaller value is nearly always a
-	// number without a unit. A smaller interval would make the Session send requests without a pause.
+	// The constant shortest is a lower limit. It applies to every duration in Options except Margin
+	// and MaxClockJump. It also applies to AcquireInterval and ReleaseTimeout in RunOptions. A
+	// smaller value is nearly always a number without a unit. A smaller interval would make the
+	// Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
 	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
-// Complete returns a copy of o with the defaults filled in. Complete leaves an empty Owner empty,
+// Complete returns a copy of o with the defaults filled in. Complete does not fill in the Owner,
 // because New chooses a different Owner for each Session. The receiver o may be nil.
 //
-// Complete returns the same errors for an option as New. The error wraps a [*lease.FieldError] for
+// For a bad option, Complete returns the same error as New. The error wraps a [*lease.FieldError] for
 // each violated rule. A FieldError names a field that the caller should change. It never names a
 // field that Complete has filled in.
 func (o *Options) Complete() (*Options, error) {
@@ -180,7 +183,7 @@ func (o *Options) Complete() (*Options, error) {
 	c.Watch = c.Watch || c.TakeOver
 	if c.StopWindow == 0 {
 		window := min(fraction(c.Duration, 6), defaultStopWindow)
-		c.StopWindow = max(window/2, min(window, c.room()))
+		c.StopWindow = max(window/2, min(window, c.timeLeft()))
 	}
 	if c.Clock == nil {
 		c.Clock = timing.System{}
@@ -204,14 +207,17 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n, but at least the constant shortest and at most the constant longest. So a
-// default that is computed as d/n is valid even if d is invalid. The caller then gets an error for d,
-// and no second error for the default.
+// fraction returns d/n. If d/n is below the constant shortest or above the constant longest, fraction
+// returns that constant. So a default that is computed as d/n is valid even if d is invalid. The
+// caller then gets an error for d, and no second error for the default.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }
 
 func badOption(field string, value any, bound string) error {
+	if d, ok := value.(time.Duration); ok {
+		value = lease.FormatDuration(d)
+	}
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
@@ -233,11 +239,14 @@ func (o *Options) inRange(given *Options) error {
 		{"Duration", o.Duration}, {"RenewInterval", o.RenewInterval}, {"RequestTimeout", o.RequestTimeout},
 		{"RetryDelay", o.RetryDelay}, {"Margin", o.Margin}, {"MaxClockJump", o.MaxClockJump}, {"StopWindow", max(1, o.StopWindow)},
 	} {
+		mayBeShort := f.name == "Margin" || f.name == "MaxClockJump" || f.name == "StopWindow" && given.StopWindow <= 0
 		switch {
 		case f.value <= 0:
 			refuse(f.name, f.value, "must not be negative") // 0 stands for the default
-		case f.value < shortest && f.name != "Margin" && f.name != "MaxClockJump" && (f.name != "StopWindow" || given.StopWindow > 0):
+		case f.value < shortest && !mayBeShort:
 			refuse(f.name, f.value, tooShort)
+		case f.value == lease.Infinite && f.name != "Duration":
+			refuse(f.name, f.value, "must be finite")
 		case f.value > longest && f.name != "Duration":
 			refuse(f.name, f.value, fmt.Sprintf("must be at most %v", longest))
 		}
@@ -253,8 +262,8 @@ func (o *Options) inRange(given *Options) error {
 // time, the error names that field and its largest allowed value. Otherwise the error names the first
 // field that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
-	room := o.room() - o.window()
-	if room >= 0 {
+	timeLeft := o.timeLeft() - o.window()
+	if timeLeft >= 0 {
 		return nil
 	}
 	window := o.window().String()
@@ -263,9 +272,9 @@ func (o *Options) leaveTime(given *Options) error {
 	}
 	grant := o.budget(o.Duration)
 	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v, RetryDelay %v and StopWindow %s are together %v, but a grant gives %v (Duration %v less MaxClockDrift %v and Margin %v)",
-		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, grant-room, max(0, grant), o.Duration, o.MaxClockDrift, o.Margin)
-	timeout := (room + 2*o.RequestTimeout) / 2
-	if requests := room + 2*o.RequestTimeout + o.RetryDelay; given.RetryDelay == 0 {
+		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, grant-timeLeft, max(0, grant), o.Duration, o.MaxClockDrift, o.Margin)
+	timeout := (timeLeft + 2*o.RequestTimeout) / 2
+	if requests := timeLeft + 2*o.RequestTimeout + o.RetryDelay; given.RetryDelay == 0 {
 		timeout = (2*requests + 1) / 5 // the default RetryDelay is half of the timeout
 		if timeout/2 < shortest {
 			timeout = (requests - shortest) / 2
@@ -282,11 +291,11 @@ func (o *Options) leaveTime(given *Options) error {
 	}{
 		{"Duration", given.Duration != 0, o.Duration, 0, shortest, "longer"},
 		{"MaxClockDrift", given.MaxClockDrift != 0, o.MaxClockDrift, 0, 1, "lower"},
-		{"RenewInterval", given.RenewInterval != 0, o.RenewInterval, o.RenewInterval + room, shortest, "shorter"},
+		{"RenewInterval", given.RenewInterval != 0, o.RenewInterval, o.RenewInterval + timeLeft, shortest, "shorter"},
 		{"RequestTimeout", given.RequestTimeout != 0, o.RequestTimeout, timeout, shortest, "shorter"},
-		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + room, shortest, "shorter"},
-		{"Margin", given.Margin != 0, o.Margin, o.Margin + room, 1, "shorter"},
-		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + room, shortest, "shorter"},
+		{"RetryDelay", given.RetryDelay != 0, o.RetryDelay, o.RetryDelay + timeLeft, shortest, "shorter"},
+		{"Margin", given.Margin != 0, o.Margin, o.Margin + timeLeft, 1, "shorter"},
+		{"StopWindow", given.StopWindow > 0, o.StopWindow, o.StopWindow + timeLeft, shortest, "shorter"},
 	} {
 		switch {
 		case !f.given:
@@ -299,10 +308,10 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// room returns the time from the end of a failed retry to U, the end of the belief. It assumes that a
+// timeLeft returns the time from the end of a failed retry to U, the end of the belief. It assumes that a
 // renewal has timed out, and that its retry has timed out too. The StopWindow must fit into this
 // time.
-func (o *Options) room() time.Duration {
+func (o *Options) timeLeft() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }
 

@@ -56,10 +56,10 @@ func TestOptionsOutOfRange(t *testing.T) {
 		{"rate that is no number", session.Options{MaxClockDrift: math.NaN()}, "MaxClockDrift=NaN", "from 0 to below 1"},
 		{"infinite rate", session.Options{MaxClockDrift: math.Inf(1)}, "MaxClockDrift=+Inf", "from 0 to below 1"},
 		{"long interval", session.Options{Duration: lease.Infinite, RenewInterval: lease.Infinite/8 + 1}, "RenewInterval=320255h58m24.606846976s", "at most"},
-		{"long timeout", session.Options{Duration: lease.Infinite, RequestTimeout: math.MaxInt64}, "RequestTimeout=2562047h47m16.854775807s", "at most"},
-		{"long retry", session.Options{Duration: lease.Infinite, RetryDelay: math.MaxInt64}, "RetryDelay=2562047h47m16.854775807s", "at most"},
-		{"long margin", session.Options{Margin: math.MaxInt64}, "Margin=2562047h47m16.854775807s", "at most"},
-		{"long pause", session.Options{MaxClockJump: math.MaxInt64}, "MaxClockJump=2562047h47m16.854775807s", "at most"},
+		{"long timeout", session.Options{Duration: lease.Infinite, RequestTimeout: math.MaxInt64}, "RequestTimeout=infinite", "must be finite"},
+		{"long retry", session.Options{Duration: lease.Infinite, RetryDelay: math.MaxInt64}, "RetryDelay=infinite", "must be finite"},
+		{"long margin", session.Options{Margin: math.MaxInt64}, "Margin=infinite", "must be finite"},
+		{"long pause", session.Options{MaxClockJump: math.MaxInt64}, "MaxClockJump=infinite", "must be finite"},
 		{"several", session.Options{Duration: -1, MaxClockDrift: 2, Margin: -1}, "Duration=-1ns Margin=-1ns MaxClockDrift=2", ""},
 		{"owner with a zero byte", session.Options{Owner: "a\x00"}, `Owner="a\x00"`, "NUL"},
 		{"owner that is no text", session.Options{Owner: "\xff"}, `Owner="\xff"`, "UTF-8"},
@@ -127,7 +127,7 @@ func TestNewArguments(t *testing.T) {
 func TestOptionsInRange(t *testing.T) {
 	const ms = time.Millisecond
 	const believed = 30*time.Second - 59_940_060 - ms
-	room := believed - 10*time.Second - 2500*time.Millisecond
+	timeLeft := believed - 10*time.Second - 2500*time.Millisecond
 	for _, c := range []struct {
 		name string
 		o    *session.Options
@@ -135,11 +135,11 @@ func TestOptionsInRange(t *testing.T) {
 	}{
 		{"none", nil, true},
 		{"zero", &session.Options{}, true},
-		{"the longest interval", &session.Options{RenewInterval: room - 2500*ms}, true},
-		{"a longer one", &session.Options{RenewInterval: room - 2500*ms + 1}, false},
-		{"the longest interval without a window", &session.Options{RenewInterval: room, StopWindow: -1}, true},
-		{"a longer one", &session.Options{RenewInterval: room + 1, StopWindow: -1}, false},
-		{"the shortest window", &session.Options{RenewInterval: room - ms, StopWindow: ms}, true},
+		{"the longest interval", &session.Options{RenewInterval: timeLeft - 2500*ms}, true},
+		{"a longer one", &session.Options{RenewInterval: timeLeft - 2500*ms + 1}, false},
+		{"the longest interval without a window", &session.Options{RenewInterval: timeLeft, StopWindow: -1}, true},
+		{"a longer one", &session.Options{RenewInterval: timeLeft + 1, StopWindow: -1}, false},
+		{"the shortest window", &session.Options{RenewInterval: timeLeft - ms, StopWindow: ms}, true},
 		{"the longest timeout", &session.Options{RequestTimeout: (believed - 2*ms) / 2, RetryDelay: ms, RenewInterval: ms, StopWindow: -1}, true},
 		{"a longer one", &session.Options{RequestTimeout: (believed-2*ms)/2 + 1, RetryDelay: ms, RenewInterval: ms, StopWindow: -1}, false},
 		{"the shortest of all", &session.Options{RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms}, true},
@@ -269,8 +269,14 @@ func TestDefaults(t *testing.T) {
 		if got := (times{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}); got != c.want {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
-		if o.MaxClockDrift != 0.001 || o.Margin != time.Millisecond || o.MaxClockJump != s || o.Clock == nil || o.Rand == nil || o.Logger != nil || o.Trace != nil || o.Owner != "" {
-			t.Errorf("the others are %+v", o)
+		if o.MaxClockDrift != 0.001 || o.Margin != time.Millisecond || o.MaxClockJump != s {
+			t.Errorf("the bounds of the clock are %v, %v, %v", o.MaxClockDrift, o.Margin, o.MaxClockJump)
+		}
+		if o.Clock == nil || o.Rand == nil {
+			t.Errorf("the Clock is %v, and Rand %v", o.Clock, o.Rand)
+		}
+		if o.Logger != nil || o.Trace != nil || o.Owner != "" {
+			t.Errorf("the Logger is %v, the Trace %v, and the Owner %q", o.Logger, o.Trace, o.Owner)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// take converts the effects of the last input to two slices of functions. The caller must run these
-// functions after it has unlocked mu: first acts, which are in order of urgency, and then answers.
-// The functions in answers send outcomes to the callers that wait for them. Only a function that calls
-// a hook of the Trace may block. The caller of take holds mu.
+// The method take converts the effects of one input to two lists of functions. The functions in the
+// list answers send outcomes to waiting callers. The list acts contains all other functions, in order
+// of urgency. Only a function that calls a hook of the Trace may block. The caller of take holds mu.
+// The caller must unlock mu before it calls the functions. It must call the functions in acts first.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
@@ -55,10 +55,10 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	return acts, answers
 }
 
-// perform calls the functions that take has returned. The functions that answer calls are called
-// last. The functions that answer calls run even if a hook panics or calls runtime.Goexit, because
-// otherwise the callers would wait forever. After the answers, a panic of a hook continues. A panic
-// of a hook ends the process, unless the hook runs on the goroutine of a caller that recovers.
+// perform calls the functions that take has returned. The functions in answers are called last. They
+// are called even if a hook panics or calls runtime.Goexit, because otherwise the callers would wait
+// forever. If a hook panics, the panic continues after these calls. A panic of a hook ends the
+// process, unless the hook runs on the goroutine of a caller that recovers.
 func perform(acts, answers []func()) {
 	defer func() {
 		for _, answer := range answers {

@@ -5,6 +5,8 @@ var plants = []plant{
 	// --- Calls
 	{"a closed holder acquires", "machine.go", "case m.closed:\n\t\tm.answer(waiting.ticket, lease.ErrClosed)\n\tcase m.term", "case m.term",
 		"closing", "closed", false},
+	{"a closed holder hands over", "machine.go", "case m.closed:\n\t\tm.answer(waiting.ticket, lease.ErrClosed)\n\tcase from", "case from",
+		"closing", "closed", false},
 	{"Close forgets that it was called", "machine.go", "m.closed = true", "",
 		"closing", "closed", false},
 	{"Release leaves Acquires waiting", "machine.go", "\tm.answerAll(opAcquire, lease.ErrReleased)\n", "",
@@ -146,7 +148,7 @@ var plants = []plant{
 	// --- Take-over
 	{"one Acquire takes over again and again", "command.go", "m.o.TakeOver && !m.commands.triedTakeOver &&", "m.o.TakeOver &&",
 		"take-over|infinite-take-over", "take-over|heal", false},
-	{"an own ID is taken over", "command.go", "!rec.ID.IsZero() && m.ledger.find(rec.ID) == nil", "!rec.ID.IsZero()",
+	{"an own ID is taken over", "command.go", "m.hasOwner(rec) && m.ledger.find(rec.ID) == nil", "m.hasOwner(rec)",
 		"take-over|infinite-take-over", "take-over|panic|unreleased", false},
 	{"a lease that is breaking is taken over", "command.go", "rec.State == lease.Leased && rec.Owner == m.o.Owner &&", "rec.Owner == m.o.Owner &&",
 		"infinite-take-over", "take-over", false},
@@ -160,7 +162,7 @@ var plants = []plant{
 		"take-over", "released|take-over-goes-on|heal-release", false},
 
 	// --- Release
-	{"an infinite orphan is not settled", "command.go", "case refused && c != nil && c.inDoubt", "case false && c != nil && c.inDoubt",
+	{"an infinite orphan is not settled", "command.go", "case mayComeIntoForce && c != nil && c.inDoubt", "case mayComeIntoForce && false && c != nil && c.inDoubt",
 		"infinite", "probe", false},
 	{"an infinite orphan is settled again and again", "command.go", "c.probed = true", "c.probed = false",
 		"infinite", "probe", false},

@@ -29,7 +29,8 @@ type Trace struct {
 	Renew func(RenewInfo)
 
 	// Breaking is called when the Session learns that its lease was broken with a grace period, and
-	// again if that period is shortened. The argument until is U, the time until which the lease is certainly held.
+	// again if that period is shortened. The second argument is U. The lease is certainly held until
+	// U.
 	Breaking func(tok lease.Token, until time.Time)
 
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
@@ -69,28 +70,28 @@ type ReleaseInfo struct {
 // A machine reports events of the following types: AcquireInfo, RenewInfo, ReleaseInfo,
 // *lease.LostError, breakInfo, failure and recovery.
 
-// A breakInfo reports that the lease is breaking. The field until is the time at which the belief
-// ends.
+// A breakInfo reports that the lease is breaking. It contains the time at which the belief ends.
 type breakInfo struct {
 	token lease.Token
 	until time.Time
 }
 
-// A failure reports a failed request. The field count is the number of failed requests in a row.
+// A failure reports a failed request. It contains the number of requests that have failed in a row.
 type failure struct {
 	what  string
 	err   error
 	count int
 }
 
-// A recovery reports that the authority answers requests again. The field count is the number of
-// requests that failed in a row before that answer.
+// A recovery reports the first request that was answered after one or more failed requests. It
+// contains the number of requests that had failed in a row.
 type recovery struct{ count int }
 
 // OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the work in
 // [Run] stops within the stop window, Run releases the lease before it is lost, and f is not called.
-// If f panics, the Session logs the panic and continues.
+// If f panics, the Session logs the panic and continues. If f is nil, OnLost panics.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
+	needHandler(f == nil, "OnLost")
 	s.step((*machine).advance) // detects an earlier loss, for which f must not be called
 	return s.onLost.Add(f)
 }
@@ -98,18 +99,27 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 // OnBreaking registers f to be called when the Session learns that its lease is breaking. The
 // argument of f is the time, on the Session's clock, at which the lease will be lost. The program
 // should finish its work and call Release before the lease is lost. The contexts of
-// [Session.WhileHeld] end one StopWindow before the lease is lost. If the lease will be lost earlier
-// than f was told, by more than Margin, f is called again. Each call of f runs in a goroutine of its
-// own. The function stop unregisters f, as for OnLost.
+// [Session.WhileHeld] end one StopWindow before the lease is lost. If the break is later shortened by
+// more than Margin, f is called again, with the new time. Each call of f runs in a goroutine of its
+// own. The function stop unregisters f, as for OnLost. If f is nil, OnBreaking panics.
 //
-// The Session learns of a break from its next renewal. If the next renewal does not fail, the Session
-// knows of the break after at most RenewInterval plus RequestTimeout, or 2 RequestTimeout if that is
-// longer. With Options.Watch, the Session learns of a break after one read of the record and one
-// renewal. If the grace period of a break ends before the Session learns of the break, only the
-// fencing token protects the data from late writes.
+// The Session learns of a break from its next renewal. If this renewal does not fail, the Session
+// knows of the break after at most RenewInterval plus RequestTimeout. If RequestTimeout is longer
+// than RenewInterval, the Session knows of the break after at most twice RequestTimeout. With
+// Options.Watch, the Session learns of a break after one read of the record and one renewal. If the
+// grace period of a break ends before the Session learns of the break, only the fencing token
+// protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
+	needHandler(f == nil, "OnBreaking")
 	s.step((*machine).advance)
 	return s.onBreak.Add(f)
+}
+
+// needHandler panics if the handler that is given to a method is nil.
+func needHandler(isNil bool, method string) {
+	if isNil {
+		panic("session: the handler of " + method + " is nil")
+	}
 }
 
 // report logs an event, and returns functions that call the handlers and the hook for this event. The

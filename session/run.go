@@ -20,10 +20,10 @@ import (
 // the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
 // shorter than 1 ms.
 type RunOptions struct {
-	// AcquireInterval is the time from one attempt to acquire the lease to the next. Each time it is
-	// shortened at random by up to half. Run waits for this interval before the next attempt if the
-	// Lease is not a [lease.Waiter], or if the last attempt failed. While the same error repeats, the
-	// time doubles, up to 10 s. If AcquireInterval itself is longer than 10 s, the time between
+	// AcquireInterval is the time from one attempt to acquire the lease to the next. Every interval
+	// is shortened at random by up to half. Run waits for this interval before the next attempt if
+	// the Lease is not a [lease.Waiter], or if the last attempt failed. While the same error repeats,
+	// the time doubles, up to 10 s. If AcquireInterval itself is longer than 10 s, the time between
 	// attempts does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
@@ -33,27 +33,34 @@ type RunOptions struct {
 	WakeJitter time.Duration
 
 	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned.
-	// If Run gives up after an attempt with an unknown outcome, it sends a release. ReleaseTimeout
-	// also limits that release. The limit works only if the Lease respects its context. If
+	// If Run gives up after an attempt with an unknown outcome, it sends a release, which
+	// ReleaseTimeout also limits. The limit works only if the Lease respects its context. If
 	// ReleaseTimeout ends a release, the error does not match context.DeadlineExceeded. Default:
 	// 10 s.
 	ReleaseTimeout time.Duration
 
 	// Again reports whether Run contends again after a term. A term is the time from a grant to its
-	// release. The argument err is the error that Run returns if Again returns false. If Again
-	// returns true, err counts as handled: Run waits for an AcquireInterval, so that other holders get
-	// their turn, and contends again. No later error of Run contains err.
+	// release. Run calls Again with the error of the term, which can be nil. If Again returns false,
+	// Run returns the error of the term. If Again returns true, no later error of Run contains the
+	// error of this term. Run then waits for one AcquireInterval, so that other holders get their
+	// turn, and contends again.
 	//
-	// Run does not call Again if the context is done. Run does not call Again after a loss with the
-	// Reason [lease.ErrTakenOver], because otherwise two processes could take the lease from each
-	// other forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
+	// Run does not call Again if the context is done. After a loss with the Reason
+	// [lease.ErrTakenOver], Run does not call Again either. If Run contended again, two processes
+	// could take the lease from each other forever. TryRun and AcquireWait do not use Again. By
+	// default, Run does not contend again.
 	Again func(err error) bool
 
 	// Logger receives these records:
 	//
-	//   - at Info, "lease: waiting for another holder", when Run or AcquireWait contends and is first refused
-	//     because the lease is locked, with the owner of the holder if it is known. Later refusals are
-	//     not logged until Run contends again.
+	//   - at Info, "lease: waiting for another holder", when Run or AcquireWait is first refused
+	//     because the lease is locked. The record has the owner of the holder if the owner is known.
+	//     Later refusals are not logged until Run contends again.
+	//   - at Warn, "lease: acquire failed", with the error, for the 1st, 2nd, 4th, 8th and so on of a
+	//     series of failed attempts that Run or AcquireWait repeats. After such a series, at Info,
+	//     "lease: the authority answers again", for the first attempt that is granted or is refused
+	//     because the lease is locked. A [Session] logs its failures itself. So these two records are
+	//     missing if the Lease is a Session, or a type that embeds one.
 	//   - at Info, "lease: term began", when a term begins;
 	//   - at Info, "lease: term ended", when a term ends, with the error of the function;
 	//   - at Warn, "lease: term ended", if the lease was lost or was about to end before the caller
@@ -103,27 +110,28 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	return &c, nil
 }
 
-// Run contends for the lease until it is held, and then calls f. The context that Run passes to f
-// ends before another holder can have the lease (see [lease.WhileHeld]). The lease is renewed until f
-// has returned. Run then releases the lease. After the release, Run returns, or contends again if
-// Again returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
+// Run contends for the lease until an attempt is granted, and then calls f. The context that Run
+// passes to f ends before another holder can have the lease (see [lease.WhileHeld]). The lease is
+// renewed until f has returned. Run then releases the lease. After the release, Run returns, or
+// contends again if Again returns true. Run works with any [lease.Lease]. If the Lease issues no
+// tokens, tok is empty.
 //
 // The function f should return soon after its context has ended. If f returns within one StopWindow
 // after its context has ended, no other holder can have the lease before f has returned. Another
-// holder may have the lease earlier if it is broken, taken over or given up, or if the process is
-// suspended. Run waits until f has returned, however long that takes. If f starts goroutines for the
-// work, give them the context of f, and wait for them before f returns.
+// holder can have the lease earlier if the lease is broken, taken over or given up, or if the process
+// is suspended. Run waits until f has returned, however long that takes. If f starts goroutines for
+// the work, give them the context of f, and wait for them before f returns.
 //
-// Run returns the error of f. If the context of f has ended because the lease was lost or about to
-// end, Run adds a [*lease.LostError] to the error of f. It adds the LostError even if f returned nil.
-// For this error, errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the error of
-// the release. If f panics, Run releases the lease, and the panic continues.
+// Run returns the error of f. If the context of f has ended because the lease was lost or was about
+// to end, Run adds a [*lease.LostError] to the error of f. It adds the LostError even if f returned
+// nil. For this error, errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the
+// error of the release. If f panics, Run releases the lease, and the panic continues.
 //
 // If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
-// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). The error that
-// Run returns also matches the error of the last attempt to acquire the lease, or
-// [lease.ErrHeldByOther] if another holder had the lease. Run's error does not match the error of an
-// earlier term, because Again has handled that error.
+// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). If the last
+// attempt was refused because the lease was locked, this error also matches [lease.ErrHeldByOther].
+// If the last attempt failed, this error also matches the error of that attempt. Run's error does not
+// match the error of an earlier term, because Again has handled that error.
 //
 // While Run contends, it retries after a temporary error. Run returns an error at once if no Acquire
 // can ever be granted, for example because the owner is malformed. A store can mark an error as
@@ -162,9 +170,9 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 
 // TryRun is like Run, but it does not wait while another holder has the lease. If TryRun acquires the
 // lease, it calls f and returns true. Use TryRun for a job that a scheduler starts on many machines,
-// but only one machine should do. On the other machines, TryRun returns (false, nil). If TryRun
-// returns false and an error, it is unknown whether the lease can be acquired. Before TryRun returns
-// false and an error, it releases the lease in case the authority has granted it.
+// but that only one machine should do. On the other machines, TryRun returns (false, nil). If TryRun
+// returns false and an error, it is unknown whether the lease can be acquired. If the authority might
+// have granted the lease, TryRun releases it before it returns the error.
 //
 // TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the authority
 // has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no clock,
@@ -202,8 +210,8 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 // (false, nil) only if another holder certainly has the lease. If the authority has a clock,
 // TryAcquire returns at the first refusal.
 //
-// An authority without a clock, such as that of etcdlease, cannot know how old a record is when it
-// reads the record for the first time. With such an authority, TryAcquire waits. If the holder renews
+// When an authority without a clock, such as that of etcdlease, reads a record for the first time, it
+// cannot know how old the record is. With such an authority, TryAcquire waits. If the holder renews
 // the record, TryAcquire returns false. If the record expires without a renewal, the holder is dead,
 // and TryAcquire acquires the lease.
 func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
@@ -234,12 +242,12 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	return lease.AcquireWithToken(ctx, l)
 }
 
-// AcquireWait tries to acquire the lease until it is held, and returns its fencing token. If
-// AcquireWait fails, it returns the same error that Run returns if Run fails before the lease is
-// held. If AcquireWait fails after an attempt with an unknown outcome, it releases the lease in case
-// the attempt was granted. For this release, AcquireWait calls Settle if the Lease is a [Session],
-// and Release otherwise. Unlike Settle, Release also ends the lease and the attempts of other callers
-// with the same Lease.
+// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token.
+// If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the lease. If
+// AcquireWait fails after an attempt with an unknown outcome, it also releases the lease that this
+// attempt might have acquired. If the Lease is a [Session], AcquireWait calls the method Settle to
+// release the lease. For any other Lease, AcquireWait calls the method Release. Unlike Settle,
+// Release also affects other callers that use the same Lease: it ends their lease and their attempts.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -276,9 +284,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }
 
-// The method term calls f while the lease is held, and then releases the lease. The result takenOver
-// reports whether the context of f ended because another Session with the same owner took over this
-// lease. The error of f does not tell, because it may come from another lease that f uses.
+// term calls f while the lease is held, and then releases the lease. The result takenOver reports
+// whether the context of f ended because another Session with the same owner took over this lease.
+// The error of f cannot show this, because f might return the error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	held, cancel := lease.WhileHeld(ctx, r.lease)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
@@ -312,8 +320,8 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	return takenOver, err
 }
 
-// record adds a record to the queue of the Logger. If the Lease has the methods Name and Owner, as a
-// Session has, the record contains their results.
+// record adds a record to the queue of the Logger. The record contains the name and the owner of the
+// Lease if the Lease has the methods Name and Owner, as a Session has.
 func (r *runner) record(level slog.Level, text string, args ...any) {
 	if l, ok := r.lease.(interface{ Owner() string }); ok {
 		args = append(args, "owner", l.Owner())
@@ -338,8 +346,8 @@ func (r *runner) settleAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
 }
 
-// If an attempt had an unknown outcome, settle releases the lease in case that attempt was granted.
-// If the Lease is a Session, settle neither ends a held lease nor stops a running call of Acquire.
+// settle releases the lease that an attempt with an unknown outcome might have acquired. If the Lease
+// is a Session, settle neither ends a held lease nor stops a running call of Acquire.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
@@ -347,9 +355,9 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// contend tries to acquire the lease until the lease is held. If contend returns an error, the result
-// unknown reports whether the authority may have granted an attempt or may still grant it. If so, the
-// caller must call settle.
+// contend tries to acquire the lease until an attempt is granted. If contend returns an error and
+// unknown == true, an attempt has an unknown outcome: the authority might have granted it, or might
+// still grant it. The caller must then call settle.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
 	c := contention{interval: r.AcquireInterval}
 	for {
@@ -358,12 +366,13 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 		ended := ctx.Err()
 		switch {
 		case ok:
+			r.reportAttempt(&c, nil)
 			return tok, false, nil
 		case over != nil && errors.Is(err, over):
 		case ended != nil && errors.Is(err, ended):
-			// The Lease itself undoes the attempt that ctx has ended. The outcome of an earlier
-			// attempt may still be unknown, so settle sends a release. It does not wait, because ctx
-			// is done.
+			// The Lease itself undoes the attempt that ctx has ended. But an earlier attempt can have
+			// an unknown outcome. For that attempt, the method settle sends a release. It does not
+			// wait for the answer, because ctx is done.
 			_ = r.settle(ctx)
 			unknown = false
 		case err != nil && mayBeGranted(err):
@@ -372,10 +381,13 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 		if ended == nil && c.tried(r.Clock.Now(), err) {
 			return "", unknown, err
 		}
+		if ended == nil {
+			r.reportAttempt(&c, err)
+		}
 		if ended == nil && err == nil && !c.logged {
 			c.logged = true
 			var holder any
-			if l, ok := r.lease.(interface{ lastHolder() string }); ok && l.lastHolder() != "" { // a Session
+			if l, ok := r.lease.(likeSession); ok && l.lastHolder() != "" {
 				holder = l.lastHolder()
 			}
 			r.record(slog.LevelInfo, "lease: waiting for another holder", "holder", holder)
@@ -385,6 +397,28 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 		}
 		if ctx.Err() != nil {
 			return "", unknown, c.stopped(ctx)
+		}
+	}
+}
+
+// likeSession is implemented by a Session and by a type that embeds one.
+type likeSession interface{ lastHolder() string }
+
+// reportAttempt logs the result of an attempt. If err is nil, the authority has answered. Otherwise
+// the attempt has failed with err. For a series of failures, reportAttempt writes the same log
+// records as a Session. If the Lease is a Session, reportAttempt logs nothing, because a Session logs
+// its failures itself.
+func (r *runner) reportAttempt(c *contention, err error) {
+	if _, logs := r.lease.(likeSession); logs {
+		return
+	}
+	switch {
+	case err == nil && c.failures > 0:
+		r.record(slog.LevelInfo, "lease: the authority answers again", "failures", c.failures)
+		c.failures = 0
+	case err != nil:
+		if c.failures++; c.failures&(c.failures-1) == 0 { // a power of two
+			r.record(slog.LevelWarn, "lease: acquire failed", "failures", c.failures, "err", err)
 		}
 	}
 }
@@ -416,18 +450,20 @@ func (r *runner) pause(ctx context.Context, d time.Duration) error {
 type contention struct {
 	interval time.Duration
 	last     error         // error of the last attempt
-	since    time.Time     // first of the attempts in a row that failed with that error
+	since    time.Time     // when the first attempt of the current series failed with that error
 	pause    time.Duration // until the next attempt
+	failures int           // attempts in a row that failed with any error
 	logged   bool          // the Logger has the record that Run waits for another holder
 }
 
 const (
 	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, or AcquireInterval if that is longer
-	permanentTime = 30 * time.Second // a permanent error that has repeated for so long is returned
+	permanentTime = 30 * time.Second // a permanent error that has repeated for this long is returned
 )
 
-// tried records the error of an attempt that was not granted. A nil error means that the lease is
-// locked. It reports whether every further attempt would fail too.
+// The method tried records the error of an attempt that was not granted. If the error is nil, the
+// attempt was refused because the lease is locked. The method reports whether every further attempt
+// would fail too.
 func (c *contention) tried(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval
@@ -442,7 +478,9 @@ func (c *contention) tried(now time.Time, err error) (over bool) {
 	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
 }
 
-// The method stopped returns the error to report if ctx ends before the lease is acquired.
+// The method stopped returns the error of a contention that has ended because ctx is done. The error
+// matches ctx.Err() and context.Cause(ctx). If there was an attempt, the error also matches the error
+// of the last attempt.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -450,7 +488,7 @@ func (c *contention) stopped(ctx context.Context) error {
 	return fmt.Errorf("%w; the last try to acquire: %w", stopped(ctx), c.last)
 }
 
-// stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
+// The function stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
 func stopped(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -487,8 +525,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// mayBeGranted reports whether an attempt to acquire that failed with err may have been granted. For
-// ErrExpired, it was granted, but the grant came too late.
+// mayBeGranted reports whether the authority might have granted an attempt to acquire that failed
+// with err. If err is ErrExpired, the authority has granted the attempt, but the grant came too late.
 func mayBeGranted(err error) bool {
 	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
 }

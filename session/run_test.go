@@ -76,8 +76,14 @@ func TestRunLoses(t *testing.T) {
 				} else {
 					h.lostOnce(t, c.reason)
 				}
-				if !returned || !errors.Is(err, lease.ErrLost) || !errors.Is(err, c.reason) || c.own != nil && !errors.Is(err, c.own) {
+				if !returned {
+					t.Error("Run returned before its function")
+				}
+				if !errors.Is(err, lease.ErrLost) || !errors.Is(err, c.reason) {
 					t.Errorf("run: %v", err)
+				}
+				if c.own != nil && !errors.Is(err, c.own) {
+					t.Errorf("run: %v, without the error of the function", err)
 				}
 			})
 		})

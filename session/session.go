@@ -43,7 +43,7 @@ type Session struct {
 	last     *belief             // a belief of the last incarnation; nil if there was none
 	holder   string              // the owner in the last refusal of an Acquire
 
-	// These fields have locks of their own. They are used with and without mu.
+	// These fields have locks of their own. They may be used without holding mu.
 	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
 	onLost   handlers.Set[error]
@@ -111,8 +111,8 @@ func (s *Session) Token() lease.Token {
 }
 
 // Until returns U, the time on the Session's clock at which CheckAlive turns false. If nothing is
-// held, Until returns false. For an infinite lease, Until returns the zero time as long as the
-// Session knows of no break.
+// held, Until returns false. For an infinite lease, the returned time is zero until the Session
+// learns of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.until(), held
@@ -120,15 +120,16 @@ func (s *Session) Until() (time.Time, bool) {
 
 // LastConfirmed returns the time at which the last confirmed request was sent. A request is confirmed
 // if its answer says that the Session holds the lease. If nothing is held, LastConfirmed returns
-// false. If the authority answers every request, the returned time lies at most RenewInterval plus
-// RequestTimeout in the past, or 2 RequestTimeout if that is longer. During a break, U follows from
-// the answer to one request. LastConfirmed then returns when that request was sent.
+// false. While the authority answers every request, the returned time is no older than RenewInterval
+// plus RequestTimeout. If RequestTimeout is longer than RenewInterval, the returned time is no older
+// than twice RequestTimeout. During a break, U follows from the answer to one request. LastConfirmed
+// then returns the time at which that request was sent.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.sent, held
 }
 
-// current returns the belief if it still holds. Otherwise it returns the zero belief.
+// current returns the belief if it has not ended. Otherwise it returns the zero belief.
 func (s *Session) current() (b belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
@@ -157,8 +158,9 @@ func (s *Session) jitter(d time.Duration) time.Duration {
 	return s.machine.random.Shorten(d, 0.5)
 }
 
-// lastHolder returns the owner of the holder that had the lease when an Acquire was last refused. If
-// it is not known, lastHolder returns the empty string.
+// When the authority refuses an Acquire, the Session stores the owner of the lease. lastHolder
+// returns the owner that was stored last. If the owner is not known, lastHolder returns the empty
+// string.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,15 +16,15 @@ type term struct {
 	stopped bool    // the contexts of WhileHeld have ended, and no later renewal has ended the stop window
 }
 
-// The type renewal contains the times of the last and of the next renewal of one incarnation. While
-// one of these renewals is in flight, no other is sent.
+// A renewal value contains the times of the last and of the next renewal of one incarnation. While a
+// renewal is in flight, no other renewal is sent.
 type renewal struct {
 	inFlight bool
 	again    bool // another renewal is due as soon as the one in flight is answered, unless that one fails
 
-	// at is when the next renewal is due. The method pace computes the time of the next renewal after
-	// a granted request, and after an answer that reports a break. After a failed renewal, the method
-	// retry does. After a signal of a watch, the method hasten does.
+	// at is the time at which the next renewal is due. After a granted request or an answer that
+	// reports a break, the method pace computes this time. After a failed renewal, the method retry
+	// sets it. After a signal of a watch, the method hasten sets it.
 	at time.Time
 
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
@@ -53,7 +53,7 @@ func (m *machine) begin(b *belief) {
 	m.effects().began = true
 }
 
-// end ends the incarnation, and puts its ID into phase p.
+// The method end ends the incarnation, and changes the phase of its ID to p.
 func (m *machine) end(p phase, cause error) {
 	c := m.ledger.newest(held)
 	m.term.belief = nil
@@ -69,9 +69,9 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 }
 
 // stopReason returns the error that tells the work why it must stop in the stop window. If the last
-// renewal has failed, the result wraps the error of that renewal. A renewal that is in flight does
-// not count as the last one. Otherwise, if the lease is breaking, the result wraps [lease.ErrBroken].
-// In all other cases, for example after a suspension of the process, the result wraps no error.
+// answered renewal has failed, the result wraps the error of that renewal. Otherwise, if the lease is
+// breaking, the result wraps [lease.ErrBroken]. In all other cases, for example after a suspension of
+// the process, the result wraps no error.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {
@@ -80,13 +80,14 @@ func (m *machine) stopReason() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation with a loss. The authority may have granted a renewal or an earlier
-// Acquire although its answer did not come. In this case, the machine releases the ID, so that the
+// lose ends the incarnation with a loss. If the answer to a renewal or to an earlier Acquire did not
+// come, the authority might have granted that request. The machine then releases the ID, so that the
 // lease does not stay locked for a whole Duration. If work under a context of WhileHeld is still
-// running, the release is deferred. A deferred release is sent when the work under the last context
-// of WhileHeld has stopped. If the lease is finite and has certainly expired, the deferred release is
-// sent even if the work has not stopped. To compute when the lease has certainly expired, the machine
-// assumes that the last request was granted at the end of its RequestTimeout.
+// running, the release is deferred. The machine sends a deferred release when all work under the
+// contexts of WhileHeld has stopped. If the lease is finite and has certainly expired, the machine
+// sends the deferred release even if the work has not stopped. To compute when the lease has
+// certainly expired, the machine assumes that the last request was granted at the end of its
+// RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -104,8 +105,8 @@ func (m *machine) lose(reason lease.Code, err error) {
 	m.report(lost)
 }
 
-// If the belief has ended, tickTerm ends the incarnation. While the belief lasts, tickTerm begins the
-// stop window when it is due, and sends each renewal when it is due.
+// tickTerm ends the incarnation if the belief has ended. Otherwise it begins the stop window if that
+// is due, and sends a renewal if one is due.
 func (m *machine) tickTerm(now time.Time) {
 	t := &m.term
 	if t.belief == nil {
@@ -130,7 +131,8 @@ func (m *machine) tickTerm(now time.Time) {
 	}
 }
 
-// sleepTerm returns how long the Session may wait before tickTerm has to be called again.
+// sleepTerm returns the time after which tickTerm must be called at the latest. If the result is
+// lease.Infinite, tickTerm need not be called.
 func (m *machine) sleepTerm(now time.Time) time.Duration {
 	t := &m.term
 	if t.belief == nil {
@@ -146,20 +148,20 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 	return wait
 }
 
-// pace returns when the next renewal is due. The parameter sent is the time at which the previous
-// request, an Acquire or a renewal, was sent. The previous request was granted, or its answer reports
-// that the lease is breaking. The next renewal is due one delay after the previous request was sent.
-// The delay is the RenewInterval or half of the time for which the belief lasts, whichever is
-// shorter. The delay is shortened at random, by up to nine tenths before the first renewal and by up
-// to one tenth before every other renewal. The first delay varies the most, so that leases that were
-// acquired at the same time are renewed at different times.
+// pace returns when the next renewal is due. The previous request was sent at the time sentAt. This
+// request was an Acquire or a renewal. It was granted, or its answer reports that the lease is
+// breaking. The next renewal is due one delay after sentAt. The delay is the RenewInterval or half of
+// the time for which the belief lasts, whichever is shorter. The delay is shortened at random, by up
+// to nine tenths before the first renewal and by up to one tenth before every other renewal. The
+// first delay varies the most, so that leases that were acquired at the same time are renewed at
+// different times.
 //
-// If half of the time for which the belief lasts is shorter than one Margin, the Margin is used
-// instead. Without this minimum, the delays could become shorter and shorter without end, if the
-// store assumes a larger clock drift than the Session does.
-func (m *machine) pace(sent time.Time, shorten float64) time.Time {
+// If half of the time for which the belief lasts is shorter than one Margin, pace uses the Margin
+// instead. A store can assume a larger clock drift than the Session does. If there were no minimum,
+// such a store could make the delays shorter and shorter.
+func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
-	return sent.Add(m.random.Shorten(d, shorten))
+	return sentAt.Add(m.random.Shorten(d, shorten))
 }
 
 // renewed handles the answer to a renewal.
@@ -182,9 +184,10 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	inForce := own && rec.State == lease.Leased
 	switch {
 	case inForce && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
-		// The renewal was granted. Or the renewal was refused, but its answer shows that our own ID
-		// is in force, and makes the belief last longer. After such a refusal, we know that an
-		// earlier renewal was granted, and that only its answer was lost.
+		// There are two possibilities. The renewal was granted, or it was refused with an answer that
+		// extends the belief. An answer extends the belief if it shows that our ID is in force for
+		// longer than the belief lasts. Such a refusal proves that the authority has granted an
+		// earlier renewal whose answer was lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
 		t.renewal.at = m.pace(r.sent, 0.1)
@@ -205,7 +208,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	case own && (rec.State == lease.Breaking || rec.State == lease.Broken): // the break is over, or may be over
 		m.lose(lease.ErrBroken, err)
 		return
-	case !own && !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == m.o.Owner && !m.unique:
+	case !own && m.hasOwner(rec) && !m.unique:
 		m.lose(lease.ErrTakenOver, err)
 		return
 	default:
@@ -239,20 +242,20 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// endsEarlier reports whether the new answer n shortens the break by more than margin. For this
-// purpose, endsEarlier compares the end of the break in the answer n with the end that the handlers
-// of OnBreaking know. Some authorities do not tell the time at which the break ends, but only how much
-// time remains. So endsEarlier also compares the remaining times in the last two answers. The clocks may run at
-// different rates. So if the remaining times differ by up to an eighth of the time between the two
-// answers, endsEarlier ignores the difference.
+// endsEarlier reports whether the new answer n shortens the break by more than margin. The handlers
+// of OnBreaking know of a break that ends at last.end. The method endsEarlier compares n.end with
+// last.end. Some authorities do not tell when the break ends, but only how much time remains. So
+// endsEarlier also compares n.left with last.left, the remaining times in the last two answers.
+// Between these answers, the remaining time should fall by the time that has passed (elapsed). The
+// clocks can run at different rates. So a fall of at most elapsed + elapsed/8 + margin does not show
+// that the break was shortened.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
-// looked handles the record of the lease that was read after a signal of a watch. If the record does
-// not say that this Session holds the lease, a renewal is due at once. The answer to this renewal
-// decides whether the lease is lost.
+// looked handles a record that watchHeld has read. If the record does not say that this Session holds
+// the lease, a renewal is due at once. The answer to this renewal decides whether the lease is lost.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())

@@ -12,9 +12,9 @@ import (
 
 // A timeoutError reports that a time limit of the Session or of Run has ended a request. The request
 // fails with an error that matches context.DeadlineExceeded or context.Canceled. A timeoutError
-// matches neither error of package context, because a program may ignore those errors when its own
-// context has ended. It would then ignore a lost lease too. A timeoutError matches everything else
-// that err matches.
+// matches neither error of package context. A program may ignore those errors when its own context
+// has ended, and would then ignore a lost lease too. A timeoutError matches everything else that err
+// matches.
 type timeoutError struct {
 	option string // the option that set the time limit
 	limit  time.Duration

@@ -22,8 +22,8 @@ import (
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
 // Without a watch, Wait reads the record repeatedly. After each read, it waits for at most one
-// RenewInterval. Each time, this limit is shortened at random by up to half. Wait does the same if
-// a watch is lost.
+// RenewInterval, shortened at random by up to half. After a watch is lost, Wait also reads the record
+// repeatedly, until a new watch begins.
 func (s *Session) Wait(ctx context.Context) error {
 	_, err := s.wait(ctx, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
@@ -32,12 +32,12 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// When a call of Wait is answered, its context ends with the cause errAnswered.
+// When the machine answers a call of Wait, the context of this call ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
-// wait is like Wait, but returns ErrReleased if Release, HandOver or Close was called. If the lease
-// is locked and this Session cannot acquire it, wait passes the record that it has read to the
-// function isEnough. If isEnough returns true, wait returns true.
+// The method wait is like Wait, with two differences. If Release, HandOver or Close was called, it
+// returns ErrReleased. While the lease is locked and this Session cannot acquire it, the method
+// passes each answer of the authority to isEnough. If isEnough returns true, the method returns true.
 func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
@@ -73,7 +73,7 @@ func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (b
 
 // watchHeld watches the record until ctx ends. It reads the record at the beginning and after each
 // signal of the watch, and passes the record to the state machine. If the watch is lost, watchHeld
-// begins a new one after at most a RenewInterval.
+// waits for at most one RenewInterval, and then begins a new watch.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()

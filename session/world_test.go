@@ -238,7 +238,7 @@ func (w *world) step(st step) {
 			if _, known := s.ended[tok]; ok && !known {
 				w.fail("%v was returned, but its grant not told", tok)
 			}
-			if ok && (err != nil || tok == "") || !ok && tok != "" {
+			if ok != (tok != "") || ok && err != nil {
 				w.fail("acquire: %q, %v, %v", tok, ok, err)
 			}
 		})

@@ -141,7 +141,8 @@ func TestWhatRunReturns(t *testing.T) {
 						t.Errorf("errors.Is(err, %q) is %v", e, got)
 					}
 				}
-				if len(c.want) == 0 && err != nil || len(c.want) == 1 && c.want[0] == errWork && err != errWork {
+				isWork := len(c.want) == 1 && c.want[0] == errWork
+				if len(c.want) == 0 && err != nil || isWork && err != errWork {
 					t.Errorf("an error was added: %v", err)
 				}
 				if err != nil && strings.Contains(err.Error(), "\n") {

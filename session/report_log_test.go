@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -327,8 +329,59 @@ func TestLogOfWaiting(t *testing.T) {
 		if _, err := session.AcquireWait(t.Context(), l, &session.RunOptions{Logger: slog.New(book)}); err != nil {
 			t.Errorf("acquire: %v", err)
 		}
-		if lines := book.lines(""); len(lines) != 1 || !strings.HasSuffix(lines[0], `level=INFO msg="lease: waiting for another holder"`) {
+		if lines := book.lines("waiting for another holder"); len(lines) != 1 || !strings.HasSuffix(lines[0], `level=INFO msg="lease: waiting for another holder"`) {
 			t.Errorf("%d attempts are logged as\n%s", l.calls.Load(), book.out.String())
+		}
+	})
+}
+
+// A Lease that is not a Session may not log its failures, so Run and AcquireWait do it. They report a
+// few of the attempts that fail in a row, and the first attempt after them that does not.
+func TestLogOfFailedAttempts(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l, book := &plain{}, newLogbook()
+			l.set(false, errNet)
+			const attempts = 7 // 0 s, 1 s, 3 s, 7 s, 15 s, 25 s, 35 s
+			time.AfterFunc(40*time.Second, func() { l.set(granted, nil) })
+			time.AfterFunc(50500*time.Millisecond, func() { l.set(false, errNet) })
+			time.AfterFunc(51500*time.Millisecond, func() { l.set(true, nil) })
+			if _, err := session.AcquireWait(t.Context(), l, &session.RunOptions{Logger: slog.New(book), Rand: same(0)}); err != nil {
+				t.Errorf("acquire: %v", err)
+			}
+			synctest.Wait()
+			failed := `level=WARN msg="lease: acquire failed" failures=%d err="` + errNet.Error() + `"`
+			again := `level=INFO msg="lease: the authority answers again" failures=%d`
+			want := []string{fmt.Sprintf(failed, 1), fmt.Sprintf(failed, 2), fmt.Sprintf(failed, 4), fmt.Sprintf(again, attempts)}
+			if !granted {
+				want = append(want, `level=INFO msg="lease: waiting for another holder"`, fmt.Sprintf(failed, 1), fmt.Sprintf(again, 1))
+			}
+			if lines := book.lines(""); !slices.EqualFunc(lines, want, strings.HasSuffix) {
+				t.Errorf("granted %v: logged\n%swant\n%s", granted, book.out.String(), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+// A Session logs its failures itself, so Run does not log them a second time. An error that Run
+// returns is not logged.
+func TestLogOfFailedAttemptsIsNotDoubled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, book := overMemory(), newLogbook()
+		log := slog.New(book)
+		h := n.open(t, &session.Options{Logger: log})
+		n.keep(lease.ActionAcquire, failRequest)
+		time.AfterFunc(time.Minute, n.heal)
+		if err := session.Run(t.Context(), struct{ *session.Session }{h.Session}, idle, &session.RunOptions{Logger: log}); err != nil {
+			t.Errorf("run: %v", err)
+		}
+		synctest.Wait()
+		if first, again := book.lines("failures=1 "), book.lines("answers again"); len(first) != 1 || len(again) != 1 {
+			t.Errorf("logged %v and %v", first, again)
+		}
+		l, book := &plain{err: lease.ErrClosed}, newLogbook()
+		if err := session.Run(t.Context(), l, idle, &session.RunOptions{Logger: slog.New(book)}); !errors.Is(err, lease.ErrClosed) || book.out.Len() > 0 {
+			t.Errorf("run: %v, and logged %s", err, book.out.String())
 		}
 	})
 }

@@ -198,7 +198,10 @@ func TestZeroSession(t *testing.T) {
 	}
 	_, held := s.Until()
 	_, confirmed := s.LastConfirmed()
-	if s.CheckAlive() || s.Token() != "" || s.Name() != "" || held || confirmed {
-		t.Error("alive")
+	if s.CheckAlive() || held || confirmed {
+		t.Errorf("CheckAlive is %v, there is a U: %v, a confirmation: %v", s.CheckAlive(), held, confirmed)
+	}
+	if s.Token() != "" || s.Name() != "" {
+		t.Errorf("the token is %q, and the name %q", s.Token(), s.Name())
 	}
 }

@@ -32,7 +32,7 @@ func TestHandOver(t *testing.T) {
 		third.refused(t)
 		giver.refused(t)
 		second := receiver.acquire(t)
-		if second.Compare(first) <= 0 || receiver.ID() != to {
+		if first != lease.TokenOf(1) || second != lease.TokenOf(3) || receiver.ID() != to {
 			t.Errorf("token %v after %v, ID %v given to %v", second, first, receiver.ID(), to)
 		}
 		time.Sleep(time.Hour)

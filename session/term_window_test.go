@@ -27,7 +27,7 @@ func TestStopWindowByDefault(t *testing.T) {
 		{&session.Options{Duration: 12 * s}, 2 * s},
 		{&session.Options{Duration: 300 * time.Millisecond}, 50 * time.Millisecond},
 		{&session.Options{Duration: lease.Infinite}, 5 * s},
-		{&session.Options{RenewInterval: 14 * s}, 30*s - 60*time.Millisecond - s/1000 - 26500*time.Millisecond}, // what is left
+		{&session.Options{RenewInterval: 14 * s}, 30*s - 60*time.Millisecond - s/1000 - 26500*time.Millisecond}, // the remaining time
 		{&session.Options{RenewInterval: s}, 5 * s},
 		{&session.Options{StopWindow: 3 * s}, 3 * s},
 		{&session.Options{StopWindow: -1}, -1},
@@ -66,7 +66,7 @@ func TestStopWindowThatDoesNotFit(t *testing.T) {
 	}{
 		{session.Options{StopWindow: fits}, "Options.StopWindow"},
 		{session.Options{StopWindow: fits - 60*time.Millisecond}, ""},
-		{session.Options{StopWindow: lease.Infinite}, "Options.StopWindow"},
+		{session.Options{StopWindow: lease.Infinite - 1}, "Options.StopWindow"},
 		{session.Options{RenewInterval: 14900 * time.Millisecond}, ""}, // the default gives way
 		{session.Options{RenewInterval: 17 * s}, "Options.RenewInterval"},
 		{session.Options{RenewInterval: 17 * s, StopWindow: s / 4}, ""},
@@ -81,7 +81,8 @@ func TestStopWindowThatDoesNotFit(t *testing.T) {
 		switch {
 		case c.refused == "" && err != nil:
 			t.Errorf("%+v: %v", c.o, err)
-		case c.refused != "" && (!errors.As(err, &field) || field.Field != c.refused || field.Code != lease.ErrOption || !strings.Contains(field.Bound, "must be at most")):
+		case c.refused == "":
+		case !errors.As(err, &field) || field.Field != c.refused || field.Code != lease.ErrOption || !strings.Contains(field.Bound, "must be at most"):
 			t.Errorf("%+v: %v, want a refusal of %s with its bound", c.o, err, c.refused)
 		}
 	}
@@ -111,8 +112,11 @@ func TestStopWindow(t *testing.T) {
 				if c.want == 0 {
 					reason = lease.ErrExpired
 				}
-				if !errors.As(cause, &lost) || lost.Reason != reason || !errors.Is(cause, lease.ErrLost) || !errors.Is(lost.Err, errNet) || held.Err() != context.Canceled {
+				if !errors.Is(cause, lease.ErrLost) || !errors.As(cause, &lost) || lost.Reason != reason || !errors.Is(lost.Err, errNet) {
 					t.Errorf("the cause is %v", cause)
+				}
+				if held.Err() != context.Canceled {
+					t.Errorf("the error of the context is %v", held.Err())
 				}
 				if c.want > 0 {
 					h.notLost(t)

@@ -99,7 +99,7 @@ func TestClose(t *testing.T) {
 				if err := h.Wait(ctx); err != nil || n.count() != requests {
 					t.Errorf("wait: %v, after %d requests", err, n.count()-requests)
 				}
-				if err := h.HandOver(ctx, lease.ID{9}); !errors.Is(err, lease.ErrNotHeld) {
+				if err := h.HandOver(ctx, lease.ID{9}); !errors.Is(err, lease.ErrClosed) {
 					t.Errorf("hand over: %v", err)
 				}
 			})

@@ -169,7 +169,7 @@ func TestHandlerPanics(t *testing.T) {
 			t.Errorf("the other was called %d times", calls.Load())
 		}
 		mu.Lock()
-		if text := out.String(); strings.Count(text, "panicked") != 1 || !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "handlers_test.go") {
+		if text := out.String(); strings.Count(text, "panicked") != 1 || !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "report_handlers_test.go") {
 			t.Errorf("reported %q", text)
 		}
 		mu.Unlock()
@@ -240,17 +240,25 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// A nil handler is refused before a loss finds it.
+// A nil handler is refused before a loss finds it. The panic names the method, and the Session remains
+// usable.
 func TestNilHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := overMemory().open(t, nil)
-		defer func() {
-			if recover() == nil {
-				t.Error("taken")
-			}
-			h.acquire(t)
-		}()
-		h.OnLost(nil)
+		for what, call := range map[string]func(){
+			"OnLost":     func() { h.OnLost(nil) },
+			"OnBreaking": func() { h.OnBreaking(nil) },
+		} {
+			func() {
+				defer func() {
+					if text, want := recover(), "session: the handler of "+what+" is nil"; text != want {
+						t.Errorf("panicked with %v, want %q", text, want)
+					}
+				}()
+				call()
+			}()
+		}
+		h.acquire(t)
 	})
 }
 

@@ -33,8 +33,11 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("the record is %+v", r)
 		}
 		got := n.requests(lease.ActionAcquire, lease.ActionChange)
-		if len(got) != 4 || got[2].Action != lease.ActionChange || got[2].Proposed != h.ID() || got[3].Action != lease.ActionAcquire || got[3].Proposed != h.ID() {
-			t.Errorf("sent %+v", got)
+		if len(got) != 4 || got[2].Action != lease.ActionChange || got[3].Action != lease.ActionAcquire {
+			t.Fatalf("sent %+v", got)
+		}
+		if got[2].Proposed != h.ID() || got[3].Proposed != h.ID() {
+			t.Errorf("sent %+v, want the ID %v", got[2:], h.ID())
 		}
 		time.Sleep(time.Hour)
 		old.lostOnce(t, lease.ErrTakenOver)

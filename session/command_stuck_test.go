@@ -91,6 +91,31 @@ func TestRenewalThatNeverReturns(t *testing.T) {
 	}
 }
 
+// An Acquire that was given up may be carried out after a release of its ID, and return before the
+// release does. The ID is then released again. SPEC H3.
+func TestAcquireThatOvertakesItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, other := n.open(t, nil), n.open(t, nil)
+		arrives := make(chan struct{})
+		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			<-arrives
+			return send(context.WithoutCancel(ctx))
+		})
+		h.unknown(t, nil)
+		n.meet(lease.ActionRelease, slow(0, time.Second))
+		released := make(chan error)
+		go func() { released <- h.Release(t.Context()) }()
+		time.Sleep(time.Second / 2)
+		close(arrives)
+		if err := <-released; err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		other.acquire(t)
+		other.release(t)
+	})
+}
+
 // An Acquire that was given up may be granted after its ID was released. Once its Do has returned, the
 // ID is released again, and another holder can acquire the lease. SPEC H3.
 func TestAcquireThatIsGrantedAfterItsRelease(t *testing.T) {
