@@ -69,9 +69,8 @@ func (c *Clock) Step(d time.Duration) {
 // run twice as fast as package time, and Rate(0) stops the clock. Rate panics if rate is negative,
 // infinite or not a number. To move the clock backward, use Step.
 //
-// A Clock can run 292 years from the time that it shows at a call of Rate, Step, Pause or Resume,
-// because a [time.Duration] cannot represent a longer time. Then the clock stands still until the
-// next such call.
+// After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, which is the
+// longest [time.Duration]. Then the clock stands still until the next such call.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
@@ -83,8 +82,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. Resume sends the time on each channel that After returned and whose duration
-// has ended during the Pause.
+// Resume ends a Pause. If the duration of a call of After has passed during the Pause, Resume sends
+// the time of the clock on the channel that After returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -117,8 +116,8 @@ func duration(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// arm delivers the alarm a if it is due. Otherwise arm sets its timer. If the alarm will not be due
-// for more than a century, arm sets no timer.
+// arm delivers the alarm a if it is due. Otherwise arm sets the timer of the alarm. If the timer
+// would run for more than a century, arm sets no timer. During a pause, arm only stops the timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()

@@ -21,7 +21,7 @@
 //
 // A wrapper can be wrapped again. A wrapper implements an optional interface, such as
 // [lease.Watcher], if the wrapped value implements that interface. Every function of this package
-// that may block takes a context, and returns when that context is done.
+// that can block takes a context, and returns when that context is done.
 //
 // If a test passes an invalid argument to a function of this package, the function panics. Examples
 // of invalid arguments are a probability above 1, a negative duration, and a fault or a store that

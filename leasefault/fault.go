@@ -26,7 +26,8 @@ var ErrInjected = errors.New("leasefault: injected fault")
 // done.
 type Fault func(ctx context.Context, c *Call) error
 
-// A Call is one call of an authority or a store.
+// A Call is one call of an authority or a store. Multiple goroutines may use a Call concurrently if they
+// do not change its fields.
 type Call struct {
 	Op   string // the name of a lease.Action, or "load" or "swap"
 	Name string // the name of the lease
@@ -60,8 +61,8 @@ func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
 
-// executeWith applies the fault f to the call, and returns the answer and the error that the caller
-// of the method gets.
+// executeWith applies the fault f to the call. The caller of the method gets the answer and the
+// error that executeWith returns.
 func (c *Call) executeWith(ctx context.Context, f Fault) (any, error) {
 	if err := f(ctx, c); err != nil {
 		return nil, err
@@ -123,8 +124,8 @@ func FailAnswer(ctx context.Context, c *Call) error {
 }
 
 // DelayRequest waits for d and then executes the request. If ctx is done before d has passed,
-// DelayRequest returns the error of ctx, and the request is never executed. If the Fault is wrapped
-// with [Detach], DelayRequest executes the request even if the context of the caller is done.
+// DelayRequest returns the error of ctx, and the request is never executed. If [Detach] wraps the
+// Fault, DelayRequest executes the request even if the context of the caller is done.
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {

@@ -44,8 +44,8 @@ func If(on func() bool, f Fault) Fault {
 }
 
 // Chain combines several faults. The first fault is applied to the call. When the first fault calls
-// [Call.Send], the second fault is applied, and so on. If a fault drops the call, the next fault is
-// not applied.
+// [Call.Send], the second fault is applied. When the last fault calls Call.Send, the call is
+// executed. If a fault drops the call, the next fault is not applied.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)

@@ -14,9 +14,9 @@ import (
 //		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
 // If the context of a call is done while a Gate blocks the call, the call returns the error of the
-// context. If the fault is wrapped with [Detach], the Gate blocks a request even after the context
-// of the caller is done. A Gate cannot be closed again. The zero Gate is closed and ready to use.
-// The methods of a Gate are safe for concurrent use by multiple goroutines.
+// context. If [Detach] wraps the fault, the Gate blocks a request even after the context of the
+// caller is done. A Gate cannot be closed again. The zero Gate is closed and ready to use. The
+// methods of a Gate are safe for concurrent use by multiple goroutines.
 type Gate struct {
 	making            sync.Once
 	reached, open     chan struct{}
@@ -62,8 +62,8 @@ func (g *Gate) Open() {
 	g.opening.Do(func() { close(g.open) })
 }
 
-// Reached returns a channel. The Gate closes this channel when a call first reaches the gate in
-// HoldRequest or HoldAnswer, even if the gate is already open.
+// Reached returns a channel. The Gate closes this channel when HoldRequest or HoldAnswer first
+// reaches the gate, even if the gate is already open.
 func (g *Gate) Reached() <-chan struct{} {
 	g.begin()
 	return g.reached

@@ -12,9 +12,11 @@ import (
 // A StoreOp is an operation of a [lease.Store]. A [Line] applies a fault to calls of one operation.
 type StoreOp uint8
 
-// These constants are the operations of a store.
 const (
+	// Load stands for the method Load of a store in a [Line].
 	Load StoreOp = iota + 1
+
+	// Swap stands for the method Swap of a store in a [Line].
 	Swap
 )
 
@@ -47,30 +49,30 @@ type Line[Op operation] struct {
 	fault Fault
 }
 
-// Nth returns a Line that applies the fault f only to the n-th call of the operation op. The first
-// call has the number 1.
+// Nth returns a [Line] that applies the fault f only to the n-th call of the operation op. For the
+// first call, n is 1.
 func Nth[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, n, f}.validate("Nth", n)
 }
 
-// First returns a Line that applies the fault f to the first n calls of the operation op.
+// First returns a [Line] that applies the fault f to the first n calls of the operation op.
 func First[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, n, f}.validate("First", n)
 }
 
-// From returns a Line that applies the fault f to the n-th call of the operation op and to all
+// From returns a [Line] that applies the fault f to the n-th call of the operation op and to all
 // later calls of op.
 func From[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, 0, f}.validate("From", n)
 }
 
-// Always returns a Line that applies the fault f to every call of the operation op.
+// Always returns a [Line] that applies the fault f to every call of the operation op.
 func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.validate("Always", 1)
 }
 
-// validate returns the Line l. If a field of l is invalid, validate panics with a message that
-// contains the given name of the constructor.
+// validate returns the Line l. If n or a field of l is invalid, validate panics. The message of the
+// panic begins with the name of the constructor of l, such as Nth.
 func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -83,10 +85,10 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 }
 
 // Script returns an authority that passes calls on to the authority a and applies the faults of the
-// given lines to some of these calls. If several lines apply to a call, Script combines their
-// faults like [Chain]. Each line counts the calls of its operation. This count includes the calls
-// for all leases. If a fault was made by [Detach] or [Repeat], the authority a must stay usable
-// until the cleanup functions of the test run.
+// given lines to some of these calls. If several lines apply to a call, Script combines the faults
+// of these lines as [Chain] does, in the order of the lines. Each line counts the calls of its
+// operation. This count includes the calls for all leases. If a fault was made by [Detach] or
+// [Repeat], the authority a must stay usable until the cleanup functions of the test run.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
@@ -163,8 +165,8 @@ func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCou
 	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// addCall counts a call, and returns the faults that apply to it. It also returns the last
-// successful answer to the same operation on that lease.
+// addCall counts a call, and returns the faults that apply to the call. It also returns the last
+// successful answer to the same operation on the same lease.
 func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,10 +44,10 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns an authority that passes requests on to the authority a. The returned authority
-// calls f with every answer of a, before the caller gets the answer. The function f may change the
-// answer. For example, f may remove the record from the answer or reduce MinRemaining. The function
-// f must be safe for concurrent use by multiple goroutines.
+// Answer returns an authority that passes each request on to the authority a. Before it returns the
+// answer to the caller, it calls f, which can change the answer. For example, f can remove the record
+// from the answer or reduce MinRemaining. The function f must be safe for concurrent use by multiple
+// goroutines.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")

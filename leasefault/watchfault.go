@@ -12,8 +12,8 @@ import (
 
 // A WatchFault is called instead of a method Watch. To start the real watch, a WatchFault calls the
 // function watch. A WatchFault returns the channel from which the caller of Watch receives signals.
-// A WatchFault must close the channel that it returns when ctx is done, and when the real watch is
-// lost. A WatchFault must be safe for concurrent use by multiple goroutines.
+// When ctx is done or the real watch is lost, a WatchFault must close the channel that it has
+// returned. A WatchFault must be safe for concurrent use by multiple goroutines.
 //
 // [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to the same
 // watches, call Lossy again with the authority that the first call of Lossy returned.
@@ -96,7 +96,8 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 }
 
 // DelaySignals delays every signal of a watch by at least d. It delays one signal at a time. If a
-// second signal arrives during the delay of the first, its delay starts when the first delay ends.
+// second signal arrives during the delay of the first, the second delay starts when the first delay
+// ends.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -105,16 +106,16 @@ func DelaySignals(d time.Duration) WatchFault {
 }
 
 // relay returns a WatchFault that starts one goroutine for each watch, to forward the signals of
-// the watch. The goroutine ends with the watch. The function begin returns a filter, and is called
-// once for each watch. The goroutine calls the filter for each signal, and forwards the signal if the
-// filter returns true.
-func relay(begin func() func(context.Context) bool) WatchFault {
+// the watch. The goroutine ends with the watch. For each watch, relay calls newFilter to get a
+// filter. The goroutine calls the filter for each signal, and forwards the signal if the filter
+// returns true.
+func relay(newFilter func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		out, passes := make(chan struct{}, 1), begin()
+		out, passes := make(chan struct{}, 1), newFilter()
 		go func() {
 			defer close(out)
 			for range in {

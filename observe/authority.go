@@ -44,7 +44,7 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 }
 
 // A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the
-// first call of Load returns that Snapshot without a request to the engine.
+// first call of Load returns that Snapshot and sends no request to the engine.
 type call struct {
 	*Store
 	opening bool // the request is an acquire

@@ -23,14 +23,14 @@
 // A holder needs a lower bound of the end. The two bounds differ by [lease.Snapshot.Uncertainty]. A
 // process knows a lower bound in two cases:
 //
-//   - The process committed the version itself. The commit was after the process sent its request.
-//   - An earlier request still returned an older version. The commit was after the process sent that
+//   - The process committed the version itself. The version was committed after the process sent its
 //     request.
+//   - An earlier request of the process returned an older version. The current version was committed
+//     after the process sent that request.
 //
 // In both cases, the process sent a request before the commit. For the lower bound, the process
-// counts down the remaining time from the moment at which it sent that request. The lower bound
-// holds even if other clocks run faster, provided that all clocks stay within
-// [Options.MaxClockDrift].
+// counts down the remaining time from the moment at which it sent this request. The lower bound holds
+// even if other clocks run faster, provided that all clocks stay within [Options.MaxClockDrift].
 //
 // If two processes break the same lease, they may compute different upper bounds of the end of the
 // lease. If a process reads both breaks, it uses the earlier of the two ends, because a break can only
@@ -38,9 +38,9 @@
 //
 // # Memory
 //
-// A Store remembers when it first read the current version of a lease. A Store remembers this time
-// for all watched names, and for a limited number of other names. If a Store has forgotten a name,
-// the Store starts a new countdown when it next reads the record of this name. A countdown that
+// A Store remembers the time at which it first read the current version of a lease. It remembers this
+// time for all watched names, and for a limited number of other names. If a Store has forgotten a
+// name, the Store starts a new countdown when it next reads the record of this name. A countdown that
 // starts late can delay the next holder, but it cannot end a lease too early.
 //
 // The memory also saves round trips to the engine. If a request changes the record of a lease, an

@@ -17,13 +17,13 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine is a dumb engine in memory, of one history of revisions.
+// An engine is an engine in memory with one history of revisions. It has no clock and no leases.
 type engine struct {
 	mu        sync.Mutex
 	revision  int64
 	entries   map[string]observe.Entry
 	watches   map[string][]chan struct{}
-	corrupt   map[string]error // what a read of a corrupt record returns, by name
+	corrupt   map[string]error // the errors of reads of corrupt records, by name
 	exchanges int
 	before    func() // every exchange passes it on its way, and after on its way back
 	after     func()

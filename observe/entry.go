@@ -23,8 +23,8 @@ type Entry struct {
 	// [lease.Snapshot.Version].
 	Version string
 
-	// Revision orders the entries of one name. Of two entries of the same name, the one with the
-	// higher Revision was written later. Entries with the same Revision are the same entry.
+	// Revision orders the entries of one name. An entry that was written later has a higher
+	// Revision. Entries with the same Revision are the same entry.
 	Revision int64
 
 	// Foreign is true if a program that does not use this library holds the lease. The Limits of the
@@ -38,9 +38,9 @@ type NamedEntry struct {
 	Entry
 }
 
-// Kept is a record in the form in which an engine writes it. The field Left is the time that the
-// lease had left when the record was written. A Kept does not contain the time at which the lease
-// ends, because the clocks of other processes may show different times.
+// Kept is a record in the form in which an engine writes it. A Kept does not contain the time at
+// which the lease ends, because the clocks of other processes may show different times. Instead, a
+// Kept contains how much time was left when the record was written.
 type Kept struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
@@ -49,8 +49,8 @@ type Kept struct {
 // resolution is the unit of Left. The time left is rounded up to a multiple of it.
 const resolution = time.Millisecond
 
-// toKept converts the record r to a Kept. If r.Until is set, the field Left of the result is the
-// time from now to r.Until. The time left is rounded up to whole milliseconds, and is at least one
+// toKept converts the record r to a Kept. If r.Until is set, toKept computes how much time is left
+// from now until r.Until. The time left is rounded up to whole milliseconds, and is at least one
 // millisecond.
 func toKept(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
@@ -77,8 +77,8 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if k.Left is valid, k.Until is zero, and all other fields of k are valid.
-// Otherwise Validate returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
+// Validate returns nil if k.Left is valid, k.Record.Until is zero, and all other fields of k.Record
+// are valid. Otherwise Validate returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
 	switch {
@@ -116,9 +116,9 @@ const infinite = "infinite"
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1",
 //	 "duration":"15s","left":"15s","epoch":7}
 //
-// The field left is present if the state ends by itself. The fields state and epoch are always
-// present. Other fields with a zero value are left out. The duration of an infinite lease is written
-// as "infinite". If [Kept.Validate] returns an error, MarshalJSON returns that error.
+// The member "left" is present if the state ends by itself. The members "state" and "epoch" are
+// always present. Other members with a zero value are omitted. The duration of an infinite lease is
+// written as "infinite". If [Kept.Validate] returns an error, MarshalJSON returns that error.
 func (k Kept) MarshalJSON() ([]byte, error) {
 	if err := k.Validate(); err != nil {
 		return nil, err
@@ -137,11 +137,11 @@ func (k Kept) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The data may have another order of
-// members, other white space and other escapes than the result of MarshalJSON. If the data is not a
-// valid object, UnmarshalJSON leaves *k unchanged and returns an error that wraps
-// [lease.ErrCorrupt]. A member that occurs twice is an error. UnmarshalJSON also rejects a member
-// whose value MarshalJSON would write in another form.
+// UnmarshalJSON decodes an object that MarshalJSON returned. The data can differ from the result of
+// MarshalJSON in the order of the members, in white space and in escapes. If the data is not a valid
+// object, UnmarshalJSON leaves *k unchanged and returns an error that wraps [lease.ErrCorrupt].
+// UnmarshalJSON also returns an error if a member occurs twice, or if a value is not in the form in
+// which MarshalJSON writes it.
 func (k *Kept) UnmarshalJSON(data []byte) error {
 	text, left, err := split(data)
 	if err != nil {
@@ -164,10 +164,10 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// split converts data, the JSON of a Kept, to the JSON of a [lease.Record]. The JSON of a Kept has
-// a member "left", and the JSON of a Record has a member "until" instead. The function split
-// returns the value of "left", and replaces this member with an "until" of an arbitrary value.
-// Record.UnmarshalJSON can then check all other members.
+// The function split converts the JSON of a Kept to the JSON of a [lease.Record]. The JSON of a Kept
+// has a member "left". The JSON of a Record has a member "until" instead. The function removes the
+// member "left", and returns its value as a separate result. It adds a member "until" with an
+// arbitrary value. Record.UnmarshalJSON can then check all other members.
 func split(data []byte) (record []byte, left string, err error) {
 	const rule = "must be one JSON object"
 	d := json.NewDecoder(bytes.NewReader(data))

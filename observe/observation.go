@@ -9,8 +9,8 @@ import (
 )
 
 // An observation contains the newest entry that the engine has returned to the Store for a name.
-// An observation also contains a lower bound and an upper bound of the time at which the lease
-// state in the entry ends. All times are elapsed times of the Store's clock.
+// An observation also contains the earliest and the latest time at which the lease state in the entry
+// can end. All times are elapsed times of the Store's clock.
 type observation struct {
 	Entry
 	nextAfter time.Duration // the next entry, if there is one, was committed after this time
@@ -23,22 +23,22 @@ type observation struct {
 	lowStart, lowLeft time.Duration
 }
 
-// newUnaged returns an observation of the entry e, which was committed at an unknown time before
-// now. Such an observation has no lower bound.
+// newUnaged returns an observation of an entry whose commit time is unknown. Such an observation has
+// no lower bound.
 func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
 
-// newAged returns an observation of the entry e, which was committed between the times earliest and
-// now.
+// newAged returns an observation of an entry that was committed at the time earliest or later.
 func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
 // mergedWith returns the observation that the Store keeps after it has received a newer entry. The
-// receiver is the previous observation. The argument next is the observation of the newer entry.
-// Usually mergedWith returns next unchanged. If both entries are breaks with the same ID and Epoch,
-// the result has the earlier of the two upper bounds, and the earlier of the two lower bounds.
+// receiver is the observation of the previous entry. The first argument is the observation of the
+// newer entry. Usually mergedWith returns the first argument unchanged. But if both entries are
+// breaks with the same ID and Epoch, mergedWith combines the two observations. The result then has
+// the earlier of the two upper bounds and the earlier of the two lower bounds.
 func (old *observation) mergedWith(next observation, c *clock) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -50,10 +50,10 @@ func (old *observation) mergedWith(next observation, c *clock) observation {
 	return next
 }
 
-// leftAtLeast returns a lower bound of the time from now until the state of the lease ends. This
-// lower bound is correct even if another clock runs faster than c, provided that both clocks stay
-// within [Options.MaxClockDrift]. If the observation has no lower bound, leftAtLeast returns zero
-// or a negative duration.
+// leftAtLeast returns a lower bound. Counted from the given time, the state of the lease lasts for at
+// least the returned duration. This lower bound is correct even if another clock runs faster than c,
+// provided that both clocks stay within [Options.MaxClockDrift]. If the observation has no lower
+// bound, leftAtLeast returns zero or a negative duration.
 func (o *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
 	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }
@@ -97,7 +97,7 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// isFull reports whether the number of names has reached its limit, so that a new name displaces
+// isFull reports whether the number of names has reached its limit. If it has, a new name displaces
 // another name.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 

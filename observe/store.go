@@ -26,10 +26,10 @@ type Engine interface {
 	// round trip.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap stores next under the name if the current entry of the name still has the version old.
-	// Then Swap returns the committed entry. Swap returns the same errors as the Swap of a
-	// [lease.Store]. After a conflict, Swap returns the current entry if Swap knows it, and
-	// otherwise an entry without a Version.
+	// Swap replaces the entry of the given name with a new entry (next), and returns the committed
+	// entry. Swap replaces the entry only if its version is equal to the argument old. For the errors
+	// of Swap, see [lease.Store]. After a conflict, Swap returns the current entry if Swap knows it,
+	// and otherwise an entry without a Version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
 	// List returns the entries whose names begin with prefix. It follows the rules of [lease.Lister].
@@ -38,16 +38,17 @@ type Engine interface {
 
 // Options are the settings of a [Store]. A field that is zero selects the default of that field.
 type Options struct {
-	// Limits restrict the durations of the leases that an authority grants in this Store. If an
-	// entry has more time left than [lease.Limits.Bound] allows, the Store counts down only the
-	// allowed time, from the moment when the Store first reads the entry. MaxDuration is the
-	// allowed time for a finite lease and for the break of a finite lease. MaxPeriod is the allowed
-	// time for the break of an infinite lease. All Stores over one engine should have the same
-	// Limits. Default: no limits.
+	// Limits restrict the durations of the leases that an authority grants in this Store. If an entry
+	// has more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed
+	// time. The countdown starts when the Store first reads the entry. For a finite lease, the
+	// allowed time is MaxDuration, even while the lease is breaking. For the break of an infinite
+	// lease, the allowed time is MaxPeriod. All Stores over one engine should have the same Limits.
+	// Default: no limits.
 	Limits lease.Limits
 
 	// Names is the largest number of lease names that the Store remembers. Watched names do not
-	// count. The Store forgets the least recently used name first. Default: [DefaultNames].
+	// count. The Store forgets the least recently used name first. If the Store already remembers
+	// this many names, [Store.List] starts no countdown for other names. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run.
@@ -87,8 +88,9 @@ func New(e Engine, opts *Options) (*Store, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if err := o.Limits.Validate(); err != nil {
-		return nil, err
+	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
+		bad.Field = "Options." + bad.Field
+		return nil, bad
 	}
 	if o.Names < 0 {
 		return nil, &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
@@ -128,12 +130,14 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	return s.see(name, e, sentAt, false), nil
 }
 
-// Swap replaces the record in old with the record next. The engine does not store the time
-// next.Until. Instead, the engine stores how much time is left until next.Until at the moment when
-// Swap sends the request. The time left is rounded up to a multiple of 1 ms, and is at least 1 ms.
-// If [lease.CheckName] refuses the name, or if [lease.Record.ValidateAfter] refuses the record
-// next, Swap returns the error and sends no request. If the engine returns the current entry after
-// a conflict, Swap returns the Snapshot of that entry with the error.
+// Swap replaces the record of the given name with a new record (next), and returns the new Snapshot.
+// Swap replaces the record only if its version is still old.Version. Otherwise Swap returns
+// [lease.ErrConflict]. If the engine returns the current entry after a conflict, Swap returns the
+// Snapshot of that entry together with ErrConflict. The engine does not store the time next.Until.
+// Just before Swap sends the request, Swap computes how much time is left until next.Until, and the
+// engine stores this duration. The duration is rounded up to a multiple of 1 ms, and is at least
+// 1 ms. Swap calls [lease.CheckName] for the name, and [lease.Record.ValidateAfter] for the new
+// record. If one of these calls returns an error, Swap returns this error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -175,9 +179,11 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }
 
 // List returns the leases that the engine lists. The Store computes the field Until of each record
-// from its own observations of the record. If the Store does not remember a listed lease, it starts
-// a countdown for the lease, unless it already remembers [Options.Names] names. A later list can
-// then report that the lease has expired. A list never makes the Store forget another name.
+// from its own observations of the record. If the Store does not remember a listed lease, and
+// remembers fewer than [Options.Names] names, it starts a countdown for the lease. A later list can
+// then report that the lease has expired. If the Store already remembers as many names as
+// Options.Names allows, it starts no countdown, and every list reports the lease with its whole time
+// left. A list never makes the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -201,26 +207,26 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 }
 
 // Note records the entry e, which a watch of the engine has returned. Note does nothing if the Store
-// has forgotten the name, or if it already knows e or a newer entry. After a call of Note for a
-// renewal, the countdown of the renewed lease starts at once, even if no process reads the record at
-// that time.
+// has forgotten the name, or if it already knows e or a newer entry. If e is a renewal, the countdown
+// of the renewed lease starts at once, even if no process reads the record.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// No request of the Store has returned e. The Store knows only that e was committed after
-		// the time last.nextAfter. The same is true for the next entry after e.
+		// No request of the Store has returned e. The Store knows only that e was committed after the
+		// time last.nextAfter. The next entry after e, if there is one, was also committed after that
+		// time.
 		*last = last.mergedWith(newAged(e, last.nextAfter, s.clock.elapsed(), last.nextAfter), &s.clock)
 	}
 }
 
-// see records the entry e, which a request of the Store has returned. The Store sent this request
-// at the elapsed time sentAt or later. The method see returns the Snapshot of the newest known
-// entry, which may be newer than e. But if the Store knew a newer entry already at sentAt, then the
-// engine no longer had that entry when it answered with e, for example because the engine was
-// restored from a backup. In that case, the Store forgets the newer entry and records e. If fromList is true, the entry e comes
-// from a list, and the Store does not forget another name to make room for the name of e.
+// The method see records the entry e. A request of the Store has returned this entry. The Store sent
+// this request at the elapsed time sentAt or later. The method returns the Snapshot of the newest
+// known entry, which can be newer than e. But if the Store already knew a newer entry at the time
+// sentAt, the engine has lost that entry, for example because the engine was restored from a backup.
+// The Store then forgets the newer entry and records e. If fromList is true, the entry e comes from a
+// list. The Store then does not forget another name to make room for the name of e.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()

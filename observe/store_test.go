@@ -326,6 +326,35 @@ func TestOvertakenAnswer(t *testing.T) {
 	})
 }
 
+// A renewal whose answer arrives after a newer answer shows what the renewal wrote. SPEC A5.
+func TestOvertakenRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, other := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
+		granted := do(t, holder.Authority(), acquire(idA, time.Minute), 0)
+		do(t, other.Authority(), lease.Request{Action: lease.ActionRead}, 0)
+		held, overtaken := make(chan struct{}), make(chan lease.Result)
+		e.after = func() { <-held }
+		go func() {
+			res, err := holder.Authority().Do(context.Background(), name, lease.Request{Action: lease.ActionRenew, ID: idA})
+			if err != nil {
+				t.Error(err)
+			}
+			overtaken <- res
+		}()
+		synctest.Wait()
+		e.after = nil
+		do(t, other.Authority(), lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, 0)
+		if newer, err := holder.Load(context.Background(), name); err != nil || newer.Record.ID != idB {
+			t.Fatal(newer, err)
+		}
+		close(held)
+		if res := <-overtaken; res.Record.ID != idA || res.Record.Epoch != granted.Record.Epoch {
+			t.Errorf("a renewal was granted with the record of a later change: %v", res.Record)
+		}
+	})
+}
+
 func TestSwapRefuses(t *testing.T) {
 	s := newStore(t, newEngine(), observe.Options{})
 	ctx := context.Background()
@@ -346,8 +375,8 @@ func TestSwapRefuses(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for field, o := range map[string]observe.Options{
-		"Options.Names":      {Names: -1},
-		"Limits.MaxDuration": {Limits: lease.Limits{MaxDuration: -1}},
+		"Options.Names":              {Names: -1},
+		"Options.Limits.MaxDuration": {Limits: lease.Limits{MaxDuration: -1}},
 	} {
 		var err *lease.FieldError
 		if _, got := observe.New(newEngine(), &o); !errors.As(got, &err) || err.Field != field {

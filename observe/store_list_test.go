@@ -55,7 +55,8 @@ func TestListCountsFromFirstObservation(t *testing.T) {
 	})
 }
 
-// A list takes no place of a name that is used, and shows all names nevertheless.
+// A list takes no place of a name that is used, and shows all names nevertheless. It starts no countdown
+// for names beyond Options.Names.
 func TestListForgetsNoObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -73,6 +74,12 @@ func TestListForgetsNoObservation(t *testing.T) {
 			t.Errorf("lists %+v", entries)
 		}
 		time.Sleep(4 * time.Second)
+		entries := listed(t, waits)
+		for name, state := range map[string]lease.State{"a": lease.Leased, "b": lease.Expired, "c": lease.Leased} {
+			if got := entries[name].Record.State; got != state {
+				t.Errorf("%s is %v, want %v", name, got, state)
+			}
+		}
 		if _, err := waits.Authority().Do(t.Context(), "b", acquire(idB, time.Second)); err != nil {
 			t.Errorf("10 s after the first observation: %v", err)
 		}

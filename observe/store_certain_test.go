@@ -1,0 +1,89 @@
+package observe_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/observe"
+)
+
+// A read promises no more than the time that is left since the last renewal, although the answer to an
+// earlier read, or to a list, was slow, and the renewal was committed in the meantime. SPEC A5.
+func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
+	const duration = 15 * time.Second
+	for what, c := range map[string]struct {
+		known bool // the process has read the record before
+		call  func(*observe.Store) error
+	}{
+		"a read": {true, func(s *observe.Store) error {
+			_, err := s.Load(context.Background(), name)
+			return err
+		}},
+		"a list": {false, func(s *observe.Store) (err error) {
+			for _, err = range s.List(context.Background(), "") {
+			}
+			return err
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEngine()
+				holder, other := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{})
+				do(t, holder, acquire(idA, duration), 0)
+				if c.known {
+					if _, err := other.Load(t.Context(), name); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Second)
+				}
+				var slow atomic.Bool
+				slow.Store(true)
+				e.after = func() {
+					if slow.Swap(false) { // only the next answer is slow
+						time.Sleep(3 * time.Second)
+					}
+				}
+				called := make(chan error)
+				go func() { called <- c.call(other) }()
+				time.Sleep(time.Second)
+				renewed := time.Now()
+				do(t, holder, renew(idA), 0)
+				if err := <-called; err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				res := do(t, other.Authority(), lease.Request{Action: lease.ActionRead}, 0)
+				if left := duration - time.Since(renewed); res.MinRemaining > left {
+					t.Errorf("a read promises %v, and %v are left", res.MinRemaining, left)
+				}
+			})
+		})
+	}
+}
+
+// A break of a later incarnation does not end with the break of an earlier one, although both have the
+// same ID and a client saw nothing in between. SPEC A2.
+func TestBreaksOfTwoIncarnations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		holder, other := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{})
+		do(t, holder, acquire(idA, lease.Infinite), 0)
+		do(t, holder, breaks(10*time.Second), 0)
+		if _, err := other.Load(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		do(t, holder, release(idA), 0)
+		do(t, holder, acquire(idA, lease.Infinite), 0)
+		do(t, holder, breaks(time.Minute), 0)
+		if _, err := other.Load(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		do(t, other.Authority(), acquire(idB, time.Minute), lease.ErrHeldByOther)
+	})
+}
